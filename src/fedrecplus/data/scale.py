@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 
-_STANDARD_LOW, _STANDARD_HIGH = 1.0, 5.0
+STANDARD_LOW, STANDARD_HIGH = 1.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Scale:
     @property
     def standard_step(self) -> float:
         """The step, in standard units."""
-        return (_STANDARD_HIGH - _STANDARD_LOW) * self.step / (self.high - self.low)
+        return (STANDARD_HIGH - STANDARD_LOW) * self.step / (self.high - self.low)
 
     def values(self, codes: NDArray[Any]) -> NDArray[np.float64]:
         """Level numbers (0, 1, …) as ratings."""
@@ -54,9 +54,9 @@ class Scale:
     def standardise(self, ratings: NDArray[Any]) -> NDArray[np.float64]:
         """Ratings in standard units."""
         share = (ratings - self.low) / (self.high - self.low)
-        return np.asarray(_STANDARD_LOW + (_STANDARD_HIGH - _STANDARD_LOW) * share, dtype=np.float64)
+        return np.asarray(STANDARD_LOW + (STANDARD_HIGH - STANDARD_LOW) * share, dtype=np.float64)
 
     def restore(self, standard: NDArray[Any]) -> NDArray[np.float64]:
         """Standard units as ratings, clipped to the scale."""
-        share = (standard - _STANDARD_LOW) / (_STANDARD_HIGH - _STANDARD_LOW)
+        share = (standard - STANDARD_LOW) / (STANDARD_HIGH - STANDARD_LOW)
         return np.asarray(np.clip(self.low + (self.high - self.low) * share, self.low, self.high), dtype=np.float64)

@@ -1,0 +1,83 @@
+# From a fresh clone, python3 (3.11 or newer) and make are enough.
+# Another interpreter: make setup PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+WORKERS ?= 2
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := $(PY) -m pip install --quiet -c constraints.txt
+
+# A stamp per layer, so that a second call does nothing and a demo needs no linters. Editing a pin renews all of them.
+CORE := $(VENV)/.core
+DEV  := $(VENV)/.dev
+DOCS := $(VENV)/.docs
+PINS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup setup-dev demo test test-slow lint format docs bench clean distclean
+
+help: ## this list
+	@echo "usage: make TARGET [PYTHON=python3.12]"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(CORE) ## make .venv with the package and its core dependencies
+
+setup-dev: $(DEV) ## the same with what the tests need
+
+demo: $(CORE) ## train five algorithms on MovieLens-100K, five folds, and print the table
+	@$(VENV)/bin/fedrecplus demo
+
+test: lint ## ruff, mypy and every test that isn't slow
+	$(PY) -m pytest -n $(WORKERS) -m "not slow"
+
+# pytest answers 5 when nothing is marked slow
+test-slow: $(DEV) docs ## the slow tests, and the documentation
+	$(PY) -m pytest -m slow || test $$? -eq 5
+
+lint: $(DEV) ## ruff check, ruff format --check, mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(DEV) ## let ruff put right what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+docs: $(DOCS) ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+bench: $(DEV) ## run every script in benchmarks/
+	@ls benchmarks/*.py >/dev/null 2>&1 || { echo "benchmarks/ holds no script" >&2; exit 1; }
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
+
+clean: ## remove build products and caches, keep .venv
+	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)
+
+$(CORE): $(PINS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "fedrecplus needs Python 3.11 or newer; '$(PYTHON)' is missing or older." >&2; \
+	  echo "  -> name another one: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' can't make virtual environments: its venv module is missing." >&2; \
+	  echo "  -> on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Installing fedrecplus and its core dependencies into $(VENV) (a minute or two) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(DEV): $(CORE)
+	@echo "Installing what the tests need ..."
+	@$(PIP_INSTALL) -e '.[dev,tune]'
+	@touch $@
+
+$(DOCS): $(CORE)
+	@echo "Installing what the documentation needs ..."
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@

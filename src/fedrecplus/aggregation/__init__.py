@@ -1,0 +1,1 @@
+"""Rules that join the uploads of a round: a file is a choice."""

@@ -1,0 +1,61 @@
+"""Covariance of a client's update over the draw of its rows, and the trace term of the Wasserstein distance.
+
+A client's gradient over n rows is a sum, and row i touches V_i alone. Drawn one row at a time, the estimate of the sum
+is n·g_i in row i and zero elsewhere, with probability 1/n: its covariance is n·blockdiag(g_i g_iᵀ) − g gᵀ, whose
+diagonal is (n − 1) g². With Δ = −Kη_L g the factors K²η_L² are in Δ already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from fedrecplus.config.settings import Config
+from fedrecplus.errors import UserError
+
+Array = NDArray[np.float64]
+LARGEST_FULL = 2_000
+"""numbers in a table up to which a full covariance is offered: its square is stored"""
+
+
+def batch_rows(rows: int, settings: Config) -> int:
+    """B: rows in a local step."""
+    return min(settings.client.batch_size, rows) if settings.client.batch_size > 0 else rows
+
+
+def update_variance(delta: Array, settings: Config) -> Array:
+    """Diagonal of K²η_L²Σ_u/B. Paper: M in Eq. (optimization wrt p)"""
+    n = len(delta)
+    variance: Array = (n - 1) * delta**2 / batch_rows(n, settings)
+    return variance
+
+
+def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, settings: Config) -> Array:
+    """K²η_L²Σ_u/B in full, over the flattened table. Paper: M in Eq. (optimization wrt p)"""
+    n, columns = delta.shape
+    if table_rows * columns > LARGEST_FULL:
+        raise UserError(
+            f"aggregation.covariance = 'full' needs a table of at most {LARGEST_FULL} numbers, this one has "
+            f"{table_rows * columns}",
+            "set aggregation.covariance=diagonal",
+        )
+    cells = (items[:, None] * columns + np.arange(columns)).ravel()
+    flat = delta.ravel()
+    own = scipy.linalg.block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
+    covariance = np.zeros((table_rows * columns, table_rows * columns))
+    covariance[np.ix_(cells, cells)] = own / batch_rows(n, settings)
+    return covariance
+
+
+def full_trace(items: NDArray[np.int64], delta: Array, spread: Array, settings: Config) -> float:
+    """tr(M²), M = Σ_g^½ − Σ_u^½ with symmetric roots. Paper: Eq. (EMD with gaussian distribution)"""
+    table_rows = len(spread) // delta.shape[1]
+    M = _root(spread) - _root(update_covariance(items, delta, table_rows, settings))
+    return float(np.trace(M @ M))
+
+
+def _root(covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root

@@ -1,0 +1,1 @@
+"""Features that item similarity is measured on: a file is a choice."""

@@ -1,0 +1,19 @@
+"""Genres and year: known before any training, so a set drawn in the first round can mean something."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import PublicItems
+
+
+def encode(V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+    """E = catalogue features. Ours: before training V is noise, and likeness must come from elsewhere."""
+    if public.content.shape[1] == 0:
+        raise UserError(
+            "pseudo_items.encoder = 'content' needs titles, genres or years, and these ratings come without",
+            "set pseudo_items.encoder=centred (features from V) or pseudo_items.rule=popular",
+        )
+    return public.content

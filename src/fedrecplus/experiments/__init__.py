@@ -1,0 +1,1 @@
+"""Many trainings: comparison, cross-validation, tuning, and the figures that others published."""

@@ -1,0 +1,82 @@
+"""The privacy boundary: what is not a field of a type in this module never leaves a device.
+
+``Broadcast`` goes from the server to every client; ``Upload`` comes back; ``PeerMessage`` goes from an ordinary client
+to a denoising client in FedRec++. ``docs/threat-model.md`` says of each field what it reveals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BYTES_PER_NUMBER = 4
+"""factors and item numbers travel as 32-bit numbers"""
+
+
+@dataclass(frozen=True)
+class PublicItems:
+    """What everybody may know of the items."""
+
+    content: NDArray[np.float64]
+    """items × features from the catalogue (genres, year); no columns where there is no catalogue"""
+    popularity: NDArray[np.int64]
+    """how often each item was rated, from public counts or one secure sum"""
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """What the server tells every client of a round."""
+
+    round: int
+    """rounds that were finished before this one"""
+    V: NDArray[Any]
+    """item table: items × (factors, and the item bias where the model has one)"""
+    last_step: NDArray[Any]
+    """V now minus V a round ago; a client that kept the table knows it without being sent"""
+    last_spread: NDArray[Any]
+    """spread of the clients' updates in the last round (Σ_g); empty unless the aggregation needs it"""
+    mean: float
+    """global mean that predictions start from, zero where the model has none"""
+    features: NDArray[np.float64]
+    """encoded items, unit rows: a function of V and of public things, so everybody can compute it"""
+    public: PublicItems
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What a client tells the server in a round."""
+
+    client: int
+    """a number for the connection, which the server needs to take each client once"""
+    items: NDArray[np.int64]
+    """rated and pseudo items together, ascending"""
+    delta: NDArray[np.float64]
+    """a row per item: V_i after local training minus V_i before; times ``weight`` where the client weighs itself"""
+    weight: float | None = None
+    """the client's own aggregation weight, where it weighs itself"""
+    counts: NDArray[np.int64] | None = None
+    """denoising clients alone: how many gradients each row stands for, negative where noise is taken out"""
+
+    @property
+    def bytes(self) -> int:
+        """Size on the wire, without framing."""
+        numbers = self.items.size + self.delta.size
+        numbers += self.counts.size if self.counts is not None else 0
+        numbers += 1 if self.weight is not None else 0
+        return BYTES_PER_NUMBER * int(numbers)
+
+
+@dataclass(frozen=True)
+class PeerMessage:
+    """What an ordinary client tells its denoising client: its pseudo rows. After: Liang, Pan, Ming 2021 (FedRec++)."""
+
+    items: NDArray[np.int64]
+    delta: NDArray[np.float64]
+
+    @property
+    def bytes(self) -> int:
+        """Size on the wire, without framing."""
+        return BYTES_PER_NUMBER * int(self.items.size + self.delta.size)

@@ -1,0 +1,25 @@
+"""The unrated items most like something the client rated: the choice of FedRec+."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config.settings import Config
+from fedrecplus.device import Device
+from fedrecplus.protocol import Broadcast
+from fedrecplus.similarity import similarity
+
+
+def select(count: int, device: Device, broadcast: Broadcast, settings: Config) -> NDArray[np.int64]:
+    """The top k unrated items by their greatest cosine with a rated one; ties go to the lower item number.
+
+    Paper: Section "Feature similarity for pseudo items", Algorithm 1, line 3
+    """
+    items = len(broadcast.V)
+    unrated = np.setdiff1d(np.arange(items), device.items)
+    if count >= len(unrated):
+        return unrated
+    scores = similarity(broadcast.features[unrated], broadcast.features[device.items]).max(axis=1)
+    best_first = np.lexsort((unrated, -scores))
+    return np.sort(unrated[best_first[:count]])

@@ -1,0 +1,84 @@
+"""What the server does in a round: Algorithm 1, lines 1 and 10–12."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.aggregation._covariance import update_covariance, update_variance
+from fedrecplus.aggregation._joining import join
+from fedrecplus.config.settings import Config, ServerSettings
+from fedrecplus.parts import part
+from fedrecplus.protocol import Broadcast, PublicItems, Upload
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """All that the server keeps between rounds."""
+
+    round: int
+    V: Array
+    last_step: Array
+    last_spread: Array
+    moments: list[Array]
+
+
+def broadcast(state: ServerState, mean: float, public: PublicItems, features: Array) -> Broadcast:
+    """What every client of the next round is told. Paper: Algorithm 1, line 11 ("sends to clients")"""
+    return Broadcast(state.round, state.V, state.last_step, state.last_spread, mean, features, public)
+
+
+def server_round(state: ServerState, uploads: Sequence[Upload], settings: Config) -> ServerState:
+    """V ← V + η Σ_u p_u Δ_u. Paper: Algorithm 1, server update"""
+    aggregate = aggregate_of(state, uploads, settings)
+    decay = settings.server.learning_rate_decay**state.round
+    server = replace(settings.server, learning_rate=settings.server.learning_rate * decay)
+    step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
+    spread = spread_of(uploads, state, settings, server)
+    return ServerState(state.round + 1, state.V + step, step, spread, moments)
+
+
+def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> Array:
+    """What the round's uploads amount to, by the chosen rule."""
+    how = settings.aggregation
+    shape = state.V.shape
+    rule = part("aggregation", how.rule)
+    if hasattr(rule, "aggregate"):
+        table: Array = rule.aggregate(uploads, shape, settings)
+        return table
+    if how.weigh_on == "client":
+        return join(uploads, [_weight(upload) for upload in uploads], shape, how)
+    target = state.last_step
+    if how.global_step == "mean":
+        target = settings.server.learning_rate * join(uploads, [1.0] * len(uploads), shape, how)
+    weights = [rule.weight(u.items, u.delta, target, state.last_spread, settings) for u in uploads]
+    return join(uploads, weights, shape, how)
+
+
+def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config, server: ServerSettings) -> Array:
+    """η²Σ_g/B: the mean of the clients' update covariances, for the next round's distances; empty if not needed.
+
+    Paper: M in Eq. (optimization wrt p). Ours: Σ_g is the mean over clients, which the paper leaves open.
+    """
+    spread = np.zeros_like(state.last_spread)
+    if settings.aggregation.covariance == "none":
+        return spread
+    for upload in uploads:
+        delta = upload.delta if upload.weight is None else upload.delta / _weight(upload)
+        if settings.aggregation.covariance == "diagonal":
+            spread[upload.items] += update_variance(delta, settings)
+        else:
+            spread += update_covariance(upload.items, delta, len(state.V), settings)
+    mean: Array = server.learning_rate**2 * spread / max(len(uploads), 1)
+    return mean
+
+
+def _weight(upload: Upload) -> float:
+    if upload.weight is None:
+        raise ValueError("an upload without a weight where clients weigh themselves")
+    return upload.weight

@@ -1,0 +1,1 @@
+"""Rules that move V by the aggregate: a file is a choice."""

@@ -1,0 +1,14 @@
+"""Cosine similarity between encoded items, rounded so that ties are ties in every engine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+DECIMALS = 10
+"""similarities closer than this are the same; the lower item number then comes first"""
+
+
+def similarity(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sim(E_r, E_un) for all pairs of rows, which have length one. Paper: Eq. (similarity feature formulation)."""
+    return np.round(first @ second.T, DECIMALS)

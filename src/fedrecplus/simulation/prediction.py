@@ -1,0 +1,24 @@
+"""The factors that predictions come from, for every simulated client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.rounds.refit import refit
+from fedrecplus.simulation.problem import Problem
+from fedrecplus.simulation.state import SimulationState
+
+
+def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]:
+    """Each client's own U or its private refit, as the settings say; a client without ratings keeps its start."""
+    if problem.config.prediction.factors == "own":
+        return state.U
+    V = state.server.V.astype(np.float64)
+    factors = state.U.copy()
+    for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0):
+        items, ratings = problem.ratings.of(int(client))
+        factors[client] = refit(V[items], ratings, problem.mean, problem.config)
+    return factors

@@ -1,0 +1,86 @@
+"""What stays the same over all rounds of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config, check
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.encoders._catalogue import content_features
+from fedrecplus.encoders._unit import unit_rows
+from fedrecplus.model import Shape
+from fedrecplus.parts import part
+from fedrecplus.protocol import PublicItems
+from fedrecplus.randomness import keys, subkey, uniform
+from fedrecplus.rounds.filling import pseudo_count
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everybody's ratings, the settings, and what is public."""
+
+    config: Config
+    ratings: Ratings
+    public: PublicItems
+    mean: float
+    """global mean on the standard scale; zero where the model has none"""
+    pseudo_indptr: NDArray[np.int64]
+    """client u's pseudo items have the places ``pseudo_indptr[u]:pseudo_indptr[u + 1]``"""
+
+    @property
+    def shape(self) -> Shape:
+        """Columns of the tables."""
+        return Shape.of(self.config.model)
+
+    def secret(self, client: int) -> int:
+        """A client's secret, from the seed: simulation only. A real device asks its operating system."""
+        return int(keys(subkey(self.config.seed, "secrets"), np.array([client]))[0])
+
+    def features(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Encoded items with unit rows, for this V."""
+        encoder = part("encoders", self.config.pseudo_items.encoder)
+        return unit_rows(encoder.encode(np.asarray(V, dtype=np.float64), self.public))
+
+    @property
+    def uses_features(self) -> bool:
+        """Whether any part looks at encoded items."""
+        rules = {self.config.pseudo_items.rule, self.config.virtual_ratings.rule}
+        return self.config.pseudo_items.rule != "none" and bool(rules & {"similar", "nearest", "weighted"} or rules - _PLAIN)
+
+    def taking_part(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
+        able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+        client = self.config.client
+        if client.fraction < 1.0:
+            draws = uniform(subkey(self.config.seed, "sampling", round_number), able)
+            asked = max(1, round(client.fraction * len(able)))
+            able = np.sort(able[np.argsort(draws, kind="stable")[:asked]])
+        if client.dropout > 0.0:
+            able = able[uniform(subkey(self.config.seed, "dropout", round_number), able) >= client.dropout]
+        return able
+
+    def denoisers(self, clients: NDArray[np.int64], round_number: int) -> NDArray[np.int64]:
+        """The clients that denoise in a round of FedRec++, ascending."""
+        share = self.config.aggregation.denoising
+        if share == 0.0 or len(clients) == 0:
+            return np.empty(0, dtype=np.int64)
+        draws = uniform(subkey(self.config.seed, "denoisers", round_number), clients)
+        return np.sort(clients[np.argsort(draws, kind="stable")[: max(1, round(share * len(clients)))]])
+
+
+_PLAIN = {"none", "random", "popular", "similar", "user-average", "hybrid", "nearest", "weighted", "predicted"}
+"""rules of which it is known whether they look at encoded items; an unknown rule may"""
+
+
+def prepare(ratings: Ratings, config: Config) -> Problem:
+    """Check the settings against the ratings and gather what is public."""
+    check(config)
+    public = PublicItems(content_features(ratings.catalogue, ratings.item_count), ratings.item_counts())
+    mean = float(ratings.standard_values.mean()) if config.model.global_mean and len(ratings) else 0.0
+    sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
+    counts = np.array([pseudo_count(int(size), ratings.item_count, config.pseudo_items) for size in sizes], dtype=np.int64)
+    indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
+    return Problem(config, ratings, public, mean, indptr)

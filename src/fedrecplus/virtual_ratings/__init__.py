@@ -1,0 +1,1 @@
+"""Rules that rate pseudo items: a file is a choice."""

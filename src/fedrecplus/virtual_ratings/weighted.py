@@ -1,0 +1,22 @@
+"""The mean of the client's ratings, those of similar items weighing more."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config.settings import Config
+from fedrecplus.device import Device
+from fedrecplus.protocol import Broadcast
+from fedrecplus.similarity import similarity
+
+
+def fill(items: NDArray[np.int64], device: Device, broadcast: Broadcast, settings: Config) -> NDArray[np.float64]:
+    """r'_j = Σ s_ij r_i / Σ s_ij over rated i with s_ij > 0; the user average where there are none.
+
+    Ours: a reading of the paper's "virtual rates … based on latent relationships" with less noise than one neighbour
+    """
+    weights = np.maximum(similarity(broadcast.features[items], broadcast.features[device.items]), 0.0)
+    total = weights.sum(axis=1)
+    mean = device.ratings.mean()
+    return np.divide(weights @ device.ratings, total, out=np.full(len(items), mean), where=total > 0)

@@ -1,0 +1,29 @@
+"""What every test shares: in CI a skipped test is a failed one, since a missing tool must not pass for a green run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def _skipped(config: pytest.Config) -> list[str]:
+    """Skipped tests and modules, with their reasons; empty in an xdist worker, whose reports the controller gets."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") != "true" or reporter is None:
+        return []
+    return [
+        f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr}"
+        for report in reporter.stats.get("skipped", [])
+    ]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in _skipped(config):
+        terminalreporter.write_line(f"CI=true, so this skip fails the run: {line}", red=True)
