@@ -17,6 +17,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:  # two pips must not work on one .venv
 .PHONY: help setup setup-dev demo test test-slow lint format docs bench clean distclean
 
 help: ## this list

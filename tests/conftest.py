@@ -12,10 +12,11 @@ def _skipped(config: pytest.Config) -> list[str]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") != "true" or reporter is None:
         return []
-    return [
+    lines = (
         f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr}"
         for report in reporter.stats.get("skipped", [])
-    ]
+    )
+    return list(dict.fromkeys(lines))  # with doctests on, a skipped module is collected and reported twice
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -46,9 +46,13 @@ def subkey(key: int, *names: str | int) -> int:
     """
     state = _as_array(key)
     for name in names:
-        index = zlib.crc32(name.encode()) | (1 << 40) if isinstance(name, str) else name
-        state = mix(state, _as_array(index))
+        state = mix(state, _as_array(purpose(name) if isinstance(name, str) else name))
     return int(state[0])
+
+
+def purpose(name: str) -> int:
+    """The number that a purpose's name stands for in a key; larger than any client, item or round."""
+    return zlib.crc32(name.encode()) | (1 << 40)
 
 
 def keys(key: int, indices: NDArray[Any]) -> NDArray[np.uint64]:

@@ -13,7 +13,9 @@ from fedrecplus.protocol import Upload
 Array = NDArray[np.float64]
 
 
-def join(uploads: Sequence[Upload], weights: Sequence[float], shape: tuple[int, ...], how: AggregationSettings) -> Array:
+def join(
+    uploads: Sequence[Upload], weights: Sequence[float], shape: tuple[int, ...], how: AggregationSettings
+) -> Array:
     """A = Σ w_u Δ_u over Σ w_u: per item among those who uploaded it, or over all clients of the round.
 
     Paper: Algorithm 1, server update (over clients). After: Lin, Pan, Ming 2020 (per item)

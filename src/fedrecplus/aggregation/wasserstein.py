@@ -21,7 +21,7 @@ def weight(items: NDArray[np.int64], delta: Array, step: Array, spread: Array, s
     """
     floor = settings.aggregation.bound * _read(items, _squares(step), settings)
     D = max(distance(items, delta, step, spread, settings), floor, SMALLEST)
-    return float(D ** -settings.aggregation.temperature)
+    return float(D**-settings.aggregation.temperature)
 
 
 def distance(items: NDArray[np.int64], delta: Array, step: Array, spread: Array, settings: Config) -> float:

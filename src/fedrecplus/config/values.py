@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +13,7 @@ from fedrecplus.errors import UserError, unknown_name
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
-@functools.cache
-def fields_of(section: type) -> Mapping[str, Any]:
+def fields_of(section: Any) -> Mapping[str, Any]:
     """Setting name → type, of a section's dataclass."""
     return typing.get_type_hints(section)
 

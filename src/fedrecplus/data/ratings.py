@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from fedrecplus.data.scale import Scale
 
 
+def narrowest(item_count: int) -> type[np.uint16] | type[np.int32]:
+    """The type of item numbers: two bytes where they do."""
+    return np.uint16 if item_count <= 65536 else np.int32
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """What everybody may know of the items: row i describes item i. Empty strings, zeros and no genres are unknown."""

@@ -9,4 +9,5 @@ from numpy.typing import NDArray
 def unit_rows(E: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows of length one, so that a product of rows is their cosine; zero rows stay zero."""
     lengths = np.linalg.norm(E, axis=1, keepdims=True)
-    return np.divide(E, lengths, out=np.zeros_like(E, dtype=np.float64), where=lengths > 0)
+    unit: NDArray[np.float64] = np.divide(E, lengths, out=np.zeros_like(E, dtype=np.float64), where=lengths > 0)
+    return unit

@@ -14,7 +14,9 @@ from fedrecplus.randomness import subkey, uniform
 Items = NDArray[np.int64]
 
 
-def draw_unrated(count: int, rated: Items, items: int, key: int, item_of: Callable[[Items, NDArray[np.float64]], Items]) -> Items:
+def draw_unrated(
+    count: int, rated: Items, items: int, key: int, item_of: Callable[[Items, NDArray[np.float64]], Items]
+) -> Items:
     """The first ``count`` different unrated items in a keyed sequence of draws, ascending.
 
     Draw n is ``item_of(n, uniform(key, n))``; rated items and repetitions are passed over. If no more than ``count``

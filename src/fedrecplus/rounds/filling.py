@@ -33,10 +33,13 @@ def pseudo_count(rated: int, items: int, settings: PseudoItemSettings) -> int:
 
 
 def size_class(rows: int) -> int:
-    """The smallest size class that holds so many rows: 16, 21, 26, 32, 41, 51, 64, … Ours: the exact number of rows
-    would tell how many items a client rated."""
-    steps = max(0, math.ceil(_CLASSES_PER_DOUBLING * math.log2(rows / _SMALLEST_CLASS) - 1e-9))
-    return math.ceil(_SMALLEST_CLASS * 2.0 ** (steps / _CLASSES_PER_DOUBLING) - 1e-9)
+    """The smallest size class that holds so many rows: 16, 21, 26, 32, 41, 51, 64, …
+
+    Ours: the exact number of rows would tell how many items a client rated.
+    """
+    steps: int = max(0, math.ceil(_CLASSES_PER_DOUBLING * math.log2(rows / _SMALLEST_CLASS) - 1e-9))
+    size: float = _SMALLEST_CLASS * 2.0 ** (steps / _CLASSES_PER_DOUBLING)
+    return math.ceil(size - 1e-9)
 
 
 def pseudo_items(broadcast: Broadcast, device: Device, settings: Config) -> PseudoItems:

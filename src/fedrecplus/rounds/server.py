@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation._covariance import update_covariance, update_variance
 from fedrecplus.aggregation._joining import join
-from fedrecplus.config.settings import Config, ServerSettings
+from fedrecplus.config.settings import Config
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
@@ -35,12 +35,15 @@ def broadcast(state: ServerState, mean: float, public: PublicItems, features: Ar
 
 def server_round(state: ServerState, uploads: Sequence[Upload], settings: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u. Paper: Algorithm 1, server update"""
-    aggregate = aggregate_of(state, uploads, settings)
-    decay = settings.server.learning_rate_decay**state.round
-    server = replace(settings.server, learning_rate=settings.server.learning_rate * decay)
+    return apply(state, aggregate_of(state, uploads, settings), spread_of(uploads, state, settings), settings)
+
+
+def apply(state: ServerState, aggregate: Array, spread: Array, settings: Config) -> ServerState:
+    """Move V by the aggregate, as the server step says; the applied step and spread are told in the next round."""
+    rate = settings.server.learning_rate * settings.server.learning_rate_decay**state.round
+    server = replace(settings.server, learning_rate=rate)
     step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
-    spread = spread_of(uploads, state, settings, server)
-    return ServerState(state.round + 1, state.V + step, step, spread, moments)
+    return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments)
 
 
 def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> Array:
@@ -60,8 +63,8 @@ def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config
     return join(uploads, weights, shape, how)
 
 
-def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config, server: ServerSettings) -> Array:
-    """η²Σ_g/B: the mean of the clients' update covariances, for the next round's distances; empty if not needed.
+def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config) -> Array:
+    """Σ_g/B: the mean of the clients' update covariances, for the next round's distances; empty if not needed.
 
     Paper: M in Eq. (optimization wrt p). Ours: Σ_g is the mean over clients, which the paper leaves open.
     """
@@ -74,7 +77,7 @@ def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config, s
             spread[upload.items] += update_variance(delta, settings)
         else:
             spread += update_covariance(upload.items, delta, len(state.V), settings)
-    mean: Array = server.learning_rate**2 * spread / max(len(uploads), 1)
+    mean: Array = spread / max(len(uploads), 1)
     return mean
 
 

@@ -45,10 +45,15 @@ class Problem:
         return unit_rows(encoder.encode(np.asarray(V, dtype=np.float64), self.public))
 
     @property
-    def uses_features(self) -> bool:
-        """Whether any part looks at encoded items."""
-        rules = {self.config.pseudo_items.rule, self.config.virtual_ratings.rule}
-        return self.config.pseudo_items.rule != "none" and bool(rules & {"similar", "nearest", "weighted"} or rules - _PLAIN)
+    def selects_by_features(self) -> bool:
+        """Whether the choice of pseudo items looks at encoded items."""
+        return self.config.pseudo_items.rule not in ("none", "random", "popular")
+
+    @property
+    def rates_by_features(self) -> bool:
+        """Whether virtual ratings look at encoded items."""
+        pseudo = self.config.pseudo_items.rule != "none"
+        return pseudo and self.config.virtual_ratings.rule not in ("user-average", "hybrid", "predicted")
 
     def taking_part(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
@@ -71,16 +76,14 @@ class Problem:
         return np.sort(clients[np.argsort(draws, kind="stable")[: max(1, round(share * len(clients)))]])
 
 
-_PLAIN = {"none", "random", "popular", "similar", "user-average", "hybrid", "nearest", "weighted", "predicted"}
-"""rules of which it is known whether they look at encoded items; an unknown rule may"""
-
-
 def prepare(ratings: Ratings, config: Config) -> Problem:
     """Check the settings against the ratings and gather what is public."""
     check(config)
     public = PublicItems(content_features(ratings.catalogue, ratings.item_count), ratings.item_counts())
     mean = float(ratings.standard_values.mean()) if config.model.global_mean and len(ratings) else 0.0
     sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
-    counts = np.array([pseudo_count(int(size), ratings.item_count, config.pseudo_items) for size in sizes], dtype=np.int64)
+    counts = np.array(
+        [pseudo_count(int(size), ratings.item_count, config.pseudo_items) for size in sizes], dtype=np.int64
+    )
     indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
     return Problem(config, ratings, public, mean, indptr)

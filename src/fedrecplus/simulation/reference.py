@@ -18,7 +18,7 @@ from fedrecplus.simulation.state import RoundReport, SimulationState
 
 def simulate_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
     """One round of everybody. Paper: Algorithm 1, lines 1–12"""
-    message = message_of(problem, state)
+    message = message_of(problem, state, problem.selects_by_features or problem.rates_by_features)
     clients = problem.taking_part(state.server.round)
     state = _copy(state)
     uploads = {}
@@ -35,9 +35,9 @@ def simulate_round(problem: Problem, state: SimulationState) -> tuple[Simulation
     return replace(state, server=server), report
 
 
-def message_of(problem: Problem, state: SimulationState) -> Broadcast:
-    """The round's broadcast; encoded items come along where a part looks at them."""
-    features = problem.features(state.server.V) if problem.uses_features else np.zeros((0, 0))
+def message_of(problem: Problem, state: SimulationState, with_features: bool = True) -> Broadcast:
+    """The round's broadcast, with encoded items where a part looks at them."""
+    features = problem.features(state.server.V) if with_features else np.zeros((0, 0))
     return broadcast(state.server, problem.mean, problem.public, features)
 
 
@@ -57,7 +57,7 @@ def remember(problem: Problem, state: SimulationState, device: Device) -> None:
     """Put a client back into the simulation's arrays."""
     client = device.client
     state.U[client] = device.U
-    if device.kept is not None and not state.drawn[client]:
+    if device.kept is not None and len(state.pseudo_items) and not state.drawn[client]:
         places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
         state.pseudo_items[places] = device.kept.items
         if state.virtual_ratings.size:

@@ -19,4 +19,7 @@ def fill(items: NDArray[np.int64], device: Device, broadcast: Broadcast, setting
     weights = np.maximum(similarity(broadcast.features[items], broadcast.features[device.items]), 0.0)
     total = weights.sum(axis=1)
     mean = device.ratings.mean()
-    return np.divide(weights @ device.ratings, total, out=np.full(len(items), mean), where=total > 0)
+    ratings: NDArray[np.float64] = np.divide(
+        weights @ device.ratings, total, out=np.full(len(items), mean), where=total > 0
+    )
+    return ratings

@@ -1,0 +1,59 @@
+"""A set of ratings in a few figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.data.ratings import Ratings
+
+_QUANTILES = {"least": 0.0, "quarter": 0.25, "median": 0.5, "three quarters": 0.75, "most": 1.0}
+
+
+def describe(ratings: Ratings) -> dict[str, Any]:
+    """Size, scale, histogram and skew, as plain numbers that JSON takes.
+
+    ``histogram`` maps each rating that occurs to how often; ``activity`` are quantiles of ratings per client;
+    ``top_decile_share`` is the share of all ratings that goes to the most popular tenth of the items.
+    """
+    activity = np.diff(ratings.indptr)
+    return {
+        "name": ratings.name,
+        "clients": ratings.clients,
+        "items": ratings.item_count,
+        "ratings": len(ratings),
+        "density": len(ratings) / (ratings.clients * ratings.item_count),
+        "scale": str(ratings.scale),
+        "levels": ratings.scale.levels,
+        "mean": float(ratings.values.mean()),
+        "histogram": _histogram(ratings),
+        "activity": {name: float(np.quantile(activity, share)) for name, share in _QUANTILES.items()},
+        "mean_activity": float(activity.mean()),
+        "top_decile_share": _top_decile_share(ratings),
+        "metadata": _metadata(ratings),
+    }
+
+
+def _histogram(ratings: Ratings) -> dict[str, int]:
+    counts = np.bincount(ratings.codes, minlength=ratings.scale.levels)
+    occurring = np.flatnonzero(counts)
+    levels = ratings.scale.values(occurring)
+    return {f"{level:g}": int(count) for level, count in zip(levels, counts[occurring], strict=True)}
+
+
+def _top_decile_share(ratings: Ratings) -> float:
+    popularity = np.sort(ratings.item_counts())[::-1]
+    return float(popularity[: max(1, len(popularity) // 10)].sum() / popularity.sum())
+
+
+def _metadata(ratings: Ratings) -> dict[str, float]:
+    """The share of items of which the title, the year and a genre are known."""
+    catalogue = ratings.catalogue
+    if catalogue is None:
+        return {"titles": 0.0, "years": 0.0, "genres": 0.0}
+    return {
+        "titles": float(np.mean([bool(title) for title in catalogue.titles])),
+        "years": float(np.mean(catalogue.years > 0)),
+        "genres": float(np.mean(catalogue.genres.any(axis=1))),
+    }

@@ -1,0 +1,1 @@
+"""Ratings from a file of the user's own."""

@@ -1,0 +1,111 @@
+"""From a table to ratings, refusing what isn't one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.scale_inference import infer_scale
+from fedrecplus.data.files.table import Table
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import UserError
+
+_DUPLICATES = "remove one, or choose: --duplicates last or --duplicates mean, FileOptions(duplicates=…)"
+
+
+def checked_ratings(table: Table, name: str, options: FileOptions) -> Ratings:
+    """The ratings in a table, or an error that says on which line what is wrong."""
+    client_ids, clients = _numbered(table, table.users, "user")
+    item_ids, items = _numbered(table, table.items, "item")
+    values = _numbers(table)
+    scale = options.given_scale or infer_scale(values, table.source)
+    _refuse_off_scale(table, values, scale)
+    cell = clients.astype(np.int64) * len(item_ids) + items
+    order = np.argsort(cell, kind="stable")  # stable: of a duplicate, the one further down stays behind
+    cell, values = cell[order], values[order]
+    first = np.concatenate([[True], cell[1:] != cell[:-1]])
+    if not first.all():
+        if options.duplicates == "error":
+            raise _duplicate(table, order, first)
+        values = _settled(values, first, options.duplicates)
+        cell = cell[first]
+    counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))
+    return Ratings(
+        name=name,
+        scale=scale,
+        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        items=(cell % len(item_ids)).astype(narrowest(len(item_ids))),
+        codes=scale.codes(values),
+        client_ids=client_ids,
+        item_ids=item_ids,
+    )
+
+
+def _numbered(table: Table, column: pl.Series, role: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The different ids in ascending order, and for each row the number of its id."""
+    ids = column.str.strip_chars()
+    missing = (ids.is_null() | (ids == "")).arg_true()
+    if len(missing):
+        raise UserError(
+            f"{table.place(missing[0])}: the {role} is missing", f"write the {role}'s id, or remove the line"
+        )
+    whole = ids.cast(pl.Int64, strict=False)
+    if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all():  # not 007, which isn't 7
+        ids = whole
+    different = ids.unique().sort()
+    if len(different) == 1:
+        raise UserError(
+            f"{table.source} has a single {role}, {different[0]!r}",
+            f"check the {role} column; recommending needs at least two users and two items",
+        )
+    numbers = (ids.rank("dense") - 1).to_numpy().astype(np.int32)
+    as_array = different.to_numpy() if different.dtype == pl.Int64 else np.array(different.to_list(), dtype=np.str_)
+    return as_array, numbers
+
+
+def _numbers(table: Table) -> NDArray[np.float64]:
+    """The ratings as finite numbers."""
+    text = table.ratings.str.strip_chars()
+    numbers = text.cast(pl.Float64, strict=False)
+    wrong = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).arg_true()
+    if not len(wrong):
+        return numbers.to_numpy()
+    row = wrong[0]
+    if text[row] in (None, ""):
+        raise UserError(f"{table.place(row)}: the rating is missing", "write a number, or remove the line")
+    kind = "is not a number" if numbers[row] is None or np.isnan(numbers[row]) else "is infinite"
+    raise UserError(f"{table.place(row)}: rating {text[row]!r} {kind}", "write a finite number, such as 3.5")
+
+
+def _refuse_off_scale(table: Table, values: NDArray[np.float64], scale: Scale) -> None:
+    off = np.flatnonzero(~scale.holds(values))
+    if len(off):
+        raise UserError(
+            f"{table.place(int(off[0]))}: rating {values[off[0]]:g} is not on the scale {scale}",
+            "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP, or FileOptions(scale=…)",
+        )
+
+
+def _duplicate(table: Table, order: NDArray[np.int64], first: NDArray[np.bool_]) -> UserError:
+    """The error for the duplicate that comes first in the file."""
+    again = np.flatnonzero(~first)
+    second = again[np.argmin(order[again])]
+    row, before = int(order[second]), int(order[second - 1])
+    pair = f"user {table.users[row].strip()!r} rated item {table.items[row].strip()!r}"
+    earlier = table.place(before).removeprefix(table.source).lstrip(", ")
+    return UserError(f"{table.place(row)}: {pair} before, on {earlier}", _DUPLICATES)
+
+
+def _settled(values: NDArray[np.float64], first: NDArray[np.bool_], rule: str) -> NDArray[np.float64]:
+    """One value for each run of duplicates; ``first`` marks where runs begin. A mean is rounded when it is coded."""
+    starts = np.flatnonzero(first)
+    lengths = np.diff(np.append(starts, len(values)))
+    if rule == "last":
+        return values[starts + lengths - 1]
+    means: NDArray[np.float64] = np.add.reduceat(values, starts) / lengths
+    return means

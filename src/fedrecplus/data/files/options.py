@@ -1,0 +1,51 @@
+"""What a user may say about a file of ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import UserError, unknown_name
+
+DUPLICATES = ("error", "last", "mean")
+_SPOKEN_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How to read a file of ratings. What isn't given is found out from the file.
+
+    >>> FileOptions(rating="stars", scale="1:5:1").given_scale
+    Scale(low=1.0, high=5.0, step=1.0)
+    """
+
+    user: str | int | None = None
+    """the column of user ids, by name or by position: the first column is 1"""
+    item: str | int | None = None
+    """the column of item ids, by name or position"""
+    rating: str | int | None = None
+    """the column of ratings, by name or position"""
+    separator: str | None = None
+    """what stands between columns, of any length; ``tab`` may be spelled out"""
+    scale: Scale | str | None = None
+    """the rating scale, or how it is written: ``low:high:step``"""
+    duplicates: str = "error"
+    """what to do where a user rated an item more than once: ``error`` refuses the file, ``last`` keeps the rating
+    furthest down in the file, ``mean`` takes the mean, rounded to the nearest level of the scale (halves up)"""
+
+    def __post_init__(self) -> None:
+        if self.duplicates not in DUPLICATES:
+            raise unknown_name("way to treat duplicates", self.duplicates, DUPLICATES)
+        if self.separator == "":
+            raise UserError("an empty separator separates nothing", "give the character between the columns")
+        _ = self.given_scale
+
+    @property
+    def given_scale(self) -> Scale | None:
+        """The scale, if one was given."""
+        return Scale.parse(self.scale) if isinstance(self.scale, str) else self.scale
+
+    @property
+    def given_separator(self) -> str | None:
+        """The separator itself, if one was given."""
+        return None if self.separator is None else _SPOKEN_SEPARATORS.get(self.separator, self.separator)

@@ -1,0 +1,74 @@
+"""What scale are these ratings on?
+
+1. The first of the usual scales that holds every rating, if the highest rating reaches the top quarter of it: a file in
+   which nobody gave one star is still on 1 to 5, one with nothing above 3 is not. A scale that starts below zero asks
+   for a negative rating.
+2. Otherwise from the lowest to the highest rating that occurs, with the greatest round step (1, 2.5 or 5 times a
+   power of ten) that reaches them all.
+
+The guess can be wrong (an end that nobody used can't be seen), so ``data info`` shows it and a scale can be given.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.scale import MOST_LEVELS, Scale
+from fedrecplus.errors import UserError
+
+USUAL = tuple(
+    Scale.parse(text)
+    for text in (
+        *("1:5:1", "0:5:1", "0.5:5:0.5", "0:5:0.5"),
+        *("1:10:1", "0:10:1", "0:10:0.5", "0:10:0.1", "0:100:1"),
+        *("-10:10:1", "-10:10:0.01"),
+    )
+)
+_TOP_QUARTER = 0.75
+_MOST_DECIMALS = 6
+_ROUND_STEPS = sorted({digits * 10**zeros // 10 for zeros in range(1, 14) for digits in (10, 25, 50)})  # in millionths
+_GIVE_IT = "give the scale: --scale LOW:HIGH:STEP, or FileOptions(scale=…)"
+
+
+def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:
+    """The scale of some finite ratings; ``source`` is named in errors.
+
+    >>> str(infer_scale(np.array([2.0, 5.0, 4.0]), "ratings.csv"))
+    '1:5:1'
+    >>> str(infer_scale(np.array([0.0, 0.25, 1.0]), "ratings.csv"))
+    '0:1:0.25'
+    """
+    levels = np.unique(ratings)
+    for usual in USUAL:
+        if _fits(usual, levels):
+            return usual
+    return _observed_scale(levels, source)
+
+
+def _fits(scale: Scale, levels: NDArray[np.float64]) -> bool:
+    reaches_top = levels[-1] >= scale.low + _TOP_QUARTER * (scale.high - scale.low)
+    same_sign = (scale.low < 0) == (levels[0] < 0)
+    return bool(reaches_top and same_sign and scale.holds(levels).all())
+
+
+def _observed_scale(levels: NDArray[np.float64], source: str) -> Scale:
+    if len(levels) == 1:
+        raise UserError(f"{source}: every rating is {levels[0]:g}, which doesn't show the scale", _GIVE_IT)
+    step = _greatest_step(levels)
+    if step is None or round((levels[-1] - levels[0]) / step) >= MOST_LEVELS:
+        raise UserError(
+            f"{source}: ratings such as {levels[0]} and {levels[1]} need a scale of more than {MOST_LEVELS:,} levels",
+            f"round the ratings, and {_GIVE_IT}",
+        )
+    return Scale(float(levels[0]), float(levels[-1]), step)
+
+
+def _greatest_step(levels: NDArray[np.float64]) -> float | None:
+    """The greatest round number that divides the gaps between levels, with at most six decimals."""
+    gaps = (levels - levels[0]) * 10.0**_MOST_DECIMALS
+    if gaps[-1] > 2**53 or not np.allclose(gaps, np.rint(gaps), rtol=1e-12, atol=1e-3):
+        return None
+    divisor = int(np.gcd.reduce(np.rint(gaps).astype(np.int64)))
+    fitting = [step for step in _ROUND_STEPS if divisor % step == 0]
+    return max(fitting) / 10.0**_MOST_DECIMALS

@@ -1,0 +1,52 @@
+"""The MovieLens sets that are known by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrecplus.data.scale import Scale
+
+_WHOLE_STARS = Scale(1.0, 5.0, 1.0)
+_HALF_STARS = Scale(0.5, 5.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How GroupLens wrote a set down: file names and what stands between columns."""
+
+    ratings_file: str
+    movies_file: str
+    separator: str
+
+
+_TABS = Layout("u.data", "u.item", "\t")
+_COLONS = Layout("ratings.dat", "movies.dat", "::")
+_CSV = Layout("ratings.csv", "movies.csv", ",")
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """A published set. The counts are those GroupLens publishes; items are those with at least one rating."""
+
+    name: str
+    layout: Layout
+    scale: Scale
+    clients: int
+    items: int
+    ratings: int
+    unpacks_to: str = ""
+    """the folder in the archive, where it isn't called like the set"""
+
+
+KNOWN = {
+    known.name: known
+    for known in (
+        KnownSet("ml-100k", _TABS, _WHOLE_STARS, 943, 1_682, 100_000),
+        KnownSet("ml-1m", _COLONS, _WHOLE_STARS, 6_040, 3_706, 1_000_209),
+        KnownSet("ml-latest-small", _CSV, _HALF_STARS, 610, 9_724, 100_836),
+        KnownSet("ml-10m", _COLONS, _HALF_STARS, 69_878, 10_677, 10_000_054, "ml-10M100K"),
+        KnownSet("ml-20m", _CSV, _HALF_STARS, 138_493, 26_744, 20_000_263),
+        KnownSet("ml-25m", _CSV, _HALF_STARS, 162_541, 59_047, 25_000_095),
+        KnownSet("ml-32m", _CSV, _HALF_STARS, 200_948, 84_432, 32_000_204),
+    )
+}

@@ -1,0 +1,1 @@
+"""Ratings made up from a low-rank truth."""

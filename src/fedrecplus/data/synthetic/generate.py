@@ -1,0 +1,56 @@
+"""Made-up ratings, client by client, straight into their narrow arrays.
+
+Every draw is keyed by client and item: neither the size of the chunks nor how many clients there are changes a client.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.progress import Progress
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.scale import Scale
+from fedrecplus.data.synthetic.choose import choose_items
+from fedrecplus.data.synthetic.options import SyntheticOptions
+from fedrecplus.data.synthetic.truth import Truth
+from fedrecplus.randomness import keys, normal, subkey
+
+_CLIENTS_AT_ONCE = 4096
+
+
+def generate(
+    options: SyntheticOptions, progress: Progress | None = None, clients_at_once: int = _CLIENTS_AT_ONCE
+) -> Ratings:
+    """All ratings. Only a chunk of clients is held in wide numbers at a time: 50 million ratings take 150 MB."""
+    truth, scale = Truth.of(options), Scale.parse(options.scale)
+    indptr = np.concatenate([[0], np.cumsum(truth.activity())])
+    items = np.empty(indptr[-1], dtype=narrowest(options.items))
+    codes = np.empty(indptr[-1], dtype=scale.codes(np.zeros(0)).dtype)
+    for first in range(0, options.clients, clients_at_once):
+        clients = np.arange(first, min(first + clients_at_once, options.clients))
+        part = slice(indptr[clients[0]], indptr[clients[-1] + 1])
+        counts = np.diff(indptr[first : clients[-1] + 2])
+        choose_items(keys(subkey(truth.key, "choice"), clients), counts, truth.cumulative_popularity, items[part])
+        codes[part] = _rated(truth, scale, np.repeat(clients, counts), items[part].astype(np.int64))
+        if progress:
+            progress("synthetic clients", int(clients[-1]) + 1, options.clients)
+    return Ratings(
+        name=str(options),
+        scale=scale,
+        indptr=indptr,
+        items=items,
+        codes=codes,
+        client_ids=np.arange(options.clients),
+        item_ids=np.arange(options.items),
+        catalogue=truth.catalogue(),
+    )
+
+
+def _rated(truth: Truth, scale: Scale, clients: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[Any]:
+    """Level numbers of what clients say of items: the truth, noise, then the nearest level."""
+    cell = clients * truth.options.items + items
+    noisy = truth.expected(clients, items) + truth.options.noise * normal(subkey(truth.key, "noise"), cell)
+    return scale.codes(scale.restore(noisy))

@@ -1,0 +1,85 @@
+"""What can be chosen about made-up ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import UserError, unknown_name
+
+SYNTHETIC = "synthetic"
+_LEAST = {
+    "clients": 2,
+    "items": 2,
+    "ratings_per_client": 1,
+    "factors": 1,
+    "noise": 0.0,
+    "popularity": 0.0,
+    "activity": 0.0,
+    "seed": 0,
+}
+_MOST = {"clients": 2**31 - 1, "items": 2**24, "factors": 1024, "noise": 100.0, "popularity": 2.0, "activity": 3.0}
+
+
+@dataclass(frozen=True)
+class SyntheticOptions:
+    """How many made-up ratings, and how they come about.
+
+    >>> str(SyntheticOptions.parse("clients=50,noise=0"))
+    'synthetic:clients=50,noise=0'
+    """
+
+    clients: int = 1000
+    items: int = 500
+    ratings_per_client: int = 50
+    """the mean, before clients who would rate more than all items are stopped there"""
+    factors: int = 8
+    """the rank of the truth, biases aside"""
+    noise: float = 0.5
+    """the standard deviation of what the truth doesn't explain, in standard units (1 to 5)"""
+    popularity: float = 1.0
+    """Zipf's exponent: the i-th most popular item is drawn in proportion to 1 / i ** popularity; 0 is even"""
+    activity: float = 1.0
+    """the standard deviation of the logarithm of a client's number of ratings; MovieLens has about 1, 0 is even"""
+    scale: str = "1:5:1"
+    """the rating scale, ``low:high:step``"""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not least <= (value := getattr(self, name)) <= _MOST.get(name, 2**63):
+                limit = f"at least {least}" + (f" and at most {_MOST[name]}" if name in _MOST else "")
+                raise UserError(f"synthetic: {name}={value} is out of range", f"give {limit}")
+        if self.ratings_per_client > self.items:
+            raise UserError(
+                f"synthetic: ratings_per_client={self.ratings_per_client} of {self.items} items",
+                "nobody rates an item twice: give more items or fewer ratings",
+            )
+        Scale.parse(self.scale)
+
+    @staticmethod
+    def parse(text: str) -> SyntheticOptions:
+        """Read ``name=value,name=value``."""
+        kinds: dict[str, type[Any]] = {field.name: type(field.default) for field in fields(SyntheticOptions)}
+        chosen = {}
+        for setting in filter(None, (part.strip() for part in text.split(","))):
+            name, _, value = setting.partition("=")
+            if name not in kinds:
+                raise unknown_name("option of synthetic", name, kinds)
+            try:
+                chosen[name] = kinds[name](value)
+            except ValueError:
+                kind = "whole number" if kinds[name] is int else "number"
+                raise UserError(f"synthetic: {name}={value!r} is not a {kind}", f"write {name}=NUMBER") from None
+        return SyntheticOptions(**chosen)
+
+    def __str__(self) -> str:
+        """As it is written to get these options: what differs from the defaults."""
+        values = [(field.name, getattr(self, field.name), field.default) for field in fields(self)]
+        chosen = [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value, usual in values
+            if value != usual
+        ]
+        return ":".join(filter(None, (SYNTHETIC, ",".join(chosen))))

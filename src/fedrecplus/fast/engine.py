@@ -1,0 +1,95 @@
+"""A round of all clients at once. The same signature and the same result as ``simulation.simulate_round``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.aggregation._joining import divide
+from fedrecplus.fast.local_training import ROWS, train_clients
+from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
+from fedrecplus.fast.threads import chunks, on_threads
+from fedrecplus.fast.traffic import report_of
+from fedrecplus.gradients import step_sizes
+from fedrecplus.model import prior
+from fedrecplus.randomness import purpose, subkey
+from fedrecplus.rounds.server import apply
+from fedrecplus.simulation import Problem, RoundReport, SimulationState
+from fedrecplus.simulation import simulate_round as reference_round
+
+_WEIGHING_KERNELS = {"uniform", "wasserstein"}
+
+
+def simulate_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+    """One round of everybody. A rule without a kernel is run by its own file: aggregation rules in the reference
+    engine, the others client by client. Paper: Algorithm 1, lines 1–12"""
+    if problem.config.aggregation.rule not in _WEIGHING_KERNELS:
+        return reference_round(problem, state)
+    clients = problem.taking_part(state.server.round)
+    state, pseudo = pseudo_rows(problem, state, clients)
+    U = state.U.copy()
+    target = state.server.last_step
+    if problem.config.aggregation.rule == "wasserstein" and problem.config.aggregation.global_step == "mean":
+        rate = problem.config.server.learning_rate
+        target = (rate * _sum(problem, state, clients, pseudo, U, target, dry=True).aggregate).astype(target.dtype)
+    sums = _sum(problem, state, clients, pseudo, U, target, dry=False)
+    server = apply(state.server, sums.aggregate, sums.spread, problem.config)
+    return replace(state, server=server, U=U), report_of(problem, state, clients, pseudo)
+
+
+class _Sums:
+    """What the chunks of a round add up to."""
+
+    def __init__(self, problem: Problem, parts: list[tuple[Any, Any, Any, float]], clients: int, dtype: Any) -> None:
+        total, per_item, spread, overall = parts[0]
+        for more_total, more_per_item, more_spread, more_overall in parts[1:]:
+            total += more_total
+            per_item += more_per_item
+            spread += more_spread
+            overall += more_overall
+        self.aggregate: NDArray[Any] = divide(total, per_item, overall, problem.config.aggregation).astype(dtype)
+        self.spread: NDArray[Any] = spread / max(clients, 1)
+
+
+def _sum(
+    problem: Problem,
+    state: SimulationState,
+    clients: NDArray[np.int64],
+    pseudo: PseudoRows,
+    U: NDArray[Any],
+    target: NDArray[Any],
+    dry: bool,
+) -> _Sums:
+    """Train all clients of the round and add up their weighted updates."""
+    config, ratings, V = problem.config, problem.ratings, state.server.V
+    how, real = config.aggregation, V.dtype.type
+    sizes = step_sizes(config, state.server.round)
+    U_prior, V_prior = prior(config.model, problem.mean)
+    rows = np.diff(ratings.indptr) + np.diff(pseudo.indptr)
+    with_spread = how.covariance == "diagonal"
+    whole_target = float((target.astype(np.float64) ** 2).sum())
+    whole = whole_target + float(state.server.last_spread.sum(dtype=np.float64))
+
+    def work(part: NDArray[np.int64]) -> tuple[Any, Any, Any, float]:
+        total, per_item = np.zeros_like(V), np.zeros(len(V))
+        spread = np.zeros_like(state.server.last_spread)
+        overall = train_clients(
+            part, ratings.indptr, ratings.items, ratings.codes, pseudo.levels,
+            pseudo.indptr, pseudo.items, pseudo.ratings, V, U, real(problem.mean),
+            np.array([sizes.rate, sizes.decay_V, sizes.decay_U], dtype=V.dtype),
+            sizes.trained.astype(V.dtype), U_prior.astype(V.dtype), V_prior.astype(V.dtype),
+            config.client.local_epochs, config.client.batch_size, config.client.u_step == "rated",
+            np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("batches")), np.uint64(state.server.round),
+            int(rows[part].max()), how.rule == "wasserstein" and not dry, ROWS[how.rows], with_spread,
+            target, state.server.last_spread, whole, whole_target, how.temperature, how.bound,
+            how.denoising > 0.0, not dry, total, per_item, spread,
+        )  # fmt: skip
+        return total, per_item, spread, overall
+
+    parts = on_threads(work, chunks(clients, rows))
+    if not parts:
+        parts = [(np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread), 0.0)]
+    return _Sums(problem, parts, len(clients), V.dtype)

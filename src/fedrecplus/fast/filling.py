@@ -1,0 +1,169 @@
+"""Kernels for virtual ratings. Each gives what the file of its name in ``virtual_ratings/`` gives, for many clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.fast import columns
+from fedrecplus.fast.compiling import kernel, mix, to_unit
+
+_gather = columns.gather
+_residuals = columns.residuals
+_pull = columns.pull_on_user
+_move_user = columns.move_user
+
+
+@kernel
+def user_average(clients: Any, indptr: Any, codes: Any, levels: Any, pseudo_indptr: Any, out: Any) -> None:
+    """The client's mean rating."""
+    for client in clients:
+        mean = _mean(codes[indptr[client] : indptr[client + 1]], levels)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            out[place] = mean
+
+
+@kernel
+def _mean(codes: Any, levels: Any) -> Any:
+    total = 0.0
+    for code in codes:
+        total += levels[code]
+    return total / max(len(codes), 1)
+
+
+@kernel
+def predicted(clients: Any, pseudo_indptr: Any, pseudo_items: Any, U: Any, V: Any, mean: Any, out: Any) -> None:
+    """The model's own prediction."""
+    for client in clients:
+        _predict(pseudo_indptr[client], pseudo_indptr[client + 1], pseudo_items, U[client], V, mean, out)
+
+
+@kernel
+def _predict(first: int, last: int, pseudo_items: Any, U: Any, V: Any, mean: Any, out: Any) -> None:
+    width = V.shape[1]
+    for place in range(first, last):
+        row = V[pseudo_items[place]]
+        total = mean + U[width]
+        for c in range(width):
+            total += U[c] * row[c]
+        out[place] = total
+
+
+@kernel
+def hybrid(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    U: Any,
+    V: Any,
+    mean: Any,
+    steps: int,
+    rate: Any,
+    decay: Any,
+    trained: Any,
+    prior: Any,
+    largest: int,
+    out: Any,
+) -> None:
+    """Predictions from a U that was stepped on over the rated rows with V fixed."""
+    width = V.shape[1]
+    padded = (width + 3) // 4 * 4
+    table = np.zeros((padded, largest), V.dtype)
+    targets = np.empty(largest, V.dtype)
+    e = np.empty(largest, V.dtype)
+    pull = np.zeros(padded, V.dtype)
+    own = np.zeros(padded, V.dtype)
+    longer = np.empty(width + 1, V.dtype)
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        _gather(V, items[first : first + n], n, table)
+        for j in range(n):
+            targets[j] = levels[codes[first + j]] - mean
+        own[:width] = U[client, :width]
+        bias = U[client, width]
+        for _ in range(steps):
+            _residuals(targets, bias, own, table, 0, n, e)
+            _pull(e, table, 0, n, pull)
+            bias = _move_user(own, bias, trained, prior, pull, e[:n].sum(), n, rate, decay)
+        longer[:width] = own[:width]
+        longer[width] = bias
+        _predict(pseudo_indptr[client], pseudo_indptr[client + 1], pseudo_items, longer, V, mean, out)
+
+
+@kernel
+def alike(first: int, second: int, table: Any, features: Any) -> float:
+    """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
+    if table.shape[0] > 0:
+        return float(table[first, second])
+    total = 0.0
+    for c in range(features.shape[1]):
+        total += features[first, c] * features[second, c]
+    return float(np.rint(total * 1e10) / 1e10)
+
+
+@kernel
+def from_neighbours(
+    weighted: bool,
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    table: Any,
+    features: Any,
+    out: Any,
+) -> None:
+    """The rating of the most similar rated item, or the mean of all weighted by similarity."""
+    for client in clients:
+        first, last = indptr[client], indptr[client + 1]
+        mean = _mean(codes[first:last], levels)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            best, nearest = -2.0, 0.0
+            total, weights = 0.0, 0.0
+            for at in range(first, last):
+                like = alike(pseudo_items[place], items[at], table, features)
+                rating = levels[codes[at]]
+                if like > best:
+                    best, nearest = like, rating
+                if like > 0.0:
+                    total += like * rating
+                    weights += like
+            if weighted:
+                out[place] = total / weights if weights > 0.0 else mean
+            else:
+                out[place] = nearest
+
+
+@kernel
+def put_on_scale(
+    clients: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    stochastic: bool,
+    rounded: bool,
+    step: float,
+    secrets_key: Any,
+    purpose: Any,
+    round_number: Any,
+    low: float,
+    high: float,
+    out: Any,
+) -> None:
+    """Clip to the scale's ends and, if asked, round to its levels. See ``virtual_ratings/_rounding.py``."""
+    for client in clients:
+        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            value = min(max(float(out[place]), low), high)
+            if rounded:
+                level = (value - low) / step
+                threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if stochastic else 0.5
+                floor = np.floor(level)
+                value = min(max(low + step * (floor + (level - floor > threshold)), low), high)
+            out[place] = value

@@ -1,0 +1,148 @@
+"""Kernels for pseudo items. Each gives what the file of its name in ``pseudo_items/`` gives, for many clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.fast.compiling import kernel, mix, to_unit
+
+
+@kernel
+def draw(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    pseudo_indptr: Any,
+    shares: Any,
+    patience: int,
+    secrets_key: Any,
+    purpose: Any,
+    round_number: Any,
+    item_count: int,
+    out: Any,
+) -> None:
+    """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
+    taken = np.full(item_count, -1, np.int64)
+    for client in clients:
+        rated = items[indptr[client] : indptr[client + 1]]
+        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
+        for item in rated:
+            taken[item] = client
+        if len(chosen) >= item_count - len(rated):
+            _take_all(taken, client, chosen)
+            continue
+        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        found = 0
+        number = 0
+        while found < len(chosen):
+            unit = to_unit(mix(key, np.uint64(number)))
+            if len(shares) > 0 and number < patience * item_count:
+                item = np.searchsorted(shares, unit, side="right")
+            else:
+                item = int(unit * item_count)
+            number += 1
+            if taken[item] != client:
+                taken[item] = client
+                chosen[found] = item
+                found += 1
+        chosen.sort()
+
+
+@kernel
+def _take_all(taken: Any, client: int, chosen: Any) -> None:
+    found = 0
+    for item in range(len(taken)):
+        if taken[item] != client and found < len(chosen):
+            chosen[found] = item
+            found += 1
+
+
+@kernel
+def merge_neighbours(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    pseudo_indptr: Any,
+    neighbours: Any,
+    likeness: Any,
+    item_count: int,
+    out: Any,
+    unsure: Any,
+) -> None:
+    """The top k unrated items of each client, as a lazy merge of its rated items' sorted neighbour lists.
+
+    A heap holds the head of every list. The first time an item is popped, the likeness is its greatest: items come in
+    the order of their score, and the merge ends after k of them. Lists may be cut: where the merge reaches the end of
+    one, the client is marked ``unsure`` and must be done in full.
+    """
+    taken = np.full(item_count, -1, np.int64)
+    length = neighbours.shape[1]
+    for client in clients:
+        rated = items[indptr[client] : indptr[client + 1]]
+        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
+        for item in rated:
+            taken[item] = client
+        if len(chosen) >= item_count - len(rated):
+            _take_all(taken, client, chosen)
+            continue
+        n = len(rated)
+        heap = np.empty(n, np.int64)
+        place = np.zeros(n, np.int64)
+        size = 0
+        for source in range(n):
+            heap[size] = source
+            size += 1
+            _up(heap, size - 1, place, rated, neighbours, likeness)
+        found = 0
+        while found < len(chosen):
+            top = heap[0]
+            item = neighbours[rated[top], place[top]]
+            if taken[item] != client:
+                taken[item] = client
+                chosen[found] = item
+                found += 1
+            place[top] += 1
+            if place[top] >= length:
+                if length < item_count:
+                    unsure[client] = True
+                    break
+                size -= 1
+                heap[0] = heap[size]
+            _down(heap, size, place, rated, neighbours, likeness)
+        chosen.sort()
+
+
+@kernel
+def _before(first: int, second: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> bool:
+    a, b = rated[first], rated[second]
+    like_a, like_b = likeness[a, place[first]], likeness[b, place[second]]
+    if like_a != like_b:
+        return bool(like_a > like_b)
+    return bool(neighbours[a, place[first]] < neighbours[b, place[second]])
+
+
+@kernel
+def _up(heap: Any, at: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
+    while at > 0:
+        parent = (at - 1) // 2
+        if not _before(heap[at], heap[parent], place, rated, neighbours, likeness):
+            break
+        heap[at], heap[parent] = heap[parent], heap[at]
+        at = parent
+
+
+@kernel
+def _down(heap: Any, size: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(heap[child + 1], heap[child], place, rated, neighbours, likeness):
+            child += 1
+        if not _before(heap[child], heap[at], place, rated, neighbours, likeness):
+            break
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
