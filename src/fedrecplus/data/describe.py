@@ -18,6 +18,8 @@ def describe(ratings: Ratings) -> dict[str, Any]:
     ``top_decile_share`` is the share of all ratings that goes to the most popular tenth of the items.
     """
     activity = np.diff(ratings.indptr)
+    counts = np.bincount(ratings.codes, minlength=ratings.scale.levels)
+    levels = ratings.scale.values(np.arange(ratings.scale.levels))
     return {
         "name": ratings.name,
         "clients": ratings.clients,
@@ -26,20 +28,13 @@ def describe(ratings: Ratings) -> dict[str, Any]:
         "density": len(ratings) / (ratings.clients * ratings.item_count),
         "scale": str(ratings.scale),
         "levels": ratings.scale.levels,
-        "mean": float(ratings.values.mean()),
-        "histogram": _histogram(ratings),
+        "mean": float(levels @ counts / len(ratings)),
+        "histogram": {f"{level:g}": int(count) for level, count in zip(levels, counts, strict=True) if count},
         "activity": {name: float(np.quantile(activity, share)) for name, share in _QUANTILES.items()},
         "mean_activity": float(activity.mean()),
         "top_decile_share": _top_decile_share(ratings),
         "metadata": _metadata(ratings),
     }
-
-
-def _histogram(ratings: Ratings) -> dict[str, int]:
-    counts = np.bincount(ratings.codes, minlength=ratings.scale.levels)
-    occurring = np.flatnonzero(counts)
-    levels = ratings.scale.values(occurring)
-    return {f"{level:g}": int(count) for level, count in zip(levels, counts[occurring], strict=True)}
 
 
 def _top_decile_share(ratings: Ratings) -> float:

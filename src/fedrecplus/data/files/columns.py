@@ -78,7 +78,7 @@ def _usual(names: Sequence[str], role: str, header: bool, source: str) -> int:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
     if position >= len(names):
         raise UserError(
-            f"{source}: the first line has {counted(len(names), 'column')}, the {role} should be in column {position + 1}",
+            f"{source}: {counted(len(names), 'column')} in the first line, where the {role} is column {position + 1}",
             "give the separator with --separator, or FileOptions(separator=…)",
         )
     return position

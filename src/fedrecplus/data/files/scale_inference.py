@@ -26,8 +26,8 @@ USUAL = tuple(
     )
 )
 _TOP_QUARTER = 0.75
-_MOST_DECIMALS = 6
-_ROUND_STEPS = sorted({digits * 10**zeros // 10 for zeros in range(1, 14) for digits in (10, 25, 50)})  # in millionths
+_MILLION = 10**6
+_ROUND_STEPS = [digits * 10**zeros for zeros in range(13) for digits in (1, 5, 25)]  # in millionths
 _GIVE_IT = "give the scale: --scale LOW:HIGH:STEP, or FileOptions(scale=…)"
 
 
@@ -47,9 +47,10 @@ def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:
 
 
 def _fits(scale: Scale, levels: NDArray[np.float64]) -> bool:
+    exact = np.allclose(scale.values(scale.codes(levels)), levels, rtol=0, atol=1e-9)
     reaches_top = levels[-1] >= scale.low + _TOP_QUARTER * (scale.high - scale.low)
     same_sign = (scale.low < 0) == (levels[0] < 0)
-    return bool(reaches_top and same_sign and scale.holds(levels).all())
+    return bool(reaches_top and same_sign and exact)
 
 
 def _observed_scale(levels: NDArray[np.float64], source: str) -> Scale:
@@ -66,9 +67,9 @@ def _observed_scale(levels: NDArray[np.float64], source: str) -> Scale:
 
 def _greatest_step(levels: NDArray[np.float64]) -> float | None:
     """The greatest round number that divides the gaps between levels, with at most six decimals."""
-    gaps = (levels - levels[0]) * 10.0**_MOST_DECIMALS
+    gaps = (levels - levels[0]) * _MILLION
     if gaps[-1] > 2**53 or not np.allclose(gaps, np.rint(gaps), rtol=1e-12, atol=1e-3):
         return None
     divisor = int(np.gcd.reduce(np.rint(gaps).astype(np.int64)))
-    fitting = [step for step in _ROUND_STEPS if divisor % step == 0]
-    return max(fitting) / 10.0**_MOST_DECIMALS
+    greatest = max(step for step in _ROUND_STEPS if divisor % step == 0)
+    return float(greatest / _MILLION)

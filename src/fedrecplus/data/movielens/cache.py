@@ -49,7 +49,7 @@ def cached_path(name: str) -> Path:
 def load_cached(name: str) -> Ratings | None:
     """The kept set; None if there is none, or it is damaged or of another version: then it is fetched anew."""
     try:
-        with np.load(cached_path(name), allow_pickle=False) as stored:
+        with cached_path(name).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             facts = json.loads(bytes(stored["facts"]))
             if facts["format"] != _FORMAT:
                 return None
@@ -60,7 +60,7 @@ def load_cached(name: str) -> Ratings | None:
                 genres=stored["genres"],
                 genre_names=tuple(facts["genre_names"]),
             )
-    except (OSError, EOFError, ValueError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+    except (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
     return Ratings(name=name, scale=Scale.parse(facts["scale"]), catalogue=catalogue, **arrays)
 

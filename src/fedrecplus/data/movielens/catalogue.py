@@ -60,7 +60,7 @@ def read_catalogue(data: bytes, file_name: str, item_ids: NDArray[Any]) -> Catal
 
 
 def _u_item(text: str) -> Iterator[Movie]:
-    for line in text.splitlines():
+    for line in _lines(text):
         number, title, *rest = line.split("|")
         flags = rest[-len(_FLAGS) :]
         genres = tuple(genre for genre, flag in zip(_FLAGS, flags, strict=False) if flag == "1")
@@ -68,7 +68,7 @@ def _u_item(text: str) -> Iterator[Movie]:
 
 
 def _movies_dat(text: str) -> Iterator[Movie]:
-    for line in text.splitlines():
+    for line in _lines(text):
         number, title, genres = line.split("::")
         yield Movie(int(number), *title_and_year(title), tuple(genres.split("|")))
 
@@ -79,9 +79,14 @@ def _movies_csv(text: str) -> Iterator[Movie]:
 
 
 def _recbole_item(text: str) -> Iterator[Movie]:
-    for line in text.splitlines()[1:]:
+    for line in _lines(text)[1:]:
         number, title, year, genres = line.split("\t")
         yield Movie(int(number), title, int(year) if year.isdigit() else 0, tuple(genres.split(" ")))
+
+
+def _lines(text: str) -> list[str]:
+    # not splitlines, which also splits at a few characters that Latin-1 titles may hold
+    return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
 
 
 def title_and_year(text: str) -> tuple[str, int]:

@@ -27,7 +27,7 @@ class SyntheticOptions:
     """How many made-up ratings, and how they come about.
 
     >>> str(SyntheticOptions.parse("clients=50,noise=0"))
-    'synthetic:clients=50,noise=0'
+    'synthetic:clients=50,noise=0.0'
     """
 
     clients: int = 1000
@@ -76,10 +76,7 @@ class SyntheticOptions:
 
     def __str__(self) -> str:
         """As it is written to get these options: what differs from the defaults."""
-        values = [(field.name, getattr(self, field.name), field.default) for field in fields(self)]
-        chosen = [
-            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value, usual in values
-            if value != usual
-        ]
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(self)}
+        chosen = [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
         return ":".join(filter(None, (SYNTHETIC, ",".join(chosen))))

@@ -1,0 +1,143 @@
+"""Every file that can't be used is refused with file, line, value and remedy."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fedrecplus.data import FileOptions, load
+from fedrecplus.errors import UserError
+
+Write = Callable[..., str]
+GOOD = "user,item,rating\n1,1,5\n2,2,3\n"
+
+
+def refusal(path: str, **options: Any) -> UserError:
+    """The error that a file gives. It has a remedy, and nothing was written."""
+    before = sorted(Path(path).parent.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        load(path, options=FileOptions(**options))
+    assert sorted(Path(path).parent.rglob("*")) == before
+    assert caught.value.remedy
+    assert path in caught.value.problem
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "value"),
+    [
+        ("3,3,good\n", "line 4", "'good' is not a number"),
+        ("3,3,nan\n", "line 4", "'nan' is not a number"),
+        ("3,3,inf\n", "line 4", "'inf' is infinite"),
+        ("3,3,-Infinity\n", "line 4", "'-Infinity' is infinite"),
+        ("3,3,\n", "line 4", "the rating is missing"),
+        (",3,4\n", "line 4", "the user is missing"),
+        ("3,  ,4\n", "line 4", "the item is missing"),
+        ("\n\n3,3,good\n", "line 6", "'good'"),
+        ('"a\nb",3,4\n3,3,good\n', "line 6", "'good'"),
+        ("3,3\n", "line 4", "2 columns where the first line has 3"),
+        ("3,3,4,5\n", "line 4", "4 columns where the first line has 3"),
+        ("3,3,4,,\n3,4,1\n", "line 4", "5 columns"),
+        ("3,3,4,5\n3,3\n", "line 4", "4 columns"),
+        ('3,"3,3",4,5\n', "line 4", "4 columns"),
+        ("4,4,1\nnonsense\n", "line 5", "1 column where"),
+        ('4,4,1\n3,"open,4\n5,5,5\n', "line 5", "columns"),
+        ("2,2,4\n", "line 4", "user '2' rated item '2' before, on line 3"),
+    ],
+)
+def test_a_bad_line_is_named(write: Write, lines: str, place: str, value: str) -> None:
+    error = refusal(write(GOOD + lines))
+    assert f", {place}: " in error.problem
+    assert value in error.problem
+
+
+def test_lines_are_counted_without_header_and_in_packed_files_too(write: Write) -> None:
+    text = "1::1::5\n2::2::3\n3::3::x\n"
+    assert "line 3" in refusal(write(text)).problem
+    assert "line 3" in refusal(write(gzip.compress(text.encode()), "r.dat.gz")).problem
+
+
+def test_of_several_duplicates_the_first_in_the_file_is_named(write: Write) -> None:
+    error = refusal(write("5,5,1\n1,1,5\n1,1,4\n5,5,2\n1,1,3\n"))
+    assert "line 3: user '1' rated item '1' before, on line 2" in error.problem
+    assert "--duplicates" in error.remedy
+
+
+def test_a_rating_off_the_given_scale_is_named(write: Write) -> None:
+    path = write(GOOD + "3,3,4.5\n4,4,9\n")
+    assert "line 4: rating 4.5 is not on the scale 1:5:1" in refusal(path, scale="1:5:1").problem
+    assert "line 5: rating 9 " in refusal(path, scale="0.5:5:0.5").problem
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    assert "no such file" in refusal(str(tmp_path / "nowhere.csv")).problem
+    assert "is a folder" in refusal(str(tmp_path)).problem
+
+
+@pytest.mark.parametrize("contents", ["", " \n\n", "user,item,rating\n", b"\xef\xbb\xbf\n"])
+def test_a_file_without_ratings_is_refused(write: Write, contents: str | bytes) -> None:
+    assert "empty" in (problem := refusal(write(contents)).problem) or "no ratings" in problem
+
+
+def test_packed_emptiness_is_empty_too(write: Write) -> None:
+    assert "empty" in refusal(write(gzip.compress(b""), "r.csv.gz")).problem
+
+
+def test_gzip_that_is_none_cut_short_or_changed_is_told_apart(write: Write) -> None:
+    packed = gzip.compress(GOOD.encode() * 50)
+    changed = packed[:-5] + bytes([packed[-5] ^ 1]) + packed[-4:]
+    assert "not a gzip file" in refusal(write(GOOD, "r.csv.gz")).problem
+    assert "truncated gzip" in refusal(write(packed[:-9], "r.csv.gz")).problem
+    assert "truncated gzip" in refusal(write(packed[:15], "r.csv.gz")).problem
+    assert "damaged gzip" in refusal(write(changed, "r.csv.gz")).problem
+
+
+def test_a_zip_archive_and_binary_rubbish_are_told(write: Write) -> None:
+    assert "zip archive" in refusal(write(b"PK\x03\x04 and so on")).problem
+    assert "not a text file" in refusal(write(bytes(range(256)))).problem
+
+
+def test_a_single_user_or_item_is_refused(write: Write) -> None:
+    assert "single user, 7" in refusal(write("7,1,5\n7,2,3\n")).problem
+    assert "single item, 'x'" in refusal(write("1,x,5\n2,x,3\n")).problem
+
+
+def test_a_missing_column_is_told_with_those_that_are_there(write: Write) -> None:
+    path = write("user,item,opinion\n1,1,5\n2,2,3\n")
+    error = refusal(path)
+    assert "no column has a usual name for the rating" in error.problem
+    assert "'opinion'" in error.remedy
+    assert "did you mean 'opinion'" in refusal(path, rating="opinoin").remedy
+    assert "1 to 3" in refusal(path, rating=4).remedy
+    assert "share a column" in refusal(path, rating="item").problem
+
+
+def test_too_few_columns_are_told(write: Write) -> None:
+    assert "2 columns in the first line" in refusal(write("1,2\n3,4\n")).problem
+
+
+def test_bad_parquet_is_told(write: Write) -> None:
+    def stored(**columns: Any) -> bytes:
+        file = io.BytesIO()
+        pl.DataFrame(columns).write_parquet(file)
+        return file.getvalue()
+
+    fine = stored(user=[1, 2], item=[1, 2], rating=[1.0, 2.0])
+    assert "damaged Parquet" in refusal(write(fine[: len(fine) // 2], "r.parquet")).problem
+    assert "row 2: the user is missing" in refusal(write(stored(user=[1, None], item=[1, 2], rating=[1, 2]))).problem
+    nan = stored(user=[1, 2], item=[1, 2], rating=[1.0, float("nan")])
+    assert "row 2: rating 'NaN' is not a number" in refusal(write(nan)).problem
+    assert "no rows" in refusal(write(stored(user=[], item=[], rating=[]))).problem
+    assert "holds List" in refusal(write(stored(user=[[1], [2]], item=[1, 2], rating=[1, 2]))).problem
+
+
+@pytest.mark.parametrize("options", [{"duplicates": "men"}, {"scale": "1-5"}, {"separator": ""}])
+def test_options_that_mean_nothing_are_refused_before_reading(options: dict[str, str]) -> None:
+    with pytest.raises(UserError):
+        FileOptions(**options)
