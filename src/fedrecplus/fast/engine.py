@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.aggregation._joining import divide
-from fedrecplus.fast.local_training import ROWS, train_clients
+from fedrecplus.aggregation.wasserstein import SMALLEST
+from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, train_clients
 from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.fast.traffic import report_of
@@ -64,32 +65,46 @@ def _sum(
     dry: bool,
 ) -> _Sums:
     """Train all clients of the round and add up their weighted updates."""
-    config, ratings, V = problem.config, problem.ratings, state.server.V
-    how, real = config.aggregation, V.dtype.type
-    sizes = step_sizes(config, state.server.round)
-    U_prior, V_prior = prior(config.model, problem.mean)
-    rows = np.diff(ratings.indptr) + np.diff(pseudo.indptr)
-    with_spread = how.covariance == "diagonal"
-    whole_target = float((target.astype(np.float64) ** 2).sum())
-    whole = whole_target + float(state.server.last_spread.sum(dtype=np.float64))
+    V, last_spread = state.server.V, state.server.last_spread
+    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+    steps = _steps(problem, state)
+    how = _weighing(problem, state, target, dry)
 
     def work(part: NDArray[np.int64]) -> tuple[Any, Any, Any, float]:
-        total, per_item = np.zeros_like(V), np.zeros(len(V))
-        spread = np.zeros_like(state.server.last_spread)
-        overall = train_clients(
-            part, ratings.indptr, ratings.items, ratings.codes, pseudo.levels,
-            pseudo.indptr, pseudo.items, pseudo.ratings, V, U, real(problem.mean),
-            np.array([sizes.rate, sizes.decay_V, sizes.decay_U], dtype=V.dtype),
-            sizes.trained.astype(V.dtype), U_prior.astype(V.dtype), V_prior.astype(V.dtype),
-            config.client.local_epochs, config.client.batch_size, config.client.u_step == "rated",
-            np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("batches")), np.uint64(state.server.round),
-            int(rows[part].max()), how.rule == "wasserstein" and not dry, ROWS[how.rows], with_spread,
-            target, state.server.last_spread, whole, whole_target, how.temperature, how.bound,
-            how.denoising > 0.0, not dry, total, per_item, spread,
-        )  # fmt: skip
-        return total, per_item, spread, overall
+        total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread)
+        rows = _rows(problem, pseudo, int(count[part].max()))
+        return total, per_item, spread, train_clients(part, rows, steps, how, V, U, not dry, total, per_item, spread)
 
-    parts = on_threads(work, chunks(clients, rows))
+    parts = on_threads(work, chunks(clients, count))
     if not parts:
-        parts = [(np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread), 0.0)]
+        parts = [(np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread), 0.0)]
     return _Sums(problem, parts, len(clients), V.dtype)
+
+
+def _rows(problem: Problem, pseudo: PseudoRows, largest: int) -> Rows:
+    ratings, mean = problem.ratings, pseudo.levels.dtype.type(problem.mean)
+    return Rows(
+        ratings.indptr, ratings.items, ratings.codes, pseudo.levels,
+        pseudo.indptr, pseudo.items, pseudo.ratings, mean, largest,
+    )  # fmt: skip
+
+
+def _steps(problem: Problem, state: SimulationState) -> Steps:
+    config, dtype = problem.config, state.server.V.dtype
+    sizes = step_sizes(config, state.server.round)
+    U_prior, V_prior = prior(config.model, problem.mean)
+    return Steps(
+        dtype.type(sizes.rate), dtype.type(sizes.decay_V), dtype.type(sizes.decay_U),
+        sizes.trained.astype(dtype), U_prior.astype(dtype), V_prior.astype(dtype),
+        config.client.local_epochs, config.client.batch_size, config.client.u_step == "rated",
+        np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("batches")), np.uint64(state.server.round),
+    )  # fmt: skip
+
+
+def _weighing(problem: Problem, state: SimulationState, target: NDArray[Any], dry: bool) -> Weighing:
+    how, spread = problem.config.aggregation, state.server.last_spread
+    return Weighing(
+        how.rule == "wasserstein" and not dry, READINGS[how.rows], how.covariance == "diagonal", target, spread,
+        float((target.astype(np.float64) ** 2).sum()), float(spread.sum(dtype=np.float64)),
+        how.temperature, how.bound, SMALLEST, how.denoising > 0.0,
+    )  # fmt: skip

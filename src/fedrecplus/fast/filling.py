@@ -10,6 +10,7 @@ from fedrecplus.fast import columns
 from fedrecplus.fast.compiling import kernel, mix, to_unit
 
 _gather = columns.gather
+_stride = columns.stride
 _residuals = columns.residuals
 _pull = columns.pull_on_user
 _move_user = columns.move_user
@@ -73,7 +74,7 @@ def hybrid(
     """Predictions from a U that was stepped on over the rated rows with V fixed."""
     width = V.shape[1]
     padded = (width + 3) // 4 * 4
-    table = np.zeros((padded, largest), V.dtype)
+    table = np.zeros((padded, _stride(largest)), V.dtype)
     targets = np.empty(largest, V.dtype)
     e = np.empty(largest, V.dtype)
     pull = np.zeros(padded, V.dtype)
@@ -88,8 +89,8 @@ def hybrid(
         bias = U[client, width]
         for _ in range(steps):
             _residuals(targets, bias, own, table, 0, n, e)
-            _pull(e, table, 0, n, pull)
-            bias = _move_user(own, bias, trained, prior, pull, e[:n].sum(), n, rate, decay)
+            pull_bias = _pull(e, table, 0, n, pull)
+            bias = _move_user(own, bias, trained, prior, pull, pull_bias, n, rate, decay)
         longer[:width] = own[:width]
         longer[width] = bias
         _predict(pseudo_indptr[client], pseudo_indptr[client + 1], pseudo_items, longer, V, mean, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,204 +10,270 @@ from fedrecplus.fast import columns
 from fedrecplus.fast.compiling import kernel, mix
 
 _gather = columns.gather
+_stride = columns.stride
 _residuals = columns.residuals
 _pull = columns.pull_on_user
 _move_user = columns.move_user
 _move_items = columns.move_items
 
-ROWS = {"table": 0, "own": 1, "mean-own": 2}
+READINGS = {"table": 0, "own": 1, "mean-own": 2}
+
+
+class Rows(NamedTuple):
+    """Everybody's rated and pseudo rows."""
+
+    indptr: Any
+    items: Any
+    codes: Any
+    levels: Any
+    pseudo_indptr: Any
+    pseudo_items: Any
+    virtual_ratings: Any
+    mean: Any
+    largest: int
+    """rows of the client that has most"""
+
+
+class Steps(NamedTuple):
+    """How a client trains."""
+
+    rate: Any
+    decay_V: Any
+    decay_U: Any
+    trained: Any
+    U_prior: Any
+    V_prior: Any
+    epochs: int
+    batch_size: int
+    rated_only: bool
+    secrets_key: Any
+    purpose: Any
+    round_number: Any
+
+
+class Weighing(NamedTuple):
+    """How updates are weighed and added up."""
+
+    distances: bool
+    """weigh by distance; otherwise every client counts the same"""
+    reading: int
+    with_spread: bool
+    target: Any
+    spread: Any
+    whole_target: float
+    """Σ‖target‖² over the whole table"""
+    whole_spread: float
+    temperature: float
+    bound: float
+    smallest: float
+    rated_rows_only: bool
+    """leave pseudo rows out of the sums, as denoising clients do"""
 
 
 @kernel
 def train_clients(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual: Any,
-    V: Any,
-    U: Any,
-    mean: Any,
-    numbers: Any,
-    trained: Any,
-    U_prior: Any,
-    V_prior: Any,
-    epochs: int,
-    batch_size: int,
-    rated_only: bool,
-    secrets_key: Any,
-    purpose: Any,
-    round_number: Any,
-    largest: int,
-    weighing: bool,
-    rows_reading: int,
-    with_spread: bool,
-    target: Any,
-    spread: Any,
-    whole: float,
-    whole_target: float,
-    temperature: float,
-    bound: float,
-    rated_rows_only: bool,
-    keep_U: bool,
-    total: Any,
-    per_item: Any,
-    total_spread: Any,
+    clients: Any, rows: Any, steps: Any, how: Any, V: Any, U: Any, keep_U: bool, total: Any, per_item: Any, spread: Any
 ) -> float:
     """Local training of some clients; their weighted updates are added to ``total``. Returns the sum of weights.
 
-    ``numbers`` are η_L, λ of V and λ of U. ``rated_rows_only`` leaves pseudo rows out of the sums, as denoising clients
-    do. ``keep_U = False`` is a dry run, to learn the round's mean.
+    ``keep_U = False`` is a dry run, to learn the round's mean.
     """
-    width = V.shape[1]
+    # arrays are taken out of their tuples once: inside the loop each look-up would count references
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings, mean = (
+        rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings, rows.mean,
+    )  # fmt: skip
+    rate, decay_V, decay_U, trained, U_prior = steps.rate, steps.decay_V, steps.decay_U, steps.trained, steps.U_prior
+    epochs, batch_size, rated_only = steps.epochs, steps.batch_size, steps.rated_only
+    target, last_spread = how.target, how.spread
+    width, largest = V.shape[1], rows.largest
     padded = (width + 3) // 4 * 4
-    table = np.zeros((padded, largest), V.dtype)
-    targets = np.empty(largest, V.dtype)
-    e = np.empty(largest, V.dtype)
-    counted = np.ones(largest, V.dtype)
-    rows = np.empty(largest, np.int64)
-    own = np.zeros(padded, V.dtype)
-    pull = np.zeros(padded, V.dtype)
-    prior = np.zeros(padded, V.dtype)
-    prior[:width] = V_prior
-    rate, decay_V, decay_U = numbers[0], numbers[1], numbers[2]
+    V_prior = np.zeros(padded, V.dtype)
+    V_prior[:width] = steps.V_prior
+    own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
+    stride = _stride(largest)
+    table, other = np.zeros((padded, stride), V.dtype), np.zeros((padded, stride), V.dtype)
+    targets, e, counted = np.empty(largest, V.dtype), np.empty(largest, V.dtype), np.empty(largest, V.dtype)
+    numbers = np.empty(largest, np.int64)
     all_weights = 0.0
     for client in clients:
-        rated = indptr[client + 1] - indptr[client]
-        pseudo = pseudo_indptr[client + 1] - pseudo_indptr[client]
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
         n = rated + pseudo
         for j in range(rated):
-            rows[j] = items[indptr[client] + j]
-            targets[j] = levels[codes[indptr[client] + j]] - mean
+            numbers[j] = items[first + j]
+            targets[j] = levels[codes[first + j]] - mean
         for j in range(pseudo):
-            rows[rated + j] = pseudo_items[pseudo_indptr[client] + j]
-            targets[rated + j] = virtual[pseudo_indptr[client] + j] - mean
-        real = rated
+            numbers[rated + j] = pseudo_items[pseudo_first + j]
+            targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
         if batch_size > 0:
-            counted[:rated] = V.dtype.type(1)
-            counted[rated:n] = V.dtype.type(0)
-            key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
-            _shuffle(key, rows, targets, counted, n)
-        _gather(V, rows, n, table)
-        own[:width] = U[client, :width]
-        bias = U[client, width]
-        size = batch_size if batch_size > 0 else n
-        for _ in range(epochs):
-            for a in range(0, n, size):
-                b = min(a + size, n)
-                # without batches the rated rows come first, so that a U step over them needs no mask
-                last = real if rated_only and batch_size == 0 else b
-                _residuals(targets, bias, own, table, a, last, e)
-                used = last - a
-                if rated_only and batch_size > 0:
-                    used = 0
-                    for j in range(a, b):
-                        e[j] *= counted[j]
-                        used += int(counted[j])
-                if used > 0:
-                    _pull(e, table, a, last, pull)
-                    bias = _move_user(own, bias, trained, U_prior, pull, e[a:last].sum(), used, rate, decay_U)
-                _residuals(targets, bias, own, table, a, b, e)
-                _move_items(e, own, prior, rate, decay_V, table, a, b)
-        weight = 1.0
-        if weighing:
-            weight = _weight(
-                rows,
-                n,
-                table,
-                V,
-                target,
-                spread,
-                with_spread,
-                size,
-                rows_reading,
-                whole,
-                whole_target,
-                temperature,
-                bound,
-            )
-        all_weights += weight
-        if with_spread:
-            _add_spread(rows, n, table, V, min(size, n), total_spread)
-        if batch_size == 0 and rated_rows_only:
-            n = real
-        scaled = V.dtype.type(weight)
-        for j in range(n):
-            if rated_rows_only and batch_size > 0 and counted[j] == 0:
-                continue
-            row = rows[j]
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * (table[c, j] - V[row, c])
+            key = mix(mix(mix(steps.secrets_key, np.uint64(client)), steps.purpose), steps.round_number)
+            _shuffle(key, rated, n, numbers, targets, counted)
+        _gather(V, numbers, n, table)
+        for c in range(width):
+            own[c] = U[client, c]
+        bias = _local_epochs(
+            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, trained, U_prior, V_prior,
+            rated, n, targets, counted, own, pull, e, table,
+        )  # fmt: skip
         if keep_U:
-            U[client, :width] = own[:width]
+            for c in range(width):
+                U[client, c] = own[c]
             U[client, width] = bias
+        _subtract(V, numbers, n, table)
+        batch = min(batch_size, n) if batch_size > 0 else n
+        weight = 1.0
+        if how.distances:
+            _gather(target, numbers, n, other)
+            distance, own_target = _gap(table, other, n)
+            own_spread = 0.0
+            if how.with_spread:
+                _gather(last_spread, numbers, n, other)
+                gap, own_spread = _spread_gap(table, other, n, batch)
+                distance += gap
+            weight = _weight(distance, own_target, own_spread, n, how)
+        all_weights += weight
+        if how.with_spread:
+            _add_spread(numbers, n, batch, table, spread)
+        shuffled = batch_size > 0
+        _add(weight, numbers, n, rated, shuffled, how.rated_rows_only, counted, table, total, per_item)
     return all_weights
 
 
 @kernel
-def _shuffle(key: Any, rows: Any, targets: Any, counted: Any, n: int) -> None:
+def _shuffle(key: Any, rated: int, n: int, numbers: Any, targets: Any, counted: Any) -> None:
     """Put the rows into the round's order: ascending keyed draws of their items."""
     draws = np.empty(n, np.uint64)
     for j in range(n):
-        draws[j] = mix(key, np.uint64(rows[j]))
+        draws[j] = mix(key, np.uint64(numbers[j]))
+        counted[j] = 1 if j < rated else 0
     order = np.argsort(draws)
-    rows[:n] = rows[:n][order]
+    numbers[:n] = numbers[:n][order]
     targets[:n] = targets[:n][order]
     counted[:n] = counted[:n][order]
 
 
 @kernel
-def _weight(
-    rows: Any,
+def _local_epochs(
+    bias: Any,
+    epochs: int,
+    batch_size: int,
+    rated_only: bool,
+    rate: Any,
+    decay_V: Any,
+    decay_U: Any,
+    trained: Any,
+    U_prior: Any,
+    V_prior: Any,
+    rated: int,
     n: int,
+    targets: Any,
+    counted: Any,
+    own: Any,
+    pull: Any,
+    e: Any,
     table: Any,
-    V: Any,
-    target: Any,
-    spread: Any,
-    with_spread: bool,
-    size: int,
-    reading: int,
-    whole: float,
-    whole_target: float,
-    temperature: float,
-    bound: float,
-) -> float:
-    """w = D^(−τ), D bounded from below. See ``aggregation/wasserstein.py``.
-
-    ``whole`` is Σ‖step‖² + Σ spread over the whole table, ``whole_target`` the first of the two.
-    """
-    distance, own_target, own_spread = 0.0, 0.0, 0.0
-    factor = (n - 1) / min(size, n)
-    for j in range(n):
-        row = rows[j]
-        for c in range(V.shape[1]):
-            moved = float(table[c, j] - V[row, c])
-            step = float(target[row, c])
-            distance += (moved - step) ** 2
-            own_target += step * step
-            if with_spread:
-                distance += (np.sqrt(factor) * abs(moved) - np.sqrt(float(spread[row, c]))) ** 2
-                own_spread += float(spread[row, c])
-    floor = own_target
-    if reading == 0:
-        distance += whole - own_target - own_spread
-        floor = whole_target
-    elif reading == 2:
-        distance /= n
-        floor /= n
-    return float(max(distance, bound * floor, 1e-12) ** (-temperature))
+) -> Any:
+    """K epochs of U steps and steps on the rows of V, in place; returns the user bias. Paper: Algorithm 1, lines 4–7"""
+    size = batch_size if batch_size > 0 else n
+    for _ in range(epochs):
+        for a in range(0, n, size):
+            b = min(a + size, n)
+            # without batches the rated rows come first, so that a U step over them needs no mask
+            last = rated if rated_only and batch_size == 0 else b
+            _residuals(targets, bias, own, table, a, last, e)
+            used = last - a
+            if rated_only and batch_size > 0:
+                used = 0
+                for j in range(a, b):
+                    e[j] *= counted[j]
+                    used += int(counted[j])
+            if used > 0:
+                pull_bias = _pull(e, table, a, last, pull)
+                bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U)
+            _residuals(targets, bias, own, table, a, b, e)
+            _move_items(e, own, V_prior, rate, decay_V, table, a, b)
+    return bias
 
 
 @kernel
-def _add_spread(rows: Any, n: int, table: Any, V: Any, batch: int, total_spread: Any) -> None:
-    """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
-    factor = V.dtype.type((n - 1) / batch)
+def _subtract(V: Any, rows: Any, n: int, table: Any) -> None:
+    """table[c, j] −= V[rows[j], c]: how the rows moved."""
     for j in range(n):
         row = rows[j]
         for c in range(V.shape[1]):
-            moved = table[c, j] - V[row, c]
-            total_spread[row, c] += factor * moved * moved
+            table[c, j] -= V[row, c]
+
+
+@kernel
+def _weight(distance: float, own_target: float, own_spread: float, n: int, how: Any) -> float:
+    """w = D^(−τ), D bounded from below. See ``aggregation/wasserstein.py``."""
+    floor = own_target
+    if how.reading == 0:
+        distance += how.whole_target + how.whole_spread - own_target - own_spread
+        floor = how.whole_target
+    elif how.reading == 2:
+        distance /= n
+        floor /= n
+    return float(max(distance, how.bound * floor, how.smallest) ** (-how.temperature))
+
+
+@kernel
+def _gap(table: Any, target: Any, n: int) -> tuple[float, float]:
+    """Σ (Δ − step)² and Σ step² over the client's rows."""
+    distance, size = 0.0, 0.0
+    for c in range(table.shape[0]):
+        near, far = table.dtype.type(0), table.dtype.type(0)
+        for j in range(np.uint64(n)):
+            near += (table[c, j] - target[c, j]) * (table[c, j] - target[c, j])
+            far += target[c, j] * target[c, j]
+        distance += near
+        size += far
+    return distance, size
+
+
+@kernel
+def _spread_gap(table: Any, spread: Any, n: int, batch: int) -> tuple[float, float]:
+    """tr(M²) with diagonal covariances, and Σ spread, over the client's rows."""
+    factor = table.dtype.type(np.sqrt((n - 1) / batch))
+    distance, size = 0.0, 0.0
+    for c in range(table.shape[0]):
+        for j in range(np.uint64(n)):
+            gap = factor * abs(table[c, j]) - np.sqrt(spread[c, j])
+            distance += gap * gap
+            size += spread[c, j]
+    return distance, size
+
+
+@kernel
+def _add_spread(rows: Any, n: int, batch: int, table: Any, spread: Any) -> None:
+    """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
+    factor = spread.dtype.type((n - 1) / batch)
+    for j in range(n):
+        row = rows[j]
+        for c in range(spread.shape[1]):
+            spread[row, c] += factor * table[c, j] * table[c, j]
+
+
+@kernel
+def _add(
+    weight: float,
+    rows: Any,
+    n: int,
+    rated: int,
+    shuffled: bool,
+    rated_only: bool,
+    counted: Any,
+    table: Any,
+    total: Any,
+    per_item: Any,
+) -> None:
+    """Add the weighted update to the round's sums."""
+    scaled = total.dtype.type(weight)
+    for j in range(n):
+        if rated_only and (counted[j] == 0 if shuffled else j >= rated):
+            continue
+        row = rows[j]
+        per_item[row] += weight
+        for c in range(total.shape[1]):
+            total[row, c] += scaled * table[c, j]

@@ -87,9 +87,11 @@ def _select(
         shares = cumulative(problem.public.popularity) if rule == "popular" else np.zeros(0)
 
         def work(some: NDArray[np.int64]) -> None:
+            # kept sets are sorted, since they are compared; sets for one round need not be
             selection.draw(
                 some, ratings.indptr, ratings.items, problem.pseudo_indptr, shares, PATIENCE,
-                key, np.uint64(purpose("pseudo-items")), round_key, count, out,
+                key, np.uint64(purpose("pseudo-items")), round_key, count,
+                not problem.config.pseudo_items.redraw, out,
             )  # fmt: skip
     elif rule == "similar":
         lists = neighbour_lists(message.features)

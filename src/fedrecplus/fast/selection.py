@@ -21,6 +21,7 @@ def draw(
     purpose: Any,
     round_number: Any,
     item_count: int,
+    ordered: bool,
     out: Any,
 ) -> None:
     """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
@@ -47,7 +48,8 @@ def draw(
                 taken[item] = client
                 chosen[found] = item
                 found += 1
-        chosen.sort()
+        if ordered:
+            chosen.sort()
 
 
 @kernel
