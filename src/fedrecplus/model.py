@@ -45,7 +45,7 @@ class Shape:
 
 
 def predict(U: Array, V: Array, mean: float) -> Array:
-    """Ratings of one client for the rows of V: r̂ = U·V (with biases: mean + b_u + b_i + U·V). Paper: Eq. (1)."""
+    """Ratings of one client for the rows of V: r̂ = U·V (with biases: mean + b_u + b_i + U·V). Paper: Eq. (1)"""
     ratings: Array = mean + V @ U[:-1] + U[-1]
     return ratings
 

@@ -1,7 +1,8 @@
 """The privacy boundary: what is not a field of a type in this module never leaves a device.
 
 ``Broadcast`` goes from the server to every client; ``Upload`` comes back; ``PeerMessage`` goes from an ordinary client
-to a denoising client in FedRec++. ``docs/threat-model.md`` says of each field what it reveals.
+to a denoising client in FedRec++; ``ErrorReport`` from a deployed node to the server, if its owner allows.
+``docs/threat-model.md`` says of each field what it reveals.
 """
 
 from __future__ import annotations
@@ -80,3 +81,14 @@ class PeerMessage:
     def bytes(self) -> int:
         """Size on the wire, without framing."""
         return BYTES_PER_NUMBER * int(self.items.size + self.delta.size)
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """How well the model fits a node's own ratings, all its persons together. Sent only where the node's owner says so
+    (``node join --share-error``); a deployment's live view shows it as the loss."""
+
+    squared: float
+    """sum of squared errors in standard units"""
+    ratings: int
+    """over how many ratings"""

@@ -10,5 +10,5 @@ DECIMALS = 10
 
 
 def similarity(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sim(E_r, E_un) for all pairs of rows, which have length one. Paper: Eq. (similarity feature formulation)."""
+    """Sim(E_r, E_un) for all pairs of rows, which have length one. Paper: Eq. (9)"""
     return np.round(first @ second.T, DECIMALS)

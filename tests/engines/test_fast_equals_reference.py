@@ -17,7 +17,7 @@ RATINGS = small_ratings()
 PSEUDO_RULES = [rule for rule in choices("pseudo_items") if rule != "none"]
 OPTIONS = {
     "biases": ["model.biases=true", "model.global_mean=true", "model.start=normal"],
-    "shrink": ["model.shrink_to=start", "model.user_regularisation=0.1"],
+    "shrink": ["model.shrink_to=start", "model.decay_per=rating", "model.user_regularisation=0.1"],
     "u-rated": ["client.u_step=rated"],
     "batches": ["client.batch_size=5"],
     "batches-u-rated": ["client.batch_size=5", "client.u_step=rated", "model.biases=true"],

@@ -6,6 +6,37 @@ from fedrecplus.config.settings import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts import part
 
+RANGES: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**62),
+    "model.factors": (1, 4096),
+    "model.start_rating": (0.0, 100.0),
+    "model.start_spread": (0.0, 1e3),
+    "model.regularisation": (0.0, 1e6),
+    "model.user_regularisation": (-1e6, 1e6),
+    "client.local_epochs": (1, 10_000),
+    "client.learning_rate": (1e-12, 1e6),
+    "client.learning_rate_decay": (1e-6, 10.0),
+    "client.batch_size": (0, 10**9),
+    "client.fraction": (1e-9, 1.0),
+    "client.dropout": (0.0, 0.999),
+    "pseudo_items.ratio": (0.0, 1e6),
+    "pseudo_items.count": (0, 10**9),
+    "virtual_ratings.predict_after": (0, 10**9),
+    "virtual_ratings.local_steps": (0, 10**6),
+    "aggregation.temperature": (0.0, 10.0),
+    "aggregation.bound": (0.0, 1e9),
+    "aggregation.denoising": (0.0, 1.0),
+    "server.rounds": (1, 10**7),
+    "server.learning_rate": (1e-12, 1e9),
+    "server.learning_rate_decay": (1e-6, 10.0),
+    "server.momentum": (0.0, 1.0 - 1e-9),
+    "server.second_momentum": (0.0, 1.0 - 1e-9),
+    "prediction.regularisation": (0.0, 1e9),
+    "prediction.floor": (0.0, 1e9),
+    "evaluation.every": (1, 10**7),
+}
+"""lowest and highest value of every setting that is a number; NaN is in no range"""
+
 
 def check(config: Config) -> Config:
     """The config, if it can be run; otherwise an error that says which setting to change."""
@@ -23,23 +54,9 @@ def check(config: Config) -> Config:
 
 
 def _check_ranges(config: Config) -> None:
-    checks = {
-        "model.factors": (config.model.factors, 1, 4096),
-        "client.local_epochs": (config.client.local_epochs, 1, 10_000),
-        "client.learning_rate": (config.client.learning_rate, 1e-12, 1e6),
-        "client.batch_size": (config.client.batch_size, 0, 10**9),
-        "client.fraction": (config.client.fraction, 1e-9, 1.0),
-        "client.dropout": (config.client.dropout, 0.0, 0.999),
-        "pseudo_items.ratio": (config.pseudo_items.ratio, 0.0, 1e6),
-        "pseudo_items.count": (config.pseudo_items.count, 0, 10**9),
-        "aggregation.temperature": (config.aggregation.temperature, 0.0, 10.0),
-        "aggregation.bound": (config.aggregation.bound, 0.0, 1e9),
-        "aggregation.denoising": (config.aggregation.denoising, 0.0, 1.0),
-        "server.rounds": (config.server.rounds, 1, 10**7),
-        "evaluation.every": (config.evaluation.every, 1, 10**7),
-        "seed": (config.seed, 0, 2**62),
-    }
-    for name, (value, low, high) in checks.items():
+    for name, (low, high) in RANGES.items():
+        section, _, option = name.rpartition(".")
+        value = getattr(getattr(config, section) if section else config, option)
         if not low <= value <= high:
             raise UserError(f"{name} = {value} is out of range", f"choose between {low:g} and {high:g}")
 
@@ -55,6 +72,16 @@ def _check_combinations(config: Config) -> None:
         raise UserError(
             f"denoising clients need uniform weights, not aggregation.rule={weighing.rule}",
             "set aggregation.rule=uniform or aggregation.denoising=0",
+        )
+    if weighing.denoising > 0 and weighing.weigh_on == "client":
+        raise UserError(
+            "denoising clients upload counts, which have no place beside a client's own weight",
+            "set aggregation.weigh_on=server or aggregation.denoising=0",
+        )
+    if weighing.weigh_on == "client" and not hasattr(part("aggregation", weighing.rule), "weight"):
+        raise UserError(
+            f"aggregation.rule={weighing.rule} looks at all uploads together, so no client can weigh itself",
+            "set aggregation.weigh_on=server",
         )
     if weighing.covariance == "full" and config.engine == "fast":
         raise UserError(

@@ -26,6 +26,8 @@ class ModelSettings:
     """weight decay of the rows of V and, unless ``user_regularisation`` is given, of U"""
     user_regularisation: float = -1.0
     """weight decay of U; negative: the same as ``regularisation``"""
+    decay_per: Literal["row", "rating"] = "row"
+    """whether every uploaded row decays V by λ (paper), or every rated one: λ is then divided by 1 + ρ"""
     shrink_to: Literal["zero", "start"] = "zero"
     """what weight decay pulls towards: zero (paper) or the start value without its noise"""
 

@@ -1,0 +1,66 @@
+"""Federated recommendation with explicit ratings: train across devices, and measure what still leaks.
+
+>>> import fedrecplus as fr
+>>> ratings = fr.load("synthetic:clients=60,items=40,ratings_per_client=10")
+>>> training, test = fr.split(ratings, fold=0)
+>>> config = fr.change(fr.preset("fedmf"), "server.rounds", 5)
+>>> run = fr.train(training, test, config)
+>>> len(run.recommender.recommend(ratings.client_ids[0], n=3))
+3
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedrecplus.config import Config, assign, change, load_config, preset, presets
+    from fedrecplus.data import FileOptions, Ratings, Scale, folds, split, validation_cut
+    from fedrecplus.data.describe import describe
+    from fedrecplus.data.load import load
+    from fedrecplus.errors import UserError
+    from fedrecplus.experiments.compare import Comparison, compare, cross_validate
+    from fedrecplus.training import Recommender, Run, train
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
+    "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
+    "fedrecplus.errors": ("UserError",),
+    "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
+    "fedrecplus.training": ("Recommender", "Run", "train"),
+}
+
+__all__ = [
+    "Comparison",
+    "Config",
+    "FileOptions",
+    "Ratings",
+    "Recommender",
+    "Run",
+    "Scale",
+    "UserError",
+    "assign",
+    "change",
+    "compare",
+    "cross_validate",
+    "describe",
+    "folds",
+    "load",
+    "load_config",
+    "preset",
+    "presets",
+    "split",
+    "train",
+    "validation_cut",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # a name is imported when it is first used: `fedrecplus --help` must not wait for numba and polars
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'fedrecplus' has no attribute {name!r}")

@@ -1,0 +1,6 @@
+"""``python -m fedrecplus``."""
+
+from fedrecplus.cli.main import run
+
+if __name__ == "__main__":
+    run()

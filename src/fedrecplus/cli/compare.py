@@ -1,0 +1,153 @@
+"""``fedrecplus compare``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.display import say, show_jobs, show_table
+from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.options import (
+    Duplicates,
+    ItemColumn,
+    JsonFile,
+    RatingColumn,
+    ScaleText,
+    Seed,
+    Separator,
+    Settings,
+    UserColumn,
+    check_file_place,
+    load_with_bar,
+)
+from fedrecplus.config import Config, assign, load_config, preset
+from fedrecplus.data import FileOptions, Ratings
+from fedrecplus.experiments.compare import Comparison, compare, named_configs
+from fedrecplus.experiments.report import HEADINGS, cells, published_cells, to_csv, to_json, to_markdown
+from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.training.atomic import write_text
+
+
+def compare_command(
+    dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
+    algorithms: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, or the trivial global-mean and bias-only.")
+    ],
+    folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    seed: Seed = None,
+    settings: Settings = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
+    json_file: JsonFile = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="A line per algorithm and fold.")
+    ] = None,
+    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="The table.")] = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    separator: Separator = None,
+    scale: ScaleText = None,
+    duplicates: Duplicates = "error",
+) -> None:
+    """Train several algorithms on the same folds and say whether they differ.
+
+    \b
+    Examples:
+      fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
+      fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --json figures.json
+
+    Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
+    RMSE, averaged over folds, against the baseline's.
+    """
+    check_file_place(json_file, csv_file, markdown_file)
+    configs = [_config_of(name.strip(), settings or []) for name in algorithms.split(",") if name.strip()]
+    named_configs(configs, seed or 0)  # misspellings are found before data is fetched
+    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    sets = [load_with_bar(name, options) for name in dataset]
+    comparisons = compare_with_bars(sets, configs, folds, seed or 0, baseline, workers, out, resume)
+    for comparison in comparisons:
+        show_comparison(comparison)
+    write_reports(comparisons, json_file, csv_file, markdown_file)
+
+
+def compare_with_bars(
+    sets: Sequence[Ratings],
+    configs: Sequence[Config],
+    folds: int,
+    seed: int,
+    baseline: str | None,
+    workers: int,
+    out: Path | None,
+    resume: bool,
+) -> list[Comparison]:
+    """Compare on each data set, with live progress; the tables go into ``out``, too."""
+    comparisons = []
+    names = {config.algorithm for config in configs} | set(TRIVIAL)
+    try:
+        for ratings in sets:
+            place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
+            with stop_on_interrupt() as stop, show_jobs(ratings.name, folds * len(names)) as (progress, done):
+                comparison = compare(
+                    ratings,
+                    configs,
+                    folds_count=folds,
+                    seed=seed,
+                    baseline=baseline,
+                    workers=workers,
+                    out=place,
+                    resume=resume,
+                    progress=progress,
+                    done=done,
+                    stop=stop,
+                )
+            comparisons.append(comparison)
+    except KeyboardInterrupt:
+        hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
+        raise Interrupted(hint) from None
+    if out:
+        write_reports(comparisons, out / "comparison.json", out / "comparison.csv", out / "comparison.md")
+    return comparisons
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """One's own table, and what others report below it."""
+    rows = [cells(summary) for summary in comparison.summaries]
+    show_table(HEADINGS, rows, comparison.dataset, spare=("RMSE, 95 % interval", "p"))
+    if comparison.published:
+        say("")
+        show_table(
+            ["published", "MAE", "RMSE", "NMSE"],
+            [row[:4] for row in published_cells(comparison)],
+        )
+
+
+def write_reports(
+    comparisons: Sequence[Comparison], json_file: Path | None, csv_file: Path | None, markdown_file: Path | None
+) -> None:
+    """Write the files that are asked for."""
+    if json_file:
+        write_text(json_file, json.dumps(to_json(comparisons), indent=2) + "\n")
+    if csv_file:
+        write_text(csv_file, to_csv(comparisons))
+    if markdown_file:
+        write_text(markdown_file, to_markdown(comparisons))
+
+
+def _config_of(name: str, settings: Sequence[str]) -> Config:
+    if name in TRIVIAL:
+        return Config(algorithm=name)
+    if not name.endswith(".toml"):
+        return assign(preset(name), settings)
+    config = load_config(name)
+    known = config.algorithm if config.algorithm != Config().algorithm else Path(name).stem
+    return assign(replace(config, algorithm=known), settings)

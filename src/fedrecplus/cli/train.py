@@ -1,0 +1,197 @@
+"""``fedrecplus train``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrecplus.cli.display import say, show_table, show_training
+from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.options import (
+    Duplicates,
+    ItemColumn,
+    JsonFile,
+    RatingColumn,
+    ScaleText,
+    Seed,
+    Separator,
+    Settings,
+    UserColumn,
+    check_file_place,
+    load_with_bar,
+)
+from fedrecplus.config import Config, assign, change, check, load_config, preset
+from fedrecplus.data import FileOptions, split
+from fedrecplus.errors import UserError
+from fedrecplus.training import Run, train
+from fedrecplus.training.atomic import write_text
+from fedrecplus.training.loop import CHECKPOINT_SECONDS
+from fedrecplus.training.run_folder import CONFIG, RunFolder
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which ratings to train on, as ``data.json`` keeps it so that a run can be resumed by its folder alone."""
+
+    dataset: str
+    fold: int | None
+    """None: train on everything, test on nothing"""
+    folds: int
+    options: FileOptions
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``data.json``."""
+        path = Path(self.dataset).expanduser()
+        dataset = str(path.resolve()) if path.is_file() else self.dataset
+        return {"dataset": dataset, "folds": self.folds, "options": asdict(self.options)}
+
+
+def train_command(
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings: a known name or a file.")
+    ] = None,
+    algorithm: Annotated[str | None, typer.Option(metavar="PRESET", help="A preset's name; see `presets`.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML config instead of a preset.")] = None,
+    fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
+    seed: Seed = None,
+    settings: Settings = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
+    json_file: JsonFile = None,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between checkpoints.")
+    ] = CHECKPOINT_SECONDS,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    separator: Separator = None,
+    scale: ScaleText = None,
+    duplicates: Duplicates = "error",
+) -> None:
+    """Train one algorithm and test it on the fold that was left out.
+
+    \b
+    Examples:
+      fedrecplus train --dataset ml-100k --algorithm fedrec+
+      fedrecplus train --dataset my.csv --algorithm fedmf --full --set model.factors=10
+      fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
+
+    A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
+    that --resume goes on from, to the very same numbers.
+    """
+    if full and fold is not None:
+        raise UserError("--full trains on every fold, --fold leaves one out", "give one of them")
+    if resume and overwrite:
+        raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
+    check_file_place(json_file)
+    began = _began(out) if resume and out else None
+    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    data = _data_of(dataset, fold, full, options, began)
+    chosen = _config_of(algorithm, config, seed, settings or [], began)
+    ratings = load_with_bar(data.dataset, data.options)
+    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
+    folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
+    if not resume:
+        RunFolder(folder).check_free(overwrite=overwrite)
+    try:
+        with stop_on_interrupt() as stop, show_training(chosen.algorithm) as progress:
+            run = train(
+                training,
+                test,
+                chosen,
+                progress=progress,
+                out=folder,
+                resume=resume,
+                overwrite=overwrite,
+                stop=stop,
+                fold=data.fold,
+                about_data=data.to_dict(),
+                checkpoint_seconds=checkpoint_seconds,
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
+    _report(run, folder, json_file)
+
+
+def _began(folder: Path) -> RunFolder:
+    run = RunFolder(folder)
+    if not run.begun:
+        raise UserError(f"{folder} holds no run to resume", "check --out, or leave --resume away")
+    return run
+
+
+def _data_of(dataset: str | None, fold: int | None, full: bool, options: FileOptions, began: RunFolder | None) -> Data:
+    """What is asked for; what isn't said is taken from the run that is resumed."""
+    noted: dict[str, Any] = began.data() if began else {"fold": 0}
+    chosen = None if full else noted["fold"] if fold is None else fold
+    folds = noted.get("folds", FOLDS)
+    if dataset is not None:
+        return Data(dataset, chosen, folds, options)
+    if "dataset" not in noted:
+        raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
+    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})))
+
+
+def _config_of(
+    algorithm: str | None, file: Path | None, seed: int | None, settings: list[str], began: RunFolder | None
+) -> Config:
+    if algorithm is not None and file is not None:
+        raise UserError("--algorithm and --config both name settings to start from", "give one of them")
+    if algorithm is not None:
+        config = preset(algorithm)
+    elif file is not None:
+        config = load_config(file)
+    elif began is not None:
+        config = load_config(began.path / CONFIG)
+    else:
+        raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
+    if seed is not None:
+        config = change(config, "seed", seed, "--seed")
+    return check(assign(config, settings))
+
+
+def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool) -> Path:
+    """A new folder in ``runs/``; when resuming, the newest one of that name."""
+    part = "full" if fold is None else f"fold{fold}"
+    name = re.sub(r"[^\w.+-]+", "-", f"{dataset}-{config.algorithm}-{part}-seed{config.seed}")
+    newest: Path | None = None
+    for folder in _numbered(Path("runs") / name):
+        if not RunFolder(folder).begun:
+            if not resume:
+                return folder
+            break
+        newest = folder
+    if newest is None:
+        raise UserError(f"there is no run {name} in runs/ to resume", "give its folder with --out")
+    return newest
+
+
+def _numbered(folder: Path) -> Iterator[Path]:
+    yield folder
+    for number in count(2):
+        yield folder.with_name(f"{folder.name}-{number}")
+
+
+def _report(run: Run, folder: Path, json_file: Path | None) -> None:
+    result = run.result
+    if json_file:
+        write_text(json_file, json.dumps(result, indent=2) + "\n")
+    headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
+    figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
+    traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
+    row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
+    show_table(headings, [row])
+    if result["retries"]:
+        say(f"diverged {result['retries']} times; trained with client.learning_rate = {result['learning_rate']:g}")
+    say(f"run folder: {folder}")

@@ -1,0 +1,82 @@
+"""Whether a difference between two algorithms is one: means with intervals over folds, a paired test over clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over folds."""
+
+    mean: float
+    sd: float
+    """sample standard deviation; zero for a single fold"""
+    low: float
+    high: float
+    """ends of the 95 % confidence interval of the mean; the mean itself for a single fold"""
+
+    def to_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.sd:.4f}"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean, standard deviation and Student's 95 % interval.
+
+    >>> print(spread([0.91, 0.92, 0.93]))
+    0.9200 ± 0.0100
+    """
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Spread(mean, 0.0, mean, mean)
+    sd = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * sd / float(np.sqrt(len(values)))
+    return Spread(mean, sd, mean - half, mean + half)
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Wilcoxon's signed-rank test of one algorithm against another, a pair per client."""
+
+    baseline: str
+    clients: int
+    difference: float
+    """mean over clients of the RMSE less the baseline's: negative is better than the baseline"""
+    p: float
+    """two-sided"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def paired_test(errors: NDArray[np.float64], baseline_errors: NDArray[np.float64], baseline: str) -> PairedTest:
+    """Compare clients' RMSEs, each already averaged over folds; clients without test ratings are not a number.
+
+    After: Wilcoxon 1945.
+    """
+    both = np.isfinite(errors) & np.isfinite(baseline_errors)
+    differences = errors[both] - baseline_errors[both]
+    moved = np.count_nonzero(differences)
+    p = float(stats.wilcoxon(differences).pvalue) if moved else 1.0
+    return PairedTest(baseline, int(both.sum()), float(differences.mean()) if len(differences) else 0.0, p)
+
+
+def mean_over_folds(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Each client's error averaged over the folds in which it has test ratings."""
+    table = np.array(by_fold)
+    there = np.isfinite(table)
+    sums = np.where(there, table, 0.0).sum(axis=0)
+    counts = there.sum(axis=0)
+    means: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means

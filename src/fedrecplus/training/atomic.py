@@ -1,0 +1,49 @@
+"""Files that are there whole or not at all: written beside their place, then moved into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from fedrecplus.errors import UserError
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A path to write to; when the block ends well, the file there takes the place of ``path``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}", "choose a place that can be written to") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    with beside(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_tensors(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], *, private: bool
+) -> None:
+    """A safetensors file, whole or not at all; what clients keep to themselves only its owner may read."""
+    with beside(path) as temporary:
+        temporary.touch()
+        usual = temporary.stat().st_mode
+        save_file({name: np.ascontiguousarray(table) for name, table in arrays.items()}, temporary, dict(metadata))
+        temporary.chmod(0o600 if private else usual)

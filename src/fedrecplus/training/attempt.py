@@ -1,0 +1,116 @@
+"""One attempt at a training: round after round, evaluations, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.simulation import Problem, SimulationState, prepare
+from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.divergence import Diverged, Watch, with_smaller_step
+from fedrecplus.training.engines import Engine, engine_of
+from fedrecplus.training.evaluation import Factors, Fallback, Scores, score
+from fedrecplus.training.progress import Progress, Step
+from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.tally import Tally
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is the same in every attempt."""
+
+    ratings: Ratings
+    test: Ratings | None
+    judged: Ratings
+    """what evaluations look at: the test ratings or, without any, a sample of the training ratings"""
+    fallback: Fallback
+    config: Config
+    folder: RunFolder | None
+    progress: Progress
+    stop: Callable[[], bool]
+    checkpoint_seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attempt came to."""
+
+    config: Config
+    """with the step that it took in the end"""
+    factors: Factors
+    scores: Scores
+    tally: Tally
+    retries: int
+
+
+def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
+    """All rounds that are left. Raises ``Diverged``, or KeyboardInterrupt when asked to stop."""
+    config = with_smaller_step(task.config, retries)
+    problem, engine = prepare(task.ratings, config), engine_of(config)
+    state, tally = engine.start(problem), Tally()
+    watch = Watch.of(task.judged, Factors(state.U, state.server.V, problem.mean), task.fallback)
+    if saved:
+        state, tally = saved.state, saved.tally
+    clock = time.monotonic()
+    while state.server.round < config.server.rounds:
+        state, tally = _timed_round(engine, problem, state, tally)
+        watch.look_at_state(state)
+        rmse = None
+        if _is_due(config, state.server.round):
+            rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
+        task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
+        clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
+    factors = _factors(engine, problem, state)
+    return Outcome(config, factors, score(task.judged, factors.predict, task.fallback), tally, retries)
+
+
+def _timed_round(
+    engine: Engine, problem: Problem, state: SimulationState, tally: Tally
+) -> tuple[SimulationState, Tally]:
+    started = time.perf_counter()
+    with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for afterwards, and said in words
+        state, report = engine.simulate_round(problem, state)
+    return state, tally.after(report, time.perf_counter() - started)
+
+
+def _is_due(config: Config, round_number: int) -> bool:
+    return round_number % config.evaluation.every == 0 or round_number == config.server.rounds
+
+
+def _evaluate(
+    task: Task, engine: Engine, problem: Problem, state: SimulationState, tally: Tally, watch: Watch
+) -> Scores:
+    number = state.server.round
+    if not np.isfinite(state.U).all():
+        raise Diverged(number, "U is not finite any more")
+    scores = score(task.judged, _factors(engine, problem, state).predict, task.fallback)
+    watch.look_at_scores(scores, number)
+    if task.folder:
+        measured_on = "train" if task.test is None else "test"
+        line = {"round": number, "measured_on": measured_on, **scores.figures(), **tally.figures()}
+        task.folder.add_metrics(line)
+    return scores
+
+
+def _factors(engine: Engine, problem: Problem, state: SimulationState) -> Factors:
+    return Factors(engine.prediction_factors(problem, state), state.server.V, problem.mean)
+
+
+def _keep_safe(task: Task, checkpoint: Checkpoint, clock: float) -> float:
+    """Write a checkpoint when it is time to, or when the user wants to stop. Returns the time of the latest one.
+
+    It comes after the round's metrics line, so that a run which goes on from it neither lacks a line nor has it twice.
+    """
+    left = task.config.server.rounds - checkpoint.state.server.round
+    stopping = left > 0 and task.stop()
+    if task.folder and (stopping or time.monotonic() - clock >= task.checkpoint_seconds):
+        task.folder.save_checkpoint(checkpoint)
+        clock = time.monotonic()
+    if stopping:
+        raise KeyboardInterrupt
+    return clock

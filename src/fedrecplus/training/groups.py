@@ -1,0 +1,91 @@
+"""For whom a model errs: errors by client, and of groups that a mean over all ratings hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.training.evaluation import Fallback, Predict, blocks
+
+FEW_RATINGS_SHARE = 0.25
+"""clients with few ratings: the quarter that rated least"""
+TAIL_SHARE = 0.2
+"""tail items: the least rated ones, which together have this share of the training ratings"""
+WORST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Sums of errors, by client and on tail items."""
+
+    count: NDArray[np.int64]
+    """test ratings of each client"""
+    absolute: NDArray[np.float64]
+    squared: NDArray[np.float64]
+    tail: tuple[int, float, float]
+    """test ratings of tail items, their absolute and squared errors"""
+
+    def rmse_by_client(self) -> NDArray[np.float64]:
+        """Each client's RMSE; not a number for a client without test ratings."""
+        with np.errstate(invalid="ignore"):
+            by_client: NDArray[np.float64] = np.sqrt(self.squared / self.count)
+        return by_client
+
+
+def errors_of(test: Ratings, predict: Predict, fallback: Fallback, training: Ratings) -> Errors:
+    """The sums of errors, in one pass over the test ratings."""
+    tail = tail_items(training.item_counts())
+    count = np.zeros(test.clients, dtype=np.int64)
+    absolute, squared = np.zeros(test.clients), np.zeros(test.clients)
+    on_tail = [0, 0.0, 0.0]
+    for block in blocks(test, predict, fallback):
+        e = block.predicted - block.truth
+        first = int(block.clients[0])
+        span = slice(first, int(block.clients[-1]) + 1)
+        count[span] += np.bincount(block.clients - first)
+        absolute[span] += np.bincount(block.clients - first, weights=np.abs(e))
+        squared[span] += np.bincount(block.clients - first, weights=e * e)
+        hit = e[tail[block.items]]
+        on_tail = [on_tail[0] + len(hit), on_tail[1] + float(np.abs(hit).sum()), on_tail[2] + float(hit @ hit)]
+    return Errors(count, absolute, squared, (int(on_tail[0]), on_tail[1], on_tail[2]))
+
+
+def tail_items(popularity: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The least rated items, which together have a fifth of all ratings.
+
+    >>> tail_items(np.array([70, 10, 20])).tolist()
+    [False, True, False]
+    """
+    order = np.argsort(popularity, kind="stable")
+    tail = np.zeros(len(popularity), dtype=bool)
+    tail[order[np.cumsum(popularity[order]) <= TAIL_SHARE * popularity.sum()]] = True
+    return tail
+
+
+def by_group(errors: Errors, training: Ratings) -> dict[str, dict[str, Any]]:
+    """MAE and RMSE of clients with few ratings, of tail items, and of the tenth of clients with the worst RMSE."""
+    tested = np.flatnonzero(errors.count > 0)
+    rated = np.diff(training.indptr)[tested]
+    few = tested[rated <= np.quantile(rated, FEW_RATINGS_SHARE)] if len(tested) else tested
+    worst_first = tested[np.argsort(-errors.rmse_by_client()[tested], kind="stable")]
+    worst = worst_first[: max(1, round(WORST_SHARE * len(tested)))]
+    return {
+        "few_ratings": _of_clients(errors, few),
+        "tail_items": _figures(*errors.tail),
+        "worst_tenth": _of_clients(errors, worst),
+    }
+
+
+def _of_clients(errors: Errors, clients: NDArray[np.int64]) -> dict[str, Any]:
+    sums = errors.count[clients].sum(), errors.absolute[clients].sum(), errors.squared[clients].sum()
+    return {"clients": len(clients), **_figures(int(sums[0]), float(sums[1]), float(sums[2]))}
+
+
+def _figures(count: int, absolute: float, squared: float) -> dict[str, Any]:
+    if count == 0:
+        return {"ratings": 0, "mae": None, "rmse": None}
+    return {"ratings": count, "mae": absolute / count, "rmse": float(np.sqrt(squared / count))}

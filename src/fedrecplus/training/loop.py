@@ -1,0 +1,112 @@
+"""One training from its first round, or from a checkpoint, to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.config import Config, check, preset
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.errors import UserError
+from fedrecplus.randomness import uniform
+from fedrecplus.training.attempt import Outcome, Task, attempt
+from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.divergence import MOST_RETRIES, Diverged, with_smaller_step
+from fedrecplus.training.evaluation import Fallback
+from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.progress import Progress, Step, silent
+from fedrecplus.training.results import result_of
+from fedrecplus.training.run import Run, finished_run, recommender_of
+from fedrecplus.training.run_folder import RunFolder
+
+_MOST_JUDGED = 200_000
+CHECKPOINT_SECONDS = 5.0
+
+
+def train(
+    ratings: Ratings,
+    test: Ratings | None,
+    config: Config | str,
+    *,
+    progress: Progress = silent,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    fold: int | None = None,
+    about_data: Mapping[str, Any] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Train on ``ratings``, evaluate on ``test``; ``config`` may be a preset's name.
+
+    ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
+    begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
+    ``fold`` and ``about_data`` are noted in the folder.
+    """
+    config = check(preset(config) if isinstance(config, str) else config)
+    if len(ratings) == 0:
+        raise UserError("there is no rating to train on", "give more ratings")
+    data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
+    folder = RunFolder(Path(out)) if out is not None else None
+    saved = None
+    if folder and resume and folder.begun:
+        folder.check_same(config, data)
+        if folder.finished:
+            return finished_run(folder, config)
+        saved = _go_back_to_checkpoint(folder)
+    elif folder:
+        folder.begin(config, data, overwrite=overwrite)
+    judged = test if test is not None else _sample(ratings)
+    task = Task(ratings, test, judged, Fallback.of(ratings), config, folder, progress, stop, checkpoint_seconds)
+    return _finish(task, _attempts(task, saved), data)
+
+
+def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:
+    """The checkpoint; metrics of rounds after it are dropped, since they come again."""
+    saved = folder.checkpoint()
+    folder.rewrite_metrics(folder.metrics(up_to=saved.state.server.round) if saved else [])
+    return saved
+
+
+def _sample(ratings: Ratings) -> Ratings:
+    """So many training ratings as make an evaluation cheap, drawn by a fixed key."""
+    if len(ratings) <= _MOST_JUDGED:
+        return ratings
+    return ratings.where(uniform(0, np.arange(len(ratings))) < _MOST_JUDGED / len(ratings))
+
+
+def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
+    """Attempts with ever smaller steps, until one doesn't diverge."""
+    retries = saved.retries if saved else 0
+    while True:
+        try:
+            return attempt(task, retries, saved)
+        except Diverged as diverged:
+            retries, saved = retries + 1, None
+            _start_again(task, diverged, retries)
+
+
+def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
+    rate = with_smaller_step(task.config, retries).client.learning_rate
+    if retries > MOST_RETRIES:
+        raise UserError(
+            f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
+            f"set client.learning_rate to {rate:g} or less, or a lower server.learning_rate",
+        ) from None
+    if task.folder:
+        task.folder.forget_attempt()
+    message = f"{diverged}; starting again with client.learning_rate = {rate:g}"
+    task.progress(Step(0, task.config.server.rounds, message=message))
+
+
+def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> Run:
+    result = result_of(task, outcome, data)
+    recommender = recommender_of(task.ratings, outcome.factors, task.fallback, task.config)
+    if task.folder is None:
+        return Run(task.config, result, recommender)
+    recommender.save(task.folder.path)
+    task.folder.finish(result)
+    return Run(task.config, result, recommender, task.folder.path)

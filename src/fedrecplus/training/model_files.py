@@ -1,0 +1,120 @@
+"""A trained model as two files: what the server may know, and what the simulated clients keep to themselves.
+
+``model.safetensors`` can be handed to anybody: V, the items, and what everybody knows of them. ``clients.safetensors``
+holds every simulated client's factors and ratings. In a deployment each client's part would be on its own device; it
+is a file of its own so that a model can be shared without it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from fedrecplus.config import Config, dumps, loads
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import UserError
+from fedrecplus.training.atomic import write_tensors
+
+MODEL, CLIENTS = "model.safetensors", "clients.safetensors"
+
+
+@dataclass(frozen=True)
+class SharedModel:
+    """What the server and every client may know after training."""
+
+    config: Config
+    scale: Scale
+    V: NDArray[Any]
+    mean: float
+    """global mean of the model in standard units, zero where it has none"""
+    fallback_mean: float
+    """mean training rating in standard units: predicted for a client nobody knows anything of"""
+    popularity: NDArray[np.int64]
+    """training ratings of each item"""
+    item_ids: NDArray[Any]
+    titles: tuple[str, ...]
+    """no titles where the data has no catalogue"""
+
+    def write(self, folder: Path) -> None:
+        """Write ``model.safetensors``."""
+        facts: dict[str, Any] = {"mean": self.mean, "fallback_mean": self.fallback_mean, "scale": str(self.scale)}
+        facts["config"] = dumps(self.config)
+        arrays = {"V": self.V, "popularity": self.popularity, **_ids("item_ids", self.item_ids)}
+        arrays["titles"] = _as_bytes(list(self.titles))
+        # one entry: several would come in any order, and the same run should give the same bytes
+        write_tensors(folder / MODEL, arrays, {"facts": json.dumps(facts)}, private=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> SharedModel:
+        """Read ``model.safetensors``."""
+        arrays, metadata = read_tensors(folder / MODEL)
+        facts = json.loads(metadata["facts"])
+        return cls(
+            config=loads(facts["config"], str(folder / MODEL)),
+            scale=Scale.parse(facts["scale"]),
+            V=arrays["V"],
+            mean=facts["mean"],
+            fallback_mean=facts["fallback_mean"],
+            popularity=arrays["popularity"],
+            item_ids=_read_ids("item_ids", arrays),
+            titles=tuple(_from_bytes(arrays["titles"])),
+        )
+
+
+@dataclass(frozen=True)
+class PrivateParts:
+    """What each simulated client knows: its factors and its ratings, by client number (CSR as in ``Ratings``)."""
+
+    U: NDArray[Any]
+    """factors for predictions"""
+    indptr: NDArray[np.int64]
+    items: NDArray[Any]
+    codes: NDArray[Any]
+    client_ids: NDArray[Any]
+
+    def write(self, folder: Path) -> None:
+        """Write ``clients.safetensors``."""
+        arrays = {"U": self.U, "indptr": self.indptr, "items": self.items, "codes": self.codes}
+        write_tensors(folder / CLIENTS, {**arrays, **_ids("client_ids", self.client_ids)}, {}, private=True)
+
+    @classmethod
+    def read(cls, folder: Path) -> PrivateParts:
+        """Read ``clients.safetensors``."""
+        arrays, _ = read_tensors(folder / CLIENTS)
+        client_ids = _read_ids("client_ids", arrays)
+        return cls(arrays["U"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """A safetensors file's arrays and its metadata."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file", "give the folder of a finished run") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: {error}", "the file is damaged; train again with --overwrite") from None
+
+
+def _ids(name: str, ids: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    return {name: ids.astype(np.int64)} if ids.dtype.kind in "iu" else {f"{name}_text": _as_bytes(ids.tolist())}
+
+
+def _read_ids(name: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    return arrays[name] if name in arrays else np.array(_from_bytes(arrays[f"{name}_text"]), dtype=str)
+
+
+def _as_bytes(texts: list[str]) -> NDArray[np.uint8]:
+    # safetensors has no texts, and its header is too small for the ids of millions of clients
+    return np.frombuffer(json.dumps([str(text) for text in texts]).encode(), dtype=np.uint8)
+
+
+def _from_bytes(coded: NDArray[np.uint8]) -> list[str]:
+    texts: list[str] = json.loads(coded.tobytes().decode())
+    return texts

@@ -1,0 +1,139 @@
+"""The run folder: what a training leaves behind, and what it goes on from.
+
+``config.toml`` and ``data.json`` say what was asked for, ``metrics.jsonl`` grows by a line per evaluation,
+``checkpoint.safetensors`` is there while the training runs, and ``result.json`` comes last: where it is, the run is
+finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.config import Config, dumps, load_config, to_dict
+from fedrecplus.errors import UserError
+from fedrecplus.training.atomic import write_text
+from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.model_files import CLIENTS, MODEL
+
+CONFIG, DATA, METRICS, RESULT = "config.toml", "data.json", "metrics.jsonl", "result.json"
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder."""
+
+    path: Path
+
+    @property
+    def begun(self) -> bool:
+        """Whether a run was ever started here."""
+        return (self.path / CONFIG).exists() or self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether a run came to its end here."""
+        return (self.path / RESULT).exists()
+
+    def begin(self, config: Config, data: Mapping[str, Any], *, overwrite: bool) -> None:
+        """Make the folder ready for a new run; refuse one that holds a run, unless it may be overwritten."""
+        self.check_free(overwrite=overwrite)
+        for name in (RESULT, CHECKPOINT, MODEL, CLIENTS, METRICS, CONFIG, DATA):
+            (self.path / name).unlink(missing_ok=True)
+        write_text(self.path / DATA, json.dumps(data, indent=2) + "\n")
+        write_text(self.path / METRICS, "")
+        write_text(self.path / CONFIG, dumps(config))
+
+    def check_free(self, *, overwrite: bool) -> None:
+        """Refuse a folder that holds a run already."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"{self.path} is a file", "give a folder with --out")
+        if self.begun and not overwrite:
+            kind = "a finished run" if self.finished else "an unfinished run"
+            go_on = "" if self.finished else "--resume to go on with it, "
+            raise UserError(f"{self.path} holds {kind}", f"{go_on}--overwrite to replace it, or another --out")
+
+    def check_same(self, config: Config, data: Mapping[str, Any]) -> None:
+        """Refuse to go on with other settings or other data than the run began with."""
+        began = load_config(self.path / CONFIG)
+        if began != config:
+            changed = ", ".join(_differences(to_dict(began), to_dict(config)))
+            raise UserError(
+                f"{self.path} began with other settings ({changed})", "resume with those, or take another --out"
+            )
+        if self.data().get("fingerprint") != data.get("fingerprint"):
+            raise UserError(f"{self.path} began with other ratings", "resume with the same data, fold and seed")
+
+    def data(self) -> dict[str, Any]:
+        """What the run was trained on, as it began."""
+        return self._read_json(DATA)
+
+    def result(self) -> dict[str, Any]:
+        """The figures of a finished run."""
+        return self._read_json(RESULT)
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Where to go on from, if the run came that far."""
+        path = self.path / CHECKPOINT
+        return Checkpoint.read(path) if path.exists() else None
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Replace the checkpoint."""
+        checkpoint.write(self.path / CHECKPOINT)
+
+    def metrics(self, up_to: int | None = None) -> list[dict[str, Any]]:
+        """The metrics lines, up to a round; a line that a kill cut short ends them."""
+        lines: list[dict[str, Any]] = []
+        for text in (self.path / METRICS).read_text(encoding="utf-8").splitlines():
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                break
+            if up_to is None or line["round"] <= up_to:
+                lines.append(line)
+        return lines
+
+    def rewrite_metrics(self, lines: list[dict[str, Any]]) -> None:
+        """Only these lines from now on: what came after a checkpoint will come again."""
+        write_text(self.path / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def forget_attempt(self) -> None:
+        """Drop what an attempt that diverged has left."""
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+        self.rewrite_metrics([])
+
+    def add_metrics(self, line: Mapping[str, Any]) -> None:
+        """One line more."""
+        with (self.path / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write the result, which makes the run a finished one."""
+        write_text(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            what = "finished run" if name == RESULT else "run"
+            raise UserError(f"{self.path} holds no {what}", "give the folder that train wrote") from None
+        except (OSError, json.JSONDecodeError) as error:
+            raise UserError(
+                f"{self.path / name}: {error}", "the file is damaged; train again with --overwrite"
+            ) from None
+        return content
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
+    names: list[str] = []
+    for name, value in one.items():
+        if isinstance(value, Mapping):
+            names += _differences(value, other[name], f"{prefix}{name}.")
+        elif value != other[name]:
+            names.append(f"{prefix}{name}: {value!r} then, {other[name]!r} now")
+    return names

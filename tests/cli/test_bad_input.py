@@ -1,0 +1,82 @@
+"""What a user can get wrong on the command line: exit code 2, a clear line, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+
+TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
+COMPARE = ["compare", "--dataset", "ratings.csv"]
+
+BAD = {
+    "unknown command": (["trian"], "did you mean 'train'"),
+    "unknown subcommand": (["data", "lits"], "did you mean 'list'"),
+    "unknown option": ([*TRAIN, "--foldd", "1"], "--fold"),
+    "no data set": (["train", "--algorithm", "fedmf"], "--dataset"),
+    "unknown data set": (["train", "--dataset", "ml-100", "--algorithm", "fedmf"], "did you mean 'ml-100k'"),
+    "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),
+    "no algorithm": (["train", "--dataset", "ratings.csv"], "--algorithm"),
+    "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
+    "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),
+    "missing config": ([*TRAIN[:3], "--config", "a.toml"], "a.toml"),
+    "unknown part": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
+    "unknown setting": ([*TRAIN, "--set", "client.lerning_rate=1"], "did you mean 'client.learning_rate'"),
+    "setting without value": ([*TRAIN, "--set", "seed"], "part.option=value"),
+    "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "not a whole number"),
+    "setting out of range": ([*TRAIN, "--set", "server.rounds=0"], "out of range"),
+    "a fold that isn't there": ([*TRAIN, "--fold", "5"], "no fold 5"),
+    "a negative fold": ([*TRAIN, "--fold", "-1"], "no fold -1"),
+    "fold that is no number": ([*TRAIN, "--fold", "first"], "first"),
+    "negative seed": ([*TRAIN, "--seed", "-1"], "seed"),
+    "fold and full": ([*TRAIN, "--fold", "1", "--full"], "give one of them"),
+    "resume and overwrite": ([*TRAIN, "--resume", "--overwrite"], "give one of them"),
+    "nothing to resume": ([*TRAIN, "--resume", "--out", "run"], "no run to resume"),
+    "nothing to resume in runs": ([*TRAIN, "--resume"], "to resume"),
+    "out is a file": ([*TRAIN, "--out", "ratings.csv"], "is a file"),
+    "json is a folder": ([*TRAIN, "--json", "."], "is a folder"),
+    "no scale": ([*TRAIN, "--scale", "1-5"], "low:high:step"),
+    "rating off the scale": ([*TRAIN, "--scale", "1:3:1"], "line"),
+    "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
+    "unknown treatment of duplicates": ([*TRAIN, "--duplicates", "first"], "last"),
+    "file options for a known set": (["train", "--dataset", "ml-100k", *TRAIN[3:], "--scale", "1:5:1"], "files only"),
+    "compare nothing": ([*COMPARE, "--algorithms", ","], "nothing to compare"),
+    "compare an unknown one": ([*COMPARE, "--algorithms", "fedmf,fedrec*"], "unknown algorithm 'fedrec*'"),
+    "compare one twice": ([*COMPARE, "--algorithms", "fedmf,fedmf"], "twice"),
+    "unknown baseline": ([*COMPARE, "--algorithms", "fedmf", "--baseline", "fedrec"], "unknown baseline"),
+    "one fold": ([*COMPARE, "--algorithms", "fedmf", "--folds", "1"], "folds"),
+    "recommend from nowhere": (["recommend", "run", "--client", "1"], "no such folder"),
+    "recommend from no run": (["recommend", ".", "--client", "1"], "model.safetensors"),
+    "unknown preset": (["presets", "fedrec+privat"], "did you mean 'fedrec+private'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, said = BAD[case]
+    assert exit_code_of(arguments) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    assert [file.name for file in here.iterdir()] == ["ratings.csv"]
+
+
+def test_a_run_in_the_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    short = [*TRAIN, "--set", "server.rounds=2", "--out", "run"]
+    assert exit_code_of(short) == 0
+    before = Path("run/result.json").read_bytes()
+    assert exit_code_of([*short, "--seed", "1"]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert exit_code_of([*short, "--seed", "1", "--resume"]) == 2
+    assert "seed: 0 then, 1 now" in capsys.readouterr().err
+    assert Path("run/result.json").read_bytes() == before
+    assert exit_code_of([*short, "--seed", "1", "--overwrite"]) == 0
+
+
+def test_a_client_that_isn_t_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*TRAIN, "--set", "server.rounds=2", "--out", "run"]) == 0
+    assert exit_code_of(["recommend", "run", "--client", "nobody"]) == 2
+    assert "unknown client 'nobody'" in capsys.readouterr().err

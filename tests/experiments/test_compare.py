@@ -1,0 +1,138 @@
+"""Comparisons: rows, statistics against scipy and by hand, trivial predictors, reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fedrecplus as fr
+from fedrecplus.config import assign, preset
+from fedrecplus.data.splits import split
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.compare import Comparison, compare, cross_validate
+from fedrecplus.experiments.report import to_csv, to_json, to_markdown
+from fedrecplus.experiments.statistics import mean_over_folds, paired_test, spread
+from fedrecplus.experiments.trivial import bias_only, global_mean
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(clients=40)
+CONFIGS = [assign(preset(name), ["server.rounds=4"]) for name in ("fedmf", "fedrec", "pmf")]
+ROW = {
+    "dataset", "algorithm", "fold", "seed", "mae", "rmse", "nmse", "rounds", "seconds",
+    "bytes_up_per_client_round", "bytes_down_per_client_round", "config",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return compare(RATINGS, CONFIGS, folds_count=3, workers=2)
+
+
+def test_there_is_a_row_per_algorithm_and_fold(comparison: Comparison) -> None:
+    pairs = [(row["algorithm"], row["fold"]) for row in comparison.rows]
+    assert pairs == [(name, fold) for name in ("fedmf", "fedrec", "pmf") for fold in range(3)]
+    assert all(set(row) >= ROW for row in comparison.rows + comparison.trivial)
+    assert {row["algorithm"] for row in comparison.trivial} == {"global-mean", "bias-only"}
+
+
+def test_a_row_is_what_a_training_on_that_fold_gives(comparison: Comparison) -> None:
+    run = fr.train(*split(RATINGS, 2, count=3), CONFIGS[1])
+    row = next(row for row in comparison.rows if (row["algorithm"], row["fold"]) == ("fedrec", 2))
+    assert row["rmse"] == run.rmse
+    assert row["config"] == run.result["config"]
+
+
+def test_workers_and_order_change_nothing(comparison: Comparison) -> None:
+    alone = compare(RATINGS, CONFIGS[::-1], folds_count=3, workers=1)
+    for name in ("fedmf", "fedrec", "pmf"):
+        assert alone.mean(name) == comparison.mean(name)
+
+
+def test_the_reference_runs_in_processes_with_the_same_result() -> None:
+    config = assign(CONFIGS[0], ["engine=reference", "server.rounds=1"])
+    side_by_side = compare(RATINGS, [config], folds_count=2, workers=2)
+    assert side_by_side.rows[1]["rmse"] == fr.train(*split(RATINGS, 1, count=2), config).rmse
+
+
+def test_the_baseline_is_not_tested_against_itself(comparison: Comparison) -> None:
+    tests = {summary.algorithm: summary.test for summary in comparison.summaries}
+    assert tests["fedmf"] is None
+    assert tests["fedrec"].baseline == "fedmf"
+    assert 0 <= tests["fedrec"].p <= 1
+
+
+def test_a_comparison_leaves_run_folders_and_resumes_from_them(tmp_path: Path) -> None:
+    first = compare(RATINGS, CONFIGS[:1], folds_count=2, out=tmp_path)
+    before = (tmp_path / "fedmf" / "fold-1" / "result.json").stat().st_mtime_ns
+    again = compare(RATINGS, CONFIGS[:1], folds_count=2, out=tmp_path, resume=True)
+    assert again.rows == first.rows
+    assert (tmp_path / "fedmf" / "fold-1" / "result.json").stat().st_mtime_ns == before
+
+
+def test_reports_hold_every_row(comparison: Comparison) -> None:
+    as_json = to_json([comparison])
+    assert as_json["rows"] == comparison.rows
+    assert as_json["published"] == []
+    lines = list(csv.DictReader(io.StringIO(to_csv([comparison]))))
+    assert len(lines) == len(comparison.rows) + len(comparison.trivial)
+    assert float(lines[-1]["rmse"]) == comparison.rows[-1]["rmse"]
+    markdown = to_markdown([comparison])
+    assert "| fedrec |" in markdown
+    assert len({line.count("|") for line in markdown.splitlines() if line.startswith("|")}) == 1
+
+
+def test_published_figures_stand_apart() -> None:
+    named = fr.Ratings(**{**vars(RATINGS), "name": "ml-100k"})
+    found = compare(named, ["global-mean"], folds_count=2)
+    assert any(row["rmse"] == 0.9185 for row in to_json([found])["published"])
+    assert {row["algorithm"] for row in found.rows} == {"global-mean"}
+
+
+def test_unknown_names_and_doubles_are_errors() -> None:
+    with pytest.raises(UserError, match="did you mean 'fedrec'"):
+        cross_validate(RATINGS, "fedrek")
+    with pytest.raises(UserError, match="twice"):
+        cross_validate(RATINGS, ["fedrec", "fedrec"])
+    with pytest.raises(UserError, match="unknown baseline"):
+        compare(RATINGS, ["fedrec"], baseline="fedrex")
+    with pytest.raises(UserError, match="folds"):
+        compare(RATINGS, ["fedrec"], folds_count=1)
+
+
+def test_cross_validation_of_one_algorithm() -> None:
+    assert cross_validate(RATINGS, CONFIGS[0], folds=2).mean("fedmf") > 0
+
+
+def test_spread_is_student_s_interval() -> None:
+    values = [0.9, 0.95, 0.92, 0.91]
+    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    found = spread(values)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert spread([0.9]).sd == 0
+
+
+def test_the_paired_test_is_wilcoxon_s_over_clients_with_test_ratings() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=50), rng.normal(size=50) + 0.3
+    one[3] = np.nan
+    found = paired_test(one, other, "other")
+    there = np.arange(50) != 3
+    assert found.p == stats.wilcoxon(one[there], other[there]).pvalue
+    assert found.clients == 49
+    assert paired_test(one, one, "itself").p == 1.0
+
+
+def test_errors_are_averaged_over_the_folds_a_client_is_in() -> None:
+    means = mean_over_folds([np.array([1.0, np.nan, np.nan]), np.array([3.0, 2.0, np.nan])])
+    np.testing.assert_array_equal(means, [2.0, 2.0, np.nan])
+
+
+def test_biases_beat_the_global_mean_on_training_ratings() -> None:
+    clients, items, truth = RATINGS.client_of_rating, RATINGS.items, RATINGS.standard_values
+    errors = [np.std(predictor(RATINGS)(clients, items) - truth) for predictor in (global_mean, bias_only)]
+    assert errors[1] < errors[0] == pytest.approx(truth.std())

@@ -1,0 +1,79 @@
+"""Predictions, top-N lists and newcomers, from a training and from its folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import assign, preset
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import UserError
+from fedrecplus.training import Recommender, train
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings()
+CONFIG = assign(preset("fedmf"), ["server.rounds=20", "prediction.factors=refit"])
+
+
+@pytest.fixture(scope="module")
+def recommender() -> Recommender:
+    return train(RATINGS, None, CONFIG).recommender
+
+
+def test_recommended_items_are_unrated_and_best_first(recommender: Recommender) -> None:
+    best = recommender.recommend(3, n=40)
+    rated = set(RATINGS.of(3)[0].tolist())
+    assert {item.item for item in best} == set(range(40)) - rated
+    ratings = [item.rating for item in best]
+    assert ratings == sorted(ratings, reverse=True)
+    assert best[0].title == f"Item {best[0].item}"
+    assert recommender.predict(3, [best[0].item]).tolist() == [best[0].rating]
+
+
+@pytest.mark.parametrize("text_ids", [False, True])
+def test_a_loaded_recommender_is_the_same(tmp_path: Path, text_ids: bool) -> None:
+    ratings = RATINGS
+    if text_ids:
+        clients, items = (np.array([f"{kind}{n}" for n in range(count)]) for kind, count in (("é", 30), ("i", 40)))
+        ratings = replace(RATINGS, client_ids=clients, item_ids=items, catalogue=None)
+    run = train(ratings, None, CONFIG, out=tmp_path)
+    client = "é4" if text_ids else 4
+    assert Recommender.load(tmp_path).recommend(client, 5) == run.recommender.recommend(client, 5)
+
+
+def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(recommender: Recommender) -> None:
+    items, ratings = RATINGS.of(5)
+    newcomer = recommender.fold_in(dict(zip(items.tolist(), ratings.tolist(), strict=True)))
+    np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4)
+    assert not {item.item for item in newcomer.recommend(40)} & set(items.tolist())
+
+
+def test_a_newcomer_without_ratings_gets_what_is_popular(recommender: Recommender) -> None:
+    best = recommender.fold_in({}).recommend(3)
+    popularity = RATINGS.item_counts()
+    assert popularity[best[0].item] == popularity.max()
+    assert best[0].rating == pytest.approx(RATINGS.values.mean())
+
+
+def test_predictions_stay_on_the_scale() -> None:
+    ratings = small_ratings(scale=Scale(0.0, 100.0, 1.0))
+    predicted = train(ratings, None, CONFIG).recommender.predict(2, range(40))
+    assert predicted.min() >= 0
+    assert predicted.max() <= 100
+    assert predicted.max() > 6
+
+
+def test_unknown_ids_and_ratings_off_the_scale_are_errors(recommender: Recommender) -> None:
+    with pytest.raises(UserError, match="unknown client 'nobody'"):
+        recommender.recommend("nobody")
+    with pytest.raises(UserError, match="unknown item 99"):
+        recommender.predict(1, [99])
+    with pytest.raises(UserError, match="not all on the scale"):
+        recommender.fold_in({1: 7.0})
+    with pytest.raises(UserError, match="at least one"):
+        recommender.recommend(1, n=0)
+    with pytest.raises(UserError, match="no such folder"):
+        Recommender.load("nowhere")

@@ -1,0 +1,86 @@
+"""A run that was stopped goes on to the very same numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.config import assign, preset
+from fedrecplus.data.splits import split
+from fedrecplus.errors import UserError
+from fedrecplus.training import train
+from fedrecplus.training.run_folder import RunFolder
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(clients=40)
+TRAINING, TEST = split(RATINGS, 0)
+SHORT = ["server.rounds=9", "evaluation.every=2"]
+
+
+class StopAfter:
+    """Asks a training to stop after some rounds."""
+
+    def __init__(self, rounds: int) -> None:
+        self.left = rounds
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+
+def lines_without_time(folder: Path) -> list[dict]:
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in RunFolder(folder).metrics()]
+
+
+@pytest.mark.parametrize("name", ["pmf", "fedrec++", "fedrec+", "fedrec+private"])
+@pytest.mark.parametrize("more", [[], ["server.step=adam", "server.learning_rate=0.01", "client.fraction=0.5"]])
+def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path, name: str, more: list[str]) -> None:
+    config = assign(preset(name), [*SHORT, *more])
+    whole = train(TRAINING, TEST, config, out=tmp_path / "whole")
+    for rounds in (3, 2):
+        with pytest.raises(KeyboardInterrupt):
+            train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True, stop=StopAfter(rounds))
+    parts = train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True)
+    assert {**parts.result, "seconds": 0} == {**whole.result, "seconds": 0}
+    for file in ("model.safetensors", "clients.safetensors"):
+        assert (tmp_path / "parts" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    assert lines_without_time(tmp_path / "parts") == lines_without_time(tmp_path / "whole")
+
+
+def test_metrics_after_the_checkpoint_and_a_line_cut_short_come_again(tmp_path: Path) -> None:
+    config = assign(preset("fedmf"), SHORT)
+    train(TRAINING, TEST, config, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, config, out=tmp_path / "parts", stop=StopAfter(3))
+    with (tmp_path / "parts" / "metrics.jsonl").open("a") as file:
+        file.write('{"round": 4, "rmse": 9.9}\n{"round": 6, "rm')
+    train(TRAINING, TEST, config, out=tmp_path / "parts", resume=True)
+    assert lines_without_time(tmp_path / "parts") == lines_without_time(tmp_path / "whole")
+
+
+def test_a_finished_run_resumes_to_itself(tmp_path: Path) -> None:
+    config = assign(preset("fedmf"), SHORT)
+    run = train(TRAINING, TEST, config, out=tmp_path)
+    again = train(TRAINING, TEST, config, out=tmp_path, resume=True)
+    assert again.result == run.result
+    assert again.recommender.recommend(1, 4) == run.recommender.recommend(1, 4)
+
+
+def test_an_unfinished_run_is_not_begun_anew_by_accident(tmp_path: Path) -> None:
+    config = assign(preset("fedmf"), SHORT)
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, config, out=tmp_path, stop=StopAfter(2))
+    with pytest.raises(UserError, match="unfinished run") as error:
+        train(TRAINING, TEST, config, out=tmp_path)
+    assert "--resume" in error.value.remedy
+
+
+def test_other_settings_or_other_ratings_are_refused(tmp_path: Path) -> None:
+    config = assign(preset("fedmf"), SHORT)
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, config, out=tmp_path, stop=StopAfter(2))
+    with pytest.raises(UserError, match=r"model.factors: 20 then, 8 now"):
+        train(TRAINING, TEST, assign(config, ["model.factors=8"]), out=tmp_path, resume=True)
+    with pytest.raises(UserError, match="other ratings"):
+        train(*split(RATINGS, 1), config, out=tmp_path, resume=True)

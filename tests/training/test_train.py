@@ -1,0 +1,120 @@
+"""One training: the same seed gives the same numbers, traffic is counted, divergence is caught."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import assign, load_config, preset
+from fedrecplus.data.splits import split
+from fedrecplus.errors import UserError
+from fedrecplus.training import Recommender, Step, train
+from fedrecplus.training.run_folder import RunFolder
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(clients=40)
+TRAINING, TEST = split(RATINGS, 0)
+SHORT = ["server.rounds=6", "evaluation.every=2"]
+REQUIRED = {
+    "dataset", "algorithm", "fold", "seed", "mae", "rmse", "nmse", "rounds", "seconds",
+    "bytes_up_per_client_round", "bytes_down_per_client_round", "config",
+}  # fmt: skip
+
+
+def without_time(result: dict) -> dict:
+    return {name: value for name, value in result.items() if name != "seconds"}
+
+
+@pytest.mark.parametrize("name", ["pmf", "fedrec++", "fedrec+private"])
+def test_same_seed_same_numbers(name: str) -> None:
+    config = assign(preset(name), SHORT)
+    one, other = train(TRAINING, TEST, config), train(TRAINING, TEST, config)
+    assert without_time(one.result) == without_time(other.result)
+    np.testing.assert_array_equal(one.recommender.model.V, other.recommender.model.V)
+    reseeded = train(TRAINING, TEST, assign(config, ["seed=1"]))
+    assert reseeded.rmse != one.rmse
+
+
+def test_a_run_folder_holds_config_metrics_result_and_model(tmp_path: Path) -> None:
+    config = assign(preset("fedrec"), SHORT)
+    run = train(TRAINING, TEST, config, out=tmp_path / "run", fold=0)
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    files = {"config.toml", "data.json", "metrics.jsonl", "result.json", "model.safetensors", "clients.safetensors"}
+    assert names == files
+    assert load_config(tmp_path / "run" / "config.toml") == config
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result == run.result
+    assert set(result) >= REQUIRED
+    assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [2, 4, 6]
+    assert RunFolder(tmp_path / "run").metrics()[-1]["rmse"] == run.rmse
+
+
+def test_the_model_that_may_be_shared_holds_nothing_of_a_client(tmp_path: Path) -> None:
+    train(TRAINING, TEST, assign(preset("fedmf"), SHORT), out=tmp_path)
+    from safetensors import safe_open
+
+    with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
+        assert set(file.keys()) == {"V", "popularity", "item_ids", "titles"}
+    assert (tmp_path / "clients.safetensors").stat().st_mode & 0o077 == 0
+
+
+def test_a_finished_run_is_refused_and_replaced_only_when_told(tmp_path: Path) -> None:
+    config = assign(preset("fedmf"), SHORT)
+    train(TRAINING, TEST, config, out=tmp_path)
+    with pytest.raises(UserError, match="holds a finished run"):
+        train(TRAINING, TEST, config, out=tmp_path)
+    train(TRAINING, TEST, assign(config, ["seed=3"]), out=tmp_path, overwrite=True)
+    assert RunFolder(tmp_path).result()["seed"] == 3
+
+
+def test_central_training_sends_nothing_and_learns() -> None:
+    run = train(TRAINING, TEST, assign(preset("pmf"), ["server.rounds=30"]))
+    assert run.result["bytes_up_per_client_round"] == run.result["bytes_down_per_client_round"] == 0
+    fit = train(RATINGS, None, assign(preset("pmf"), ["server.rounds=30"])).result["fit"]
+    assert fit["rmse"] < RATINGS.values.std()
+
+
+@pytest.mark.parametrize("biases", ["true", "false"])
+def test_central_training_moves_only_what_is_trained(biases: str) -> None:
+    config = assign(preset("pmf"), [f"model.biases={biases}", f"model.global_mean={biases}", "server.rounds=3"])
+    U = train(TRAINING, TEST, config).recommender.clients.U
+    assert (U[:, -1] != 0).any() == (biases == "true")
+    if biases == "true":
+        np.testing.assert_array_equal(U[:, -2], 1.0)
+
+
+def test_divergence_is_said_and_retried_smaller(tmp_path: Path) -> None:
+    heard: list[Step] = []
+    config = assign(preset("fedmf"), [*SHORT, "client.learning_rate=2", "server.rounds=40"])
+    run = train(TRAINING, TEST, config, progress=heard.append, out=tmp_path)
+    messages = [step.message for step in heard if step.message]
+    assert run.result["retries"] == len(messages) >= 1
+    assert "diverged in round" in messages[0]
+    assert "client.learning_rate = 1" in messages[0]
+    assert run.result["learning_rate"] == 2 * 0.5 ** len(messages)
+    assert run.result["config"]["client"]["learning_rate"] == 2
+    rounds = [line["round"] for line in RunFolder(tmp_path).metrics()]
+    assert rounds == sorted(set(rounds))
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_hopeless_step_ends_in_an_error_with_a_remedy(engine: str) -> None:
+    config = assign(preset("fedmf"), [*SHORT, "client.learning_rate=10000", f"engine={engine}"])
+    with pytest.raises(UserError, match="diverged") as error:
+        train(TRAINING, TEST, config)
+    assert "client.learning_rate" in error.value.remedy
+
+
+def test_without_test_ratings_errors_are_those_of_training(tmp_path: Path) -> None:
+    run = train(RATINGS, None, assign(preset("fedmf"), SHORT), out=tmp_path)
+    assert run.result["rmse"] is None
+    assert 0 < run.result["fit"]["rmse"] < 2
+    assert Recommender.load(tmp_path).recommend(0, 3)
+
+
+def test_nothing_to_train_on_is_an_error() -> None:
+    with pytest.raises(UserError, match="no rating to train on"):
+        train(RATINGS.where(np.zeros(len(RATINGS), bool)), None, "fedmf")
