@@ -18,6 +18,8 @@ from fedrecplus.experiments.compare import Comparison, compare, cross_validate
 from fedrecplus.experiments.report import to_csv, to_json, to_markdown
 from fedrecplus.experiments.statistics import mean_over_folds, paired_test, spread
 from fedrecplus.experiments.trivial import bias_only, global_mean
+from fedrecplus.training.evaluation import Fallback
+from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
@@ -81,9 +83,44 @@ def test_reports_hold_every_row(comparison: Comparison) -> None:
     lines = list(csv.DictReader(io.StringIO(to_csv([comparison]))))
     assert len(lines) == len(comparison.rows) + len(comparison.trivial)
     assert float(lines[-1]["rmse"]) == comparison.rows[-1]["rmse"]
-    markdown = to_markdown([comparison])
-    assert "| fedrec |" in markdown
-    assert len({line.count("|") for line in markdown.splitlines() if line.startswith("|")}) == 1
+    assert float(lines[-1]["worst_tenth_rmse"]) == comparison.rows[-1]["groups"]["worst_tenth"]["rmse"]
+    assert float(lines[-1]["ndcg@10"]) == comparison.rows[-1]["ranking"]["ndcg@10"]
+    tables = to_markdown([comparison]).strip().split("\n\n")[1:]
+    assert len(tables) == 4
+    for table in tables:
+        assert "| fedrec |" in table
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_groups_and_ranking_are_summed_up_over_folds(comparison: Comparison) -> None:
+    for summary in comparison.summaries:
+        rows = [row for row in comparison.rows + comparison.trivial if row["algorithm"] == summary.algorithm]
+        worst = [row["groups"]["worst_tenth"]["rmse"] for row in rows]
+        assert summary.groups["worst_tenth"] == spread(worst)
+        assert summary.ranking["ndcg@10"] == spread([row["ranking"]["ndcg@10"] for row in rows])
+        assert summary.to_dict()["groups"]["worst_tenth"]["rmse"]["mean"] == pytest.approx(np.mean(worst))
+        assert min(worst) > summary.figures["rmse"].mean
+
+
+def test_a_group_without_test_ratings_has_no_error() -> None:
+    no_tail = compare(small_ratings(clients=10, items=2), ["global-mean"], folds_count=2)
+    assert no_tail.summaries[0].groups["tail_items"] is None
+    assert to_json([no_tail])["summary"][0]["groups"]["tail_items"] == {"rmse": None}
+    assert "| – |" in to_markdown([no_tail])
+
+
+def test_the_global_mean_recommends_what_is_popular() -> None:
+    training, test = split(RATINGS, 0)
+    found = rank(training, test, global_mean(training), Fallback.of(training))
+    popularity = training.item_counts()
+    hits = []
+    for client in range(RATINGS.clients):
+        items, ratings = test.of(client)
+        rest = np.setdiff1d(np.arange(RATINGS.item_count), training.of(client)[0])
+        best = rest[np.lexsort((rest, -popularity[rest]))][:10]
+        if (ratings >= 4).any():
+            hits.append(np.isin(items[ratings >= 4], best).any())
+    assert found["hr@10"] == pytest.approx(np.mean(hits))
 
 
 def test_published_figures_stand_apart() -> None:
@@ -134,5 +171,5 @@ def test_errors_are_averaged_over_the_folds_a_client_is_in() -> None:
 
 def test_biases_beat_the_global_mean_on_training_ratings() -> None:
     clients, items, truth = RATINGS.client_of_rating, RATINGS.items, RATINGS.standard_values
-    errors = [np.std(predictor(RATINGS)(clients, items) - truth) for predictor in (global_mean, bias_only)]
+    errors = [np.std(predictor(RATINGS).predict(clients, items) - truth) for predictor in (global_mean, bias_only)]
     assert errors[1] < errors[0] == pytest.approx(truth.std())

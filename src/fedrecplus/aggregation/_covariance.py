@@ -25,14 +25,14 @@ def batch_rows(rows: int, settings: Config) -> int:
 
 
 def update_variance(delta: Array, settings: Config) -> Array:
-    """Diagonal of K²η_L²Σ_u/B. Paper: M in Eq. (optimization wrt p)"""
+    """Diagonal of K²η_L²Σ_u/B. Ours: the paper has Σ_u in M of Eq. (18) and leaves open what it is."""
     n = len(delta)
     variance: Array = (n - 1) * delta**2 / batch_rows(n, settings)
     return variance
 
 
 def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, settings: Config) -> Array:
-    """K²η_L²Σ_u/B in full, over the flattened table. Paper: M in Eq. (optimization wrt p)"""
+    """K²η_L²Σ_u/B in full, over the flattened table. Ours: as ``update_variance``, which is its diagonal."""
     n, columns = delta.shape
     if table_rows * columns > LARGEST_FULL:
         raise UserError(
@@ -48,11 +48,16 @@ def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, s
     return covariance
 
 
-def full_trace(items: NDArray[np.int64], delta: Array, spread: Array, settings: Config) -> float:
-    """tr(M²), M = Σ_g^½ − Σ_u^½ with symmetric roots. Paper: Eq. (EMD with gaussian distribution)"""
-    table_rows = len(spread) // delta.shape[1]
+def full_trace(items: NDArray[np.int64], delta: Array, spread: Array, settings: Config) -> Array:
+    """tr(M²), M = Σ_g^½ − Σ_u^½ with symmetric roots, by row of the table: the sum of it is the trace.
+
+    Paper: Eq. (11)
+    """
+    columns = delta.shape[1]
+    table_rows = len(spread) // columns
     M = _root(spread) - _root(update_covariance(items, delta, table_rows, settings))
-    return float(np.trace(M @ M))
+    by_row: Array = (M**2).sum(axis=1).reshape(table_rows, columns).sum(axis=1)
+    return by_row
 
 
 def _root(covariance: Array) -> Array:

@@ -18,7 +18,7 @@ def join(
 ) -> Array:
     """A = Σ w_u Δ_u over Σ w_u: per item among those who uploaded it, or over all clients of the round.
 
-    Paper: Algorithm 1, server update (over clients). After: Lin, Pan, Ming 2020 (per item)
+    Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
     """
     total = np.zeros(shape)
     per_item = np.zeros(shape[0])

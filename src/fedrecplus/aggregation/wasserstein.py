@@ -16,7 +16,9 @@ SMALLEST = 1e-12
 def weight(items: NDArray[np.int64], delta: Array, step: Array, spread: Array, settings: Config) -> float:
     """w = D^(−τ), D the squared distance between the client's update and the global step.
 
-    With τ = 1 the normalised weights are p*. Paper: Proposition 1, and its limit for large batches
+    With τ = 1 the normalised weights are p*.
+
+    Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
     Deviation: the temperature, and a floor under D, since an update that agrees exactly has D = 0.
     """
     floor = settings.aggregation.bound * _read(items, _squares(step), settings)
@@ -27,13 +29,13 @@ def weight(items: NDArray[np.int64], delta: Array, step: Array, spread: Array, s
 def distance(items: NDArray[np.int64], delta: Array, step: Array, spread: Array, settings: Config) -> float:
     """D = ‖Kη_L μ_u − η μ_g‖² + tr(M²); the client's whole update Δ is Kη_L μ_u, the applied step is η μ_g.
 
-    Paper: Eq. (optimization wrt p)
+    Paper: Eq. (18)
     """
-    if settings.aggregation.covariance == "full":
-        return float(((_on_table(items, delta, step) - step) ** 2).sum() + full_trace(items, delta, spread, settings))
     squares = _squares(step)
     squares[items] = _squares(delta - step[items])
-    if settings.aggregation.covariance == "diagonal":
+    if settings.aggregation.covariance == "full":
+        squares += full_trace(items, delta, spread, settings)
+    elif settings.aggregation.covariance == "diagonal":
         squares += _squares(np.sqrt(_on_table(items, update_variance(delta, settings), step)) - np.sqrt(spread))
     return _read(items, squares, settings)
 

@@ -23,9 +23,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "pseudo_items.count": (0, 10**9),
     "virtual_ratings.predict_after": (0, 10**9),
     "virtual_ratings.local_steps": (0, 10**6),
-    "aggregation.temperature": (0.0, 10.0),
+    "aggregation.temperature": (0.0, 3.0),  # a greater one takes the smallest distance out of 32-bit numbers
     "aggregation.bound": (0.0, 1e9),
     "aggregation.denoising": (0.0, 1.0),
+    "aggregation.trim": (0.0, 0.5),
     "server.rounds": (1, 10**7),
     "server.learning_rate": (1e-12, 1e9),
     "server.learning_rate_decay": (1e-6, 10.0),

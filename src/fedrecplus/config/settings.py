@@ -91,7 +91,7 @@ class AggregationSettings:
     """How the server joins the uploads."""
 
     rule: str = "uniform"
-    """uniform, wasserstein, or any file in ``aggregation/``"""
+    """uniform, wasserstein, coordinate-median, trimmed-mean, krum, or any file in ``aggregation/``"""
     normalise: Literal["item", "clients", "sum"] = "item"
     """weighted mean per item over those who uploaded it (FedRec), over all clients of the round (paper), or no mean"""
     rows: Literal["table", "own", "mean-own"] = "mean-own"
@@ -108,6 +108,8 @@ class AggregationSettings:
     """Wasserstein: who computes the weight; a client sends w·Δ and w, and the server need not see Δ"""
     denoising: float = 0.0
     """FedRec++: share of clients that collect the others' pseudo gradients and take them out again"""
+    trim: float = 0.1
+    """trimmed mean: share of an item's rows left out at either end; Krum: share of them that may be hostile"""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def gather(V: Any, rows: Any, n: int, out: Any) -> None:
 
 @kernel
 def residuals(targets: Any, bias: Any, U: Any, table: Any, a: int, b: int, out: Any) -> None:
-    """e_j = r_j − b − Σ_c U_c V_cj for the rows a to b."""
+    """e_j = r_j − b − Σ_c U_c V_cj for the rows a to b. See ``gradients.errors``."""
     for j in range(np.uint64(a), np.uint64(b)):
         out[j] = targets[j] - bias
     for c in range(0, table.shape[0], 4):
@@ -67,7 +67,7 @@ def pull_on_user(e: Any, table: Any, a: int, b: int, out: Any) -> Any:
 
 @kernel
 def move_items(e: Any, U: Any, prior: Any, rate: Any, decay: Any, table: Any, a: int, b: int) -> None:
-    """V_cj ← V_cj + η_L (e_j U_c − λ (V_cj − prior_c)) for the rows a to b."""
+    """V_cj ← V_cj + η_L (e_j U_c − λ (V_cj − prior_c)) for the rows a to b. See ``gradients.item_step``."""
     keep = e.dtype.type(1) - rate * decay
     for c in range(table.shape[0]):
         push = rate * U[c]
@@ -82,7 +82,7 @@ def move_user(
 ) -> Any:
     """U ← U − η_L (λ (U − prior) − pull / rows) in place, trained columns alone; returns the new user bias.
 
-    The last numbers of ``trained`` and ``prior`` are the bias's.
+    The last numbers of ``trained`` and ``prior`` are the bias's. See ``gradients.user_step``.
     """
     share = U.dtype.type(1) / U.dtype.type(rows)
     last = len(trained) - 1

@@ -16,8 +16,9 @@ from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.fast.traffic import report_of
 from fedrecplus.gradients import step_sizes
 from fedrecplus.model import prior
+from fedrecplus.parts import part
 from fedrecplus.randomness import purpose, subkey
-from fedrecplus.rounds.server import apply
+from fedrecplus.rounds.server import apply, global_rate
 from fedrecplus.simulation import Problem, RoundReport, SimulationState
 from fedrecplus.simulation import simulate_round as reference_round
 
@@ -26,15 +27,20 @@ _WEIGHING_KERNELS = {"uniform", "wasserstein"}
 
 def simulate_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
     """One round of everybody. A rule without a kernel is run by its own file: aggregation rules in the reference
-    engine, the others client by client. Paper: Algorithm 1, lines 1–12"""
-    if problem.config.aggregation.rule not in _WEIGHING_KERNELS:
+    engine, the others client by client. See ``simulation/reference.py``."""
+    rule = problem.config.aggregation.rule
+    if hasattr(part("aggregation", rule), "aggregate"):
+        from fedrecplus.fast.robust import robust_round  # here: it is built on this file
+
+        return robust_round(problem, state)
+    if rule not in _WEIGHING_KERNELS:
         return reference_round(problem, state)
     clients = problem.taking_part(state.server.round)
     state, pseudo = pseudo_rows(problem, state, clients)
     U = state.U.copy()
     target = state.server.last_step
     if problem.config.aggregation.rule == "wasserstein" and problem.config.aggregation.global_step == "mean":
-        rate = problem.config.server.learning_rate
+        rate = global_rate(problem.config, state.server.round)
         target = (rate * _sum(problem, state, clients, pseudo, U, target, dry=True).aggregate).astype(target.dtype)
     sums = _sum(problem, state, clients, pseudo, U, target, dry=False)
     server = apply(state.server, sums.aggregate, sums.spread, problem.config)

@@ -174,7 +174,7 @@ def _local_epochs(
     e: Any,
     table: Any,
 ) -> Any:
-    """K epochs of U steps and steps on the rows of V, in place; returns the user bias. Paper: Algorithm 1, lines 4–7"""
+    """K epochs of U steps and steps on the rows of V, in place; returns the user bias. See ``rounds/client.py``."""
     size = batch_size if batch_size > 0 else n
     for _ in range(epochs):
         for a in range(0, n, size):

@@ -15,7 +15,7 @@ from fedrecplus.simulation import Problem, RoundReport, SimulationState
 
 
 def report_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64], pseudo: PseudoRows) -> RoundReport:
-    """Bytes of the messages that the reference engine makes, counted from their sizes."""
+    """Bytes of the messages that ``simulation/reference.py`` makes, counted from their sizes."""
     how, columns = problem.config.aggregation, state.server.V.shape[1]
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
     down = len(clients) * BYTES_PER_NUMBER * state.server.V.size

@@ -15,7 +15,10 @@ PATIENCE = 16
 
 
 def cumulative(popularity: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Share of draws that fall on each item or one before it; an item nobody rated counts as rated once."""
+    """Share of draws that fall on each item or one before it.
+
+    Ours: every item counts as rated once more than it was, so that each can be drawn
+    """
     total = np.cumsum(popularity + 1.0)
     return np.asarray(total / total[-1], dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""What a client does in a round: Algorithm 1, lines 3–9."""
+"""What a client does in a round: Algorithm 1, lines 3–8."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rows:
 
 
 def client_round(broadcast: Broadcast, device: Device, settings: Config) -> tuple[Upload, Device]:
-    """Choose pseudo items, train locally, and upload how V's rows moved. Paper: Algorithm 1, lines 3–9"""
+    """Choose pseudo items, train locally, and upload how V's rows moved. Paper: Algorithm 1, lines 3–8"""
     pseudo = pseudo_items(broadcast, device, settings)
     rows = merge(device, pseudo)
     U, V = local_training(device.U, broadcast.V[rows.items], rows, broadcast, device, settings)

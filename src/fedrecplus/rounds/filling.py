@@ -37,9 +37,11 @@ def size_class(rows: int) -> int:
 
     Ours: the exact number of rows would tell how many items a client rated.
     """
-    steps: int = max(0, math.ceil(_CLASSES_PER_DOUBLING * math.log2(rows / _SMALLEST_CLASS) - 1e-9))
-    size: float = _SMALLEST_CLASS * 2.0 ** (steps / _CLASSES_PER_DOUBLING)
-    return math.ceil(size - 1e-9)
+    size, number = _SMALLEST_CLASS, 0
+    while size < rows:
+        number += 1
+        size = math.ceil(_SMALLEST_CLASS * 2.0 ** (number / _CLASSES_PER_DOUBLING) - 1e-9)
+    return size
 
 
 def pseudo_items(broadcast: Broadcast, device: Device, settings: Config) -> PseudoItems:

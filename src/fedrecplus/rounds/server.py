@@ -1,4 +1,4 @@
-"""What the server does in a round: Algorithm 1, lines 1 and 10–12."""
+"""What the server does in a round: Algorithm 1, lines 9–11."""
 
 from __future__ import annotations
 
@@ -29,21 +29,27 @@ class ServerState:
 
 
 def broadcast(state: ServerState, mean: float, public: PublicItems, features: Array) -> Broadcast:
-    """What every client of the next round is told. Paper: Algorithm 1, line 11 ("sends to clients")"""
+    """What every client of the next round is told. Paper: Algorithm 1, line 10"""
     return Broadcast(state.round, state.V, state.last_step, state.last_spread, mean, features, public)
 
 
 def server_round(state: ServerState, uploads: Sequence[Upload], settings: Config) -> ServerState:
-    """V ← V + η Σ_u p_u Δ_u. Paper: Algorithm 1, server update"""
+    """V ← V + η Σ_u p_u Δ_u. Paper: Algorithm 1, lines 9–11"""
     return apply(state, aggregate_of(state, uploads, settings), spread_of(uploads, state, settings), settings)
 
 
 def apply(state: ServerState, aggregate: Array, spread: Array, settings: Config) -> ServerState:
     """Move V by the aggregate, as the server step says; the applied step and spread are told in the next round."""
-    rate = settings.server.learning_rate * settings.server.learning_rate_decay**state.round
+    rate = global_rate(settings, state.round)
     server = replace(settings.server, learning_rate=rate)
+    aggregate = aggregate.astype(state.V.dtype, copy=False)
     step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
     return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments)
+
+
+def global_rate(settings: Config, round_number: int) -> float:
+    """The server's step size in a round."""
+    return settings.server.learning_rate * settings.server.learning_rate_decay**round_number
 
 
 def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> Array:
@@ -58,7 +64,7 @@ def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config
         return join(uploads, [_weight(upload) for upload in uploads], shape, how)
     target = state.last_step
     if how.global_step == "mean":
-        target = settings.server.learning_rate * join(uploads, [1.0] * len(uploads), shape, how)
+        target = global_rate(settings, state.round) * join(uploads, [1.0] * len(uploads), shape, how)
     weights = [rule.weight(u.items, u.delta, target, state.last_spread, settings) for u in uploads]
     return join(uploads, weights, shape, how)
 
@@ -66,7 +72,7 @@ def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config
 def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config) -> Array:
     """Σ_g/B: the mean of the clients' update covariances, for the next round's distances; empty if not needed.
 
-    Paper: M in Eq. (optimization wrt p). Ours: Σ_g is the mean over clients, which the paper leaves open.
+    Ours: the paper has Σ_g in M of Eq. (18) and leaves open what it is.
     """
     spread = np.zeros_like(state.last_spread)
     if settings.aggregation.covariance == "none":

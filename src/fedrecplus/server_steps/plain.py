@@ -14,5 +14,5 @@ MOMENTS = 0
 def step(
     aggregate: NDArray[np.float64], moments: list[NDArray[np.float64]], settings: ServerSettings, round_number: int
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """V ← V + η A. Paper: Algorithm 1, server update"""
+    """V ← V + η A. Paper: Algorithm 1, line 11"""
     return settings.learning_rate * aggregate, []

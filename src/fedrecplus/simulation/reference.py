@@ -17,7 +17,7 @@ from fedrecplus.simulation.state import RoundReport, SimulationState
 
 
 def simulate_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
-    """One round of everybody. Paper: Algorithm 1, lines 1–12"""
+    """One round of everybody. Paper: Algorithm 1, lines 1–11"""
     message = message_of(problem, state, problem.selects_by_features or problem.rates_by_features)
     clients = problem.taking_part(state.server.round)
     state = _copy(state)

@@ -1,0 +1,58 @@
+"""The mean of those clients whose rows lie where most others' lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.aggregation._rows_by_item import rows_by_item
+from fedrecplus.config.settings import Config
+from fedrecplus.protocol import Upload
+
+Array = NDArray[np.float64]
+TIE = 1e-9
+"""scores that differ by less than this share are equal: two rows may be each other's nearest"""
+
+
+def aggregate(uploads: Sequence[Upload], shape: tuple[int, ...], settings: Config) -> Array:
+    """Per item, the mean of the n − f rows with the best scores among the n that were uploaded, f a share ``trim``.
+
+    Deviation: Krum chooses one whole model. Clients send different rows here, so each item elects its own; and the row
+    of one client is a multiple of that client's U, so the n − f best are averaged (Multi-Krum).
+    After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
+    """
+    table = np.zeros(shape)
+    for item, rows in rows_by_item(uploads):
+        kept, neighbours = electorate(len(rows), settings.aggregation.trim)
+        if kept == len(rows):
+            table[item] = rows.mean(axis=0)
+            continue
+        score = scores(rows, neighbours)
+        limit = np.sort(score)[kept - 1]
+        table[item] = rows[score <= limit + TIE * abs(limit)].mean(axis=0)
+    return table
+
+
+def electorate(clients: int, trim: float) -> tuple[int, int]:
+    """How many rows are kept, n − f, and how many nearest ones a score runs over, n − f − 2.
+
+    >>> electorate(20, 0.1)
+    (18, 16)
+
+    After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
+    """
+    suspects = min(int(trim * clients), (clients - 1) // 2)
+    return clients - suspects, max(clients - suspects - 2, 1)
+
+
+def scores(rows: Array, neighbours: int) -> Array:
+    """Sum of each row's squared distances to its nearest others: small in a crowd.
+
+    After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
+    """
+    distances = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    nearest: Array = np.sort(distances, axis=1)[:, :neighbours].sum(axis=1)
+    return nearest

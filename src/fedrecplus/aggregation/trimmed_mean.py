@@ -1,0 +1,36 @@
+"""The mean of what clients sent, number by number, without the largest and the smallest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.aggregation._rows_by_item import rows_by_item
+from fedrecplus.config.settings import Config
+from fedrecplus.protocol import Upload
+
+
+def aggregate(uploads: Sequence[Upload], shape: tuple[int, ...], settings: Config) -> NDArray[np.float64]:
+    """Per item and column, the mean over the clients that uploaded the item, a share ``trim`` of them left out at
+    either end; ``normalise`` has no say in it.
+
+    After: Yin, Chen, Ramchandran, Bartlett 2018.
+    """
+    table = np.zeros(shape)
+    for item, rows in rows_by_item(uploads):
+        cut = trimmed_count(len(rows), settings.aggregation.trim)
+        table[item] = np.sort(rows, axis=0)[cut : len(rows) - cut].mean(axis=0)
+    return table
+
+
+def trimmed_count(clients: int, trim: float) -> int:
+    """How many rows are left out at either end: the share, rounded down, and never all of them.
+
+    >>> trimmed_count(25, 0.1), trimmed_count(4, 0.5)
+    (2, 1)
+
+    After: Yin, Chen, Ramchandran, Bartlett 2018.
+    """
+    return min(int(trim * clients), (clients - 1) // 2)

@@ -1,0 +1,137 @@
+"""A round under a rule that looks at all uploads of an item together: median, trimmed mean, Krum.
+
+``rounds/server.py`` is the readable form. A rule of that kind without a kernel here is run by its own file, on uploads
+from the fast engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.aggregation.krum import TIE
+from fedrecplus.config.settings import Config
+from fedrecplus.fast.compiling import kernel
+from fedrecplus.fast.threads import on_threads
+from fedrecplus.fast.uploads import uploads_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Upload
+from fedrecplus.rounds.server import aggregate_of, apply, spread_of
+from fedrecplus.simulation import Problem, RoundReport, SimulationState
+
+_ROWS_PER_CHUNK = 20_000
+
+
+def robust_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+    """One round of everybody, with uploads kept apart until the rule has seen them all."""
+    before, config = state.server, problem.config
+    clients = problem.taking_part(before.round)
+    state, uploads = uploads_of(problem, state, clients)
+    server = apply(before, join_all(problem, state, uploads), spread_of(uploads, before, config), config)
+    down = len(clients) * BYTES_PER_NUMBER * before.V.size
+    report = RoundReport(len(clients), sum(upload.bytes for upload in uploads), down)
+    return replace(state, server=server), report
+
+
+def join_all(problem: Problem, state: SimulationState, uploads: Sequence[Upload]) -> NDArray[Any]:
+    """What the uploads amount to, by a kernel where there is one. See ``rounds/server.py``."""
+    rule = problem.config.aggregation.rule
+    if rule not in _KERNELS or not uploads:
+        return aggregate_of(state.server, uploads, problem.config)
+    return by_item(uploads, state.server.V.shape, problem.config)
+
+
+def by_item(uploads: Sequence[Upload], shape: tuple[int, ...], settings: Config) -> NDArray[np.float64]:
+    """The aggregate of the rule's own file in ``aggregation/``, with the items dealt out to threads."""
+    items = np.concatenate([upload.items for upload in uploads])
+    delta = np.concatenate([upload.delta for upload in uploads])
+    order = np.argsort(items, kind="stable")
+    places = np.searchsorted(items[order], np.arange(shape[0] + 1))
+    table = np.zeros(shape)
+    run = _KERNELS[settings.aggregation.rule]
+
+    def work(part: NDArray[np.int64]) -> None:
+        run(part, places, order, delta, settings.aggregation.trim, TIE, table)
+
+    cuts = np.searchsorted(places, np.arange(_ROWS_PER_CHUNK, len(items), _ROWS_PER_CHUNK))
+    on_threads(work, [part for part in np.split(np.arange(shape[0]), cuts) if len(part)])
+    return table
+
+
+@kernel
+def _trimmed(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: float, table: Any) -> None:
+    """See ``aggregation/trimmed_mean.py``."""
+    for item in part:
+        first, n = places[item], places[item + 1] - places[item]
+        if n == 0:
+            continue
+        cut = min(int(trim * n), (n - 1) // 2)
+        column = np.empty(n)
+        for c in range(delta.shape[1]):
+            for j in range(n):
+                column[j] = delta[order[first + j], c]
+            if cut > 0:
+                column.sort()
+            table[item, c] = column[cut : n - cut].mean()
+
+
+@kernel
+def _median(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: float, table: Any) -> None:
+    """See ``aggregation/coordinate_median.py``."""
+    for item in part:
+        first, n = places[item], places[item + 1] - places[item]
+        if n == 0:
+            continue
+        column = np.empty(n)
+        for c in range(delta.shape[1]):
+            for j in range(n):
+                column[j] = delta[order[first + j], c]
+            table[item, c] = np.median(column)
+
+
+@kernel
+def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: float, table: Any) -> None:
+    """See ``aggregation/krum.py``."""
+    width = delta.shape[1]
+    for item in part:
+        first, n = places[item], places[item + 1] - places[item]
+        if n == 0:
+            continue
+        kept = n - min(int(trim * n), (n - 1) // 2)
+        score = np.zeros(n)
+        if kept < n:
+            _scores(delta, order[first : first + n], max(kept - 2, 1), score)
+        limit = np.sort(score)[kept - 1]
+        voters = 0
+        for j in range(n):
+            if score[j] <= limit + tie * abs(limit):
+                voters += 1
+                for c in range(width):
+                    table[item, c] += delta[order[first + j], c]
+        for c in range(width):
+            table[item, c] /= voters
+
+
+@kernel
+def _scores(delta: Any, rows: Any, neighbours: int, score: Any) -> None:
+    """Sums of the squared distances to the nearest others. See ``aggregation/krum.py``."""
+    n, width = len(rows), delta.shape[1]
+    columns = np.empty((width, n))
+    for j in range(n):
+        for c in range(width):
+            columns[c, j] = delta[rows[j], c]
+    distances = np.empty(n)
+    for j in range(n):
+        distances[:] = 0.0
+        for c in range(width):
+            own = columns[c, j]
+            for other in range(n):
+                distances[other] += (own - columns[c, other]) * (own - columns[c, other])
+        distances[j] = np.inf
+        score[j] = np.partition(distances, neighbours - 1)[:neighbours].sum()
+
+
+_KERNELS: dict[str, Callable[..., None]] = {"trimmed-mean": _trimmed, "coordinate-median": _median, "krum": _krum}

@@ -1,0 +1,121 @@
+"""``fedrecplus tune``: what it prints and writes, what it refuses, and a real kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import load_config, preset, to_dict
+
+pytest.importorskip("optuna")
+
+TUNE = ["tune", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
+SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2"]
+SEARCH = ["--search", "client.learning_rate=0.02..0.4:log", "--search", "model.factors=2..8"]
+
+BAD = {
+    "no data set": (["tune", "--algorithm", "fedmf"], "--dataset"),
+    "no algorithm": (["tune", "--dataset", "ratings.csv"], "--algorithm"),
+    "unknown algorithm": (["tune", "--dataset", "ratings.csv", "--algorithm", "fedmv"], "did you mean 'fedmf'"),
+    "unknown data set": (["tune", "--dataset", "ml-100", "--algorithm", "fedmf"], "did you mean 'ml-100k'"),
+    "a data set twice": ([*SHORT, "--dataset", "ratings.csv"], "twice"),
+    "unknown setting": ([*TUNE, "--search", "model.factor=5..10"], "did you mean 'model.factors'"),
+    "search without choices": ([*TUNE, "--search", "model.factors"], "part.option=low..high"),
+    "search backwards": ([*TUNE, "--search", "model.factors=10..5"], "not below"),
+    "no logarithm": ([*TUNE, "--search", "aggregation.temperature=0..1:log"], "no logarithm"),
+    "no trials": ([*TUNE, "--trials", "0"], "--trials"),
+    "no such fold": ([*TUNE, "--fold", "5"], "no fold 5"),
+    "no such share": ([*TUNE, "--share", "1"], "share of 1"),
+    "negative seed": ([*TUNE, "--seed", "-1"], "seed"),
+    "out is a folder": ([*TUNE, "--out", "."], "is a folder"),
+    "study and config in one file": ([*TUNE, "--out", "one", "--storage", "one"], "same file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, said = BAD[case]
+    assert exit_code_of(arguments) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    assert [file.name for file in here.iterdir()] == ["ratings.csv"]
+
+
+def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*SHORT, *SEARCH, "--trials", "12", "--out", "won.toml", "--json", "found.json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(Path("found.json").read_text())
+    winner = load_config("won.toml")
+    assert to_dict(winner) == found["config"]
+    assert winner.client.learning_rate == found["best"]["settings"]["client.learning_rate"]
+    assert len(found["trials"]) == 12
+    assert f"{found['best']['rmse']:.4f}" in told.out
+    assert "importance" in told.out
+    assert "won.db" in told.out
+    assert told.err.count("best") == 12
+    assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,won.toml", "--folds", "2"]) == 0
+    assert "won " in capsys.readouterr().out
+
+
+def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*SHORT, "--trials", "2"]) == 0
+    assert "model.regularisation" in capsys.readouterr().out
+    assert load_config("tuned-fedmf.toml").algorithm == "fedmf"
+    assert Path("tuned-fedmf.db").exists()
+
+
+def test_a_preset_outside_the_search_begins_at_its_edge(capsys: pytest.CaptureFixture[str]) -> None:
+    assert preset("fedmf").model.factors > 5
+    assert exit_code_of([*SHORT, "--search", "model.factors=2..5", "--trials", "2", "--json", "found.json"]) == 0
+    assert "the first trial has 5" in capsys.readouterr().out
+    assert json.loads(Path("found.json").read_text())["trials"][0]["settings"] == {"model.factors": 5}
+
+
+def test_several_data_sets_each_have_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    other = "synthetic:clients=30,items=20,ratings_per_client=5,scale=0:10:1"
+    assert exit_code_of([*SHORT, *SEARCH, "--dataset", other, "--trials", "2"]) == 0
+    out = capsys.readouterr().out
+    assert f"  {other}" in out
+    assert "  ratings" in out
+
+
+def test_a_killed_study_goes_on_to_the_same_winner(here: Path) -> None:
+    command = [*SHORT, *SEARCH, "--set", "server.rounds=200", "--trials", "9"]
+    assert exit_code_of([*command, "--out", "whole.toml", "--json", "whole.json"]) == 0
+    kill_after("trial 2: ", *command, "--out", "parts.toml")
+    assert load_config("parts.toml")
+    kill_after("trial 4: ", *command, "--out", "parts.toml")
+    assert exit_code_of([*command, "--out", "parts.toml", "--json", "parts.json"]) == 0
+    assert Path("whole.toml").read_bytes() == Path("parts.toml").read_bytes()
+    assert trials_of("whole.json") == trials_of("parts.json")
+    assert not list(here.glob(".*.part"))
+
+
+def kill_after(line: str, *arguments: str) -> None:
+    source = Path(__file__).parents[2] / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-m", "fedrecplus", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr
+        told = []
+        for text in process.stderr:
+            told.append(text)
+            if text.startswith(line):
+                break
+        else:
+            pytest.fail("".join(told))
+        process.kill()
+
+
+def trials_of(file: str) -> list[dict[str, Any]]:
+    trials: list[dict[str, Any]] = json.loads(Path(file).read_text())["trials"]
+    return [{name: value for name, value in trial.items() if name != "seconds"} for trial in trials]

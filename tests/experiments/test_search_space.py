@@ -1,0 +1,96 @@
+"""What may be searched: text in, dimensions out, and errors that say how to write it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fedrecplus.config import Config, assign, preset, presets
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.search_space import Choice, Range, apply, default_dimensions, parse_dimensions, value_of
+
+BAD = {
+    "no equals sign": ("model.factors", "says nothing to choose from"),
+    "nothing to choose from": ("model.factors=", "says nothing to choose from"),
+    "unknown setting": ("model.factor=5..10", "did you mean 'model.factors'"),
+    "unknown section": ("modl.factors=5..10", "unknown setting"),
+    "no whole number": ("model.factors=5.5..10", "not a whole number"),
+    "no number": ("client.learning_rate=low..high", "not a number"),
+    "not a number": ("client.learning_rate=nan..1", "out of range"),
+    "ends the wrong way round": ("model.factors=10..5", "not below"),
+    "ends that are equal": ("model.factors=5..5", "not below"),
+    "an open end": ("model.factors=5..", "not a whole number"),
+    "logarithm of zero": ("aggregation.temperature=0..1:log", "no logarithm"),
+    "logarithm of choices": ("model.factors=5,10:log", "no logarithm"),
+    "out of range": ("client.fraction=0.1..2", "out of range"),
+    "range of names": ("server.step=adam..plain", "is not a number"),
+    "range of truths": ("model.biases=false..true", "is not a number"),
+    "single choice": ("model.factors=5", "--set model.factors=5"),
+    "a choice twice": ("model.factors=5,5", "two different values"),
+    "an empty choice": ("model.factors=5,", "not a whole number"),
+    "unknown part": ("server.step=plain,adm", "did you mean 'adam'"),
+    "unknown value": ("model.start=constant,norml", "did you mean 'normal'"),
+    "the seed": ("seed=1,2", "luck"),
+    "the name": ("algorithm=fedmf,fedrec", "not a setting"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_search_that_makes_no_sense_is_refused(case: str) -> None:
+    text, said = BAD[case]
+    with pytest.raises(UserError, match=re.escape(said)):
+        parse_dimensions([text], preset("fedmf"))
+
+
+def test_a_setting_is_searched_once() -> None:
+    with pytest.raises(UserError, match="twice"):
+        parse_dimensions(["model.factors=5..10", "model.factors=5,10"], Config())
+
+
+def test_values_have_their_setting_s_type() -> None:
+    texts = [
+        "model.factors=5..50",
+        "client.learning_rate = 1e-3..1:log",
+        "model.biases=true,false",
+        "server.rounds=5,10",
+    ]
+    assert parse_dimensions(texts, Config()) == [
+        Range("model.factors", 5, 50),
+        Range("client.learning_rate", 0.001, 1.0, log=True),
+        Choice("model.biases", (True, False)),
+        Choice("server.rounds", (5, 10)),
+    ]
+
+
+def test_dimensions_are_read_back_from_their_text() -> None:
+    texts = [
+        "model.start_spread=.5...9",
+        "model.factors=5..50:log",
+        "server.step=plain,adam",
+        "model.biases=true,false",
+    ]
+    dimensions = parse_dimensions(texts, Config())
+    assert parse_dimensions([str(dimension) for dimension in dimensions], Config()) == dimensions
+
+
+def test_a_choice_may_need_another_choice_beside_it() -> None:
+    kept = assign(Config(), ["virtual_ratings.refresh=false"])
+    texts = ["pseudo_items.redraw=true,false", "virtual_ratings.refresh=true,false"]
+    assert len(parse_dimensions(texts, kept)) == 2
+    with pytest.raises(UserError, match="virtual ratings"):
+        apply(kept, {"pseudo_items.redraw": True})
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_has_a_search_around_itself(name: str) -> None:
+    config = preset(name)
+    dimensions = default_dimensions(config)
+    assert len(dimensions) >= 3
+    assert parse_dimensions([str(dimension) for dimension in dimensions], config) == dimensions
+    assert all(dimension.nearest(value_of(config, dimension.name)) is not None for dimension in dimensions)
+
+
+def test_nearest_is_the_value_itself_or_an_end() -> None:
+    assert [Range("model.factors", 5, 10).nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
+    assert Choice("server.step", ("adam", "momentum")).nearest("plain") == "adam"

@@ -1,0 +1,195 @@
+"""The search for settings: on validation ratings alone, the same each time, and through divergence and kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config, assign, preset
+from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
+from fedrecplus.errors import UserError
+from fedrecplus.experiments import study
+from fedrecplus.experiments.search_space import parse_dimensions
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, cut, evaluations, tune
+from fedrecplus.training import train
+from tests.small_data import small_ratings
+
+optuna = pytest.importorskip("optuna")
+
+RATINGS = small_ratings(clients=40)
+START = assign(preset("fedmf"), ["server.rounds=8", "evaluation.every=2", "model.factors=4"])
+DIMENSIONS = parse_dimensions(
+    ["client.learning_rate=0.01..0.5:log", "model.factors=2..6", "server.step=plain,momentum"], START
+)
+
+
+def search(ratings: Ratings = RATINGS, start: Config = START, trials: int = 8, **options: Any) -> Tuned:
+    return tune([cut(ratings, seed=start.seed)], start, DIMENSIONS, trials=trials, **options)
+
+
+def timeless(trials: list[Trial]) -> list[dict[str, Any]]:
+    return [{**asdict(trial), "seconds": 0} for trial in trials]
+
+
+@pytest.fixture(scope="module")
+def tuned() -> Tuned:
+    return search()
+
+
+def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
+    first = tuned.trials[0]
+    assert first.settings == {"client.learning_rate": 0.1, "model.factors": 4, "server.step": "plain"}
+    fitted, held_out = validation_cut(split(RATINGS, 0)[0])
+    assert first.rmse == train(fitted, held_out, START).rmse
+
+
+def test_the_winner_has_the_least_error_and_is_what_was_tried(tuned: Tuned) -> None:
+    assert tuned.best.rmse == min(trial.rmse for trial in tuned.trials if trial.rmse is not None)
+    assert tuned.leaders(1) == [tuned.best]
+    again = list(evaluations(cut(RATINGS), tuned.config))
+    assert again[-1] == (8, tuned.best.rmse)
+    assert min(again, key=lambda point: point[1]) == (tuned.best.best_round, tuned.best.best_round_rmse)
+
+
+def test_the_same_seed_gives_the_same_trials(tuned: Tuned) -> None:
+    assert timeless(search().trials) == timeless(tuned.trials)
+    assert timeless(search(start=replace(START, seed=1)).trials) != timeless(tuned.trials)
+
+
+def test_the_test_fold_is_never_looked_at(tuned: Tuned) -> None:
+    in_test = folds(RATINGS) == 0
+    codes = np.where(in_test, RATINGS.scale.levels - 1 - RATINGS.codes, RATINGS.codes).astype(RATINGS.codes.dtype)
+    poisoned = replace(RATINGS, codes=codes)
+    assert not np.array_equal(poisoned.codes, RATINGS.codes)
+    assert timeless(search(poisoned).trials) == timeless(tuned.trials)
+
+
+def test_a_cut_has_no_rating_of_the_test_fold() -> None:
+    found = cut(RATINGS, fold=2, share=0.25)
+    training, test = split(RATINGS, 2)
+    assert len(found.fitted) + len(found.held_out) == len(training)
+    pairs = [set(zip(part.client_of_rating, part.items, strict=True)) for part in (found.fitted, found.held_out, test)]
+    assert not (pairs[0] | pairs[1]) & pairs[2]
+    assert not pairs[0] & pairs[1]
+
+
+def test_a_study_goes_on_where_it_was_stopped(tuned: Tuned, tmp_path: Path) -> None:
+    storage = tmp_path / "there" / "study.db"
+    for rounds in (3, 20, 11):
+        with pytest.raises(KeyboardInterrupt):
+            search(storage=storage, stop=after(rounds))
+    assert timeless(search(storage=storage).trials) == timeless(tuned.trials)
+
+
+def test_more_trials_are_added_to_a_study_and_fewer_run_none(tuned: Tuned, tmp_path: Path) -> None:
+    storage = tmp_path / "study.db"
+    search(storage=storage, trials=3)
+    assert timeless(search(storage=storage).trials) == timeless(tuned.trials)
+    ran: list[Moment] = []
+    assert len(search(storage=storage, trials=2, progress=ran.append).trials) == 8
+    assert ran == []
+
+
+def test_a_study_with_another_task_is_refused(tmp_path: Path) -> None:
+    storage = tmp_path / "study.db"
+    search(storage=storage, trials=1)
+    with pytest.raises(UserError, match="other data"):
+        search(small_ratings(clients=41), storage=storage, trials=1)
+    with pytest.raises(UserError, match="other settings"):
+        search(start=assign(START, ["model.biases=true"]), storage=storage, trials=1)
+    with pytest.raises(UserError, match="other search"):
+        tune([cut(RATINGS)], START, DIMENSIONS[:1], trials=1, storage=storage)
+
+
+def test_a_file_that_is_no_study_is_refused_and_kept(tmp_path: Path) -> None:
+    storage = tmp_path / "letter.db"
+    storage.write_text("Dear all,\n" * 200)
+    with pytest.raises(UserError, match="holds no study"):
+        search(storage=storage, trials=1)
+    assert storage.read_text() == "Dear all,\n" * 200
+
+
+def test_two_searches_on_one_study_at_once_are_refused(tmp_path: Path) -> None:
+    storage = tmp_path / "study.db"
+    with study.open_study(storage, {}, 0), pytest.raises(UserError, match="another process"):
+        search(storage=storage)
+
+
+def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
+    dimensions = parse_dimensions(["client.learning_rate=0.1,1e5"], START)
+    found = tune([cut(RATINGS)], START, dimensions, trials=6, storage=tmp_path / "study.db")
+    failed = [trial for trial in found.trials if trial.state == "failed"]
+    assert failed
+    assert all(trial.why is not None and "diverged in round" in trial.why for trial in failed)
+    assert found.config.client.learning_rate == 0.1
+
+
+def test_settings_that_can_t_be_together_have_failed() -> None:
+    start = assign(START, ["pseudo_items.rule=random"])
+    dimensions = parse_dimensions(["pseudo_items.redraw=true,false", "virtual_ratings.refresh=false,true"], start)
+    found = tune([cut(RATINGS)], start, dimensions, trials=12)
+    assert any(trial.why and "drawn anew" in trial.why for trial in found.trials if trial.state == "failed")
+
+
+def test_a_search_in_which_all_failed_says_why() -> None:
+    start = assign(START, ["client.learning_rate=1e5"])
+    dimensions = parse_dimensions(["client.learning_rate=1e5..1e6:log"], start)
+    with pytest.raises(UserError, match="all 3 trials failed; the last: diverged in round"):
+        tune([cut(RATINGS)], start, dimensions, trials=3)
+
+
+def test_bad_trials_are_pruned_before_their_last_round() -> None:
+    dimensions = parse_dimensions(["client.learning_rate=1e-6..0.5:log"], START)
+    rounds: dict[int, int] = {}
+
+    def note(moment: Moment) -> None:
+        rounds[moment.trial.number] = max(rounds.get(moment.trial.number, 0), moment.round)
+
+    found = tune([cut(RATINGS)], START, dimensions, trials=15, progress=note)
+    pruned = [trial for trial in found.trials if trial.state == "pruned"]
+    assert pruned
+    assert all(2 <= rounds[trial.number] < 8 and trial.rmse is None for trial in pruned)
+
+
+def test_several_data_sets_count_alike_whatever_their_scale() -> None:
+    percent = replace(small_ratings(clients=30, seed=3, scale=Scale(0.0, 100.0, 25.0)), name="percent")
+    sets = [cut(RATINGS), cut(percent)]
+    found = tune(sets, START, DIMENSIONS, trials=2)
+    assert set(found.best.by_dataset) == {"small", "percent"}
+    assert found.best.rmse == pytest.approx(np.mean(list(found.best.by_dataset.values())))
+    on_own_scale = train(sets[1].fitted, sets[1].held_out, START).rmse
+    assert found.trials[0].by_dataset["percent"] == pytest.approx(on_own_scale * 4 / 100)
+    with pytest.raises(UserError, match="twice"):
+        tune([sets[0], sets[0]], START, DIMENSIONS, trials=1)
+
+
+def test_importances_are_shares_of_the_searched_settings() -> None:
+    found = search(trials=16)
+    assert set(found.importances) == {dimension.name for dimension in DIMENSIONS}
+    assert sum(found.importances.values()) == pytest.approx(1)
+
+
+def test_progress_tells_of_every_evaluation_and_the_best_so_far() -> None:
+    told: list[Moment] = []
+    found = search(trials=2, progress=told.append)
+    first = [moment for moment in told if moment.trial.number == 0]
+    assert [moment.round for moment in first] == [0, 2, 4, 6, 8, 0]
+    assert first[0].best is None
+    assert first[-1].trial == first[-1].best == found.trials[0]
+
+
+def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(UserError, match=r"fedrecplus\[tune\]"):
+        search(trials=1)
+
+
+def after(rounds: int) -> Callable[[], bool]:
+    """Wants to stop after so many rounds."""
+    left = iter(range(rounds))
+    return lambda: next(left, None) is None

@@ -1,0 +1,68 @@
+"""Predictions, start values and private refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from fedrecplus.config import Config, assign
+from fedrecplus.config.settings import ModelSettings
+from fedrecplus.gradients import errors
+from fedrecplus.model import Shape, predict, prior, start_U, start_V
+from fedrecplus.rounds.refit import refit
+
+BIASED = ModelSettings(factors=2, biases=True, global_mean=True)
+
+
+def test_a_prediction_is_mean_and_biases_and_the_inner_product() -> None:
+    U = np.array([0.5, 2.0, 1.0, 0.25])  # two factors, the 1 that meets the item bias, the user bias
+    V = np.array([[1.0, 0.5, 0.1], [0.0, -1.0, -0.2]])
+    assert predict(U, V, 3.5).tolist() == pytest.approx([3.5 + 0.25 + 0.1 + 1.5, 3.5 + 0.25 - 0.2 - 2.0])
+    ratings = np.array([5.0, 1.0])
+    np.testing.assert_allclose(errors(U, V, ratings - 3.5), ratings - predict(U, V, 3.5), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mean", [0.0, 3.2])
+def test_a_constant_start_predicts_its_rating(mean: float) -> None:
+    settings = ModelSettings(factors=7, start_rating=4.0, start_spread=0.0)
+    U, V = start_U(1, np.arange(3), settings, mean), start_V(1, 5, settings, mean)
+    assert predict(U[2], V, mean).tolist() == pytest.approx([4.0] * 5)
+
+
+@pytest.mark.parametrize("start", ["constant", "normal", "uniform"])
+def test_a_client_starts_the_same_whoever_starts_with_it(start: str) -> None:
+    settings = ModelSettings(factors=4, start=start, biases=True)  # type: ignore[arg-type]
+    together = start_U(1, np.arange(9), settings, 0.0)
+    np.testing.assert_allclose(start_U(1, np.array([7, 2]), settings, 0.0), together[[7, 2]], rtol=1e-14)
+    assert (together != start_U(2, np.arange(9), settings, 0.0)).any()
+
+
+def test_the_column_that_meets_the_item_bias_is_one_and_not_trained() -> None:
+    shape = Shape.of(BIASED)
+    assert (shape.v_columns, shape.u_columns) == (3, 4)
+    assert shape.u_trained.tolist() == [1.0, 1.0, 0.0, 1.0]
+    assert (start_U(1, np.arange(4), BIASED, 3.5)[:, 2] == 1.0).all()
+
+
+@pytest.mark.parametrize("biases", ["true", "false"])
+@pytest.mark.parametrize("shrink", ["zero", "start"])
+def test_a_refit_is_the_minimum_of_its_objective(biases: str, shrink: str) -> None:
+    changes = [f"model.biases={biases}", f"model.shrink_to={shrink}", "model.factors=3", "prediction.floor=0.3"]
+    config = assign(Config(), changes)
+    rng, shape = np.random.default_rng(0), Shape.of(config.model)
+    V, ratings, mean = rng.normal(size=(8, shape.v_columns)), rng.uniform(1, 5, 8), 3.0
+    U_prior, _ = prior(config.model, mean)
+    free = shape.u_trained.astype(bool)
+    decay = config.prediction.regularisation * 8 + 0.3
+
+    def objective(x: np.ndarray) -> float:
+        U = fitted.copy()
+        U[free] = x
+        return float(((ratings - predict(U, V, mean)) ** 2).sum() + decay * ((x - U_prior[free]) ** 2).sum())
+
+    fitted = refit(V, ratings, mean, config)
+    if config.model.biases:
+        assert fitted[shape.factors] == 1.0
+    best = scipy.optimize.minimize(objective, np.zeros(int(free.sum())), tol=1e-12)
+    np.testing.assert_allclose(fitted[free], best.x, rtol=0, atol=1e-5)
