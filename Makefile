@@ -75,7 +75,7 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune]'
+	@$(PIP_INSTALL) -e '.[dev,tune,deploy]'
 	@touch $@
 
 $(DOCS): $(CORE)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,17 +53,19 @@ def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys:
 
 
 def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of([*SHORT, *SEARCH, "--trials", "12", "--out", "won.toml", "--json", "found.json"]) == 0
+    assert exit_code_of([*SHORT, *SEARCH, "--trials", "20", "--out", "won.toml", "--json", "found.json"]) == 0
     told = capsys.readouterr()
     found = json.loads(Path("found.json").read_text())
     winner = load_config("won.toml")
     assert to_dict(winner) == found["config"]
     assert winner.client.learning_rate == found["best"]["settings"]["client.learning_rate"]
-    assert len(found["trials"]) == 12
+    assert len(found["trials"]) == 20
+    assert (found["datasets"], found["fold"], found["share"]) == (["ratings.csv"], 0, 0.1)
+    assert found["search"] == [SEARCH[1], SEARCH[3]]
     assert f"{found['best']['rmse']:.4f}" in told.out
     assert "importance" in told.out
     assert "won.db" in told.out
-    assert told.err.count("best") == 12
+    assert told.err.count("best") == 20
     assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,won.toml", "--folds", "2"]) == 0
     assert "won " in capsys.readouterr().out
 
@@ -89,31 +93,28 @@ def test_several_data_sets_each_have_a_row(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_killed_study_goes_on_to_the_same_winner(here: Path) -> None:
-    command = [*SHORT, *SEARCH, "--set", "server.rounds=200", "--trials", "9"]
+    command = [*SHORT, *SEARCH, "--set", "server.rounds=1000", "--set", "evaluation.every=50", "--trials", "9"]
     assert exit_code_of([*command, "--out", "whole.toml", "--json", "whole.json"]) == 0
-    kill_after("trial 2: ", *command, "--out", "parts.toml")
+    kill_after(3, *command, "--out", "parts.toml")
     assert load_config("parts.toml")
-    kill_after("trial 4: ", *command, "--out", "parts.toml")
+    kill_after(1, *command, "--out", "parts.toml")
     assert exit_code_of([*command, "--out", "parts.toml", "--json", "parts.json"]) == 0
     assert Path("whole.toml").read_bytes() == Path("parts.toml").read_bytes()
     assert trials_of("whole.json") == trials_of("parts.json")
     assert not list(here.glob(".*.part"))
 
 
-def kill_after(line: str, *arguments: str) -> None:
+def kill_after(trials: int, *arguments: str) -> None:
+    """Kill the command in the middle of the trial after so many; fails if it ends before."""
     source = Path(__file__).parents[2] / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
     command = [sys.executable, "-m", "fedrecplus", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr
-        told = []
-        for text in process.stderr:
-            told.append(text)
-            if text.startswith(line):
-                break
-        else:
-            pytest.fail("".join(told))
+        told = list(itertools.islice(process.stderr, trials))
         process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert [line.split()[0] for line in told] == ["trial"] * trials, "".join(told)
 
 
 def trials_of(file: str) -> list[dict[str, Any]]:

@@ -28,7 +28,20 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, load_config, preset
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
-from fedrecplus.experiments.report import HEADINGS, cells, published_cells, to_csv, to_json, to_markdown
+from fedrecplus.experiments.report import (
+    GROUP_HEADINGS,
+    HEADINGS,
+    PAIRED_HEADINGS,
+    RANKING_HEADINGS,
+    cells,
+    group_cells,
+    paired_cells,
+    published_cells,
+    ranking_cells,
+    to_csv,
+    to_json,
+    to_markdown,
+)
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.training.atomic import write_text
 
@@ -47,11 +60,14 @@ def compare_command(
     workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show error by group, ranking metrics and the whole tests, too.")
+    ] = False,
     json_file: JsonFile = None,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="FILE", help="A line per algorithm and fold.")
     ] = None,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="The table.")] = None,
+    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")] = None,
     user_column: UserColumn = None,
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
@@ -64,19 +80,19 @@ def compare_command(
     \b
     Examples:
       fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
-      fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --json figures.json
+      fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's.
     """
     check_file_place(json_file, csv_file, markdown_file)
-    configs = [_config_of(name.strip(), settings or []) for name in algorithms.split(",") if name.strip()]
+    configs = _configs_of([name.strip() for name in algorithms.split(",") if name.strip()], settings or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     sets = [load_with_bar(name, options) for name in dataset]
     comparisons = compare_with_bars(sets, configs, folds, seed or 0, baseline, workers, out, resume)
     for comparison in comparisons:
-        show_comparison(comparison)
+        show_comparison(comparison, details)
     write_reports(comparisons, json_file, csv_file, markdown_file)
 
 
@@ -119,10 +135,18 @@ def compare_with_bars(
     return comparisons
 
 
-def show_comparison(comparison: Comparison) -> None:
-    """One's own table, and what others report below it."""
-    rows = [cells(summary) for summary in comparison.summaries]
-    show_table(HEADINGS, rows, comparison.dataset, spare=("RMSE, 95 % interval", "p"))
+def show_comparison(comparison: Comparison, details: bool = False) -> None:
+    """One's own table, and what others report below it. Tests that the table has no room for get one of their own."""
+    summaries = comparison.summaries
+    whole = show_table(HEADINGS, [*map(cells, summaries)], comparison.dataset, spare=("RMSE, 95 % interval", "p"))
+    if details or not whole:
+        say("")
+        show_table(PAIRED_HEADINGS, [*map(paired_cells, summaries)])
+    if details:
+        say("")
+        show_table(GROUP_HEADINGS, [*map(group_cells, summaries)])
+        say("")
+        show_table(RANKING_HEADINGS, [*map(ranking_cells, summaries)])
     if comparison.published:
         say("")
         show_table(
@@ -143,11 +167,20 @@ def write_reports(
         write_text(markdown_file, to_markdown(comparisons))
 
 
-def _config_of(name: str, settings: Sequence[str]) -> Config:
-    if name in TRIVIAL:
-        return Config(algorithm=name)
-    if not name.endswith(".toml"):
-        return assign(preset(name), settings)
-    config = load_config(name)
-    known = config.algorithm if config.algorithm != Config().algorithm else Path(name).stem
-    return assign(replace(config, algorithm=known), settings)
+def _configs_of(names: Sequence[str], settings: Sequence[str]) -> list[Config]:
+    """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
+    configs: list[Config] = []
+    taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
+    for name in names:
+        config = _config_of(name)
+        if name.endswith(".toml") and config.algorithm in taken:
+            config = replace(config, algorithm=Path(name).stem)
+        taken.add(config.algorithm)
+        configs.append(config if name in TRIVIAL else assign(config, settings))
+    return configs
+
+
+def _config_of(name: str) -> Config:
+    if name.endswith(".toml"):
+        return load_config(name)
+    return Config(algorithm=name) if name in TRIVIAL else preset(name)

@@ -11,6 +11,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from fedrecplus.experiments.jobs import Job, Outcome
+from fedrecplus.experiments.tuning import Moment, Trial
 from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -20,16 +21,17 @@ _NAME_WIDTH = 24
 
 def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", spare: Sequence[str] = ()
-) -> None:
+) -> bool:
     """Names and figures. Piped, a table is as wide as it needs to be: names are never cut.
 
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; what is still too wide is
-    left to the terminal to wrap.
+    left to the terminal to wrap. Says whether the table is whole.
     """
     console = Console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
-    if _least_width(columns) > room:
+    whole = _least_width(columns) <= room
+    if not whole:
         columns = [column for column in columns if column[0] not in spare]
     table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column(columns[0][0], overflow="fold")
@@ -38,6 +40,7 @@ def show_table(
     for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
     Console(width=max(room, _least_width(columns))).print(table, highlight=False)
+    return whole
 
 
 def _least_width(columns: Sequence[Sequence[str]]) -> int:
@@ -111,6 +114,37 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
                 _line(console, f"{key[0]}, fold {key[1]}: RMSE {rmse:.4f} ({seconds:.1f} s)")
 
         yield of_job, done
+
+
+@contextlib.contextmanager
+def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
+    """Progress of a search: a bar for all trials with the best so far, and one for that which runs; elsewhere lines."""
+    console = Console(stderr=True)
+    with _bars(console) as bars:
+        whole = bars.add_task(name, total=count, rmse="")
+        running: dict[int, TaskID] = {}
+
+        def progress(moment: Moment) -> None:
+            trial, best = moment.trial, moment.best
+            if best is not None:
+                bars.update(whole, rmse=f"best {best.rmse:.4f}, trial {best.number}")
+            if trial.state == "running":
+                if trial.number not in running:
+                    running[trial.number] = bars.add_task(f"trial {trial.number}", total=moment.rounds, rmse="")
+                text = "" if moment.rmse is None else f"RMSE {moment.rmse:.4f}"
+                bars.update(running[trial.number], completed=moment.round, rmse=text)
+                return
+            if trial.number in running:
+                bars.remove_task(running.pop(trial.number))
+            bars.update(whole, completed=trial.number + 1)
+            best_so_far = f"; best {best.rmse:.4f}, trial {best.number}" if best else ""
+            _line(bars.console, f"trial {trial.number}: {_how_it_went(trial)}{best_so_far}")
+
+        yield progress
+
+
+def _how_it_went(trial: Trial) -> str:
+    return f"{trial.state}, {trial.why}" if trial.rmse is None else f"RMSE {trial.rmse:.4f} ({trial.seconds:.1f} s)"
 
 
 @contextlib.contextmanager

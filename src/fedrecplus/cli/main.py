@@ -10,13 +10,21 @@ import click
 import typer
 
 from fedrecplus import __version__
+from fedrecplus.cli.ablate import ablate_command
 from fedrecplus.cli.compare import compare_command
 from fedrecplus.cli.data import data_app
 from fedrecplus.cli.demo import demo_command
+from fedrecplus.cli.deploy import deploy_app
+from fedrecplus.cli.device import device_app
 from fedrecplus.cli.interrupt import Interrupted
+from fedrecplus.cli.node import node_app
 from fedrecplus.cli.presets import presets_command
 from fedrecplus.cli.recommend import recommend_command
+from fedrecplus.cli.report import report_command
+from fedrecplus.cli.server import server_app
+from fedrecplus.cli.theory import theory_command
 from fedrecplus.cli.train import train_command
+from fedrecplus.cli.tune import tune_command
 from fedrecplus.errors import UserError, unknown_name
 
 INTERRUPTED = 130
@@ -44,9 +52,15 @@ app = typer.Typer(
 app.command("demo")(demo_command)
 app.command("train")(train_command)
 app.command("compare")(compare_command)
+app.command("ablate")(ablate_command)
+app.command("theory")(theory_command)
+app.command("report")(report_command)
+app.command("tune")(tune_command)
 app.command("recommend")(recommend_command)
 app.command("presets")(presets_command)
 app.add_typer(data_app, name="data", cls=Commands)
+for name, commands in {"device": device_app, "node": node_app, "server": server_app, "deploy": deploy_app}.items():
+    app.add_typer(commands, name=name, cls=Commands)
 
 
 def _show_version(wanted: bool) -> None:

@@ -21,6 +21,8 @@ from fedrecplus.training import Progress
 from fedrecplus.training.progress import silent
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
+GROUPS = ("few_ratings", "tail_items", "worst_tenth")
+RANKING = ("ndcg@10", "hr@10", "recall@10")
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,21 @@ class Summary:
     dataset: str
     algorithm: str
     figures: dict[str, Spread]
+    groups: dict[str, Spread | None]
+    """RMSE by group; None where no fold has test ratings of that group"""
+    ranking: dict[str, Spread]
     test: PairedTest | None
     """against the baseline; None for the baseline itself"""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         figures = {name: value.to_dict() for name, value in self.figures.items()}
-        test = self.test.to_dict() if self.test else None
-        return {"dataset": self.dataset, "algorithm": self.algorithm, **figures, "against_baseline": test}
+        further = {
+            "groups": {name: {"rmse": value and value.to_dict()} for name, value in self.groups.items()},
+            "ranking": {name: value.to_dict() for name, value in self.ranking.items()},
+            "against_baseline": self.test.to_dict() if self.test else None,
+        }
+        return {"dataset": self.dataset, "algorithm": self.algorithm, **figures, **further}
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,11 @@ def _config_by_name(name: str) -> Config:
     return preset(name)
 
 
+def _spread_of_known(values: Sequence[float | None]) -> Spread | None:
+    known = [value for value in values if value is not None]
+    return spread(known) if known else None
+
+
 def _comparison(
     ratings: Ratings,
     asked: list[str],
@@ -143,6 +157,8 @@ def _comparison(
             ratings.name,
             name,
             {figure: spread([row[figure] for row in rows(name)]) for figure in FIGURES},
+            {group: _spread_of_known([row["groups"][group]["rmse"] for row in rows(name)]) for group in GROUPS},
+            {figure: spread([row["ranking"][figure] for row in rows(name)]) for figure in RANKING},
             None if name == baseline else paired_test(errors(name), errors(baseline), baseline),
         )
         for name in [*extra, *asked]

@@ -20,8 +20,9 @@ from fedrecplus.data import Ratings, split
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.training import Progress, train
 from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.groups import errors_of
+from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.progress import silent
+from fedrecplus.training.ranking import rank
 
 Stop = Callable[[], bool]
 
@@ -83,12 +84,13 @@ class Bench:
 
 def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
     started = time.perf_counter()
-    predict = TRIVIAL[job.algorithm](training)
+    factors = TRIVIAL[job.algorithm](training)
     seconds = time.perf_counter() - started
     # these predictors know by themselves what to do with the cold
     fallback = replace(Fallback.of(training), known_client=np.ones(training.clients, bool))
     fallback = replace(fallback, known_item=np.ones(training.item_count, bool))
-    scores = score(test, predict, fallback)
+    scores = score(test, factors.predict, fallback)
+    errors = errors_of(test, factors.predict, fallback, training)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
@@ -101,9 +103,11 @@ def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
+        "groups": by_group(errors, training),
+        "ranking": rank(training, test, factors, fallback),
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
     }
-    return Outcome(job, row, errors_of(test, predict, fallback, training).rmse_by_client())
+    return Outcome(job, row, errors.rmse_by_client())
 
 
 def run_jobs(

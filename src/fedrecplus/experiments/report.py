@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fedrecplus.experiments.compare import FIGURES, Comparison, Summary
+from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
 
 HEADINGS = ("algorithm", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "rounds", "seconds", "KB up", "KB down")
-_ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES)
+PAIRED_HEADINGS = ("algorithm", "RMSE, 95 % interval", "mean difference", "clients", "p")
+GROUP_HEADINGS = ("RMSE of", "few ratings", "tail items", "worst tenth")
+RANKING_HEADINGS = ("ranking", "NDCG@10", "HR@10", "recall@10")
+_ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES, *(f"{group}_rmse" for group in GROUPS), *RANKING)
 
 
 def to_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def to_csv(comparisons: Sequence[Comparison]) -> str:
     writer = csv.DictWriter(text, _ROW, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for comparison in comparisons:
-        writer.writerows([*comparison.trivial, *comparison.rows])
+        writer.writerows(_flat(row) for row in [*comparison.trivial, *comparison.rows])
     return text.getvalue()
 
 
@@ -38,10 +41,15 @@ def to_markdown(comparisons: Sequence[Comparison]) -> str:
     """A table per data set, published figures below one's own."""
     parts: list[str] = []
     for comparison in comparisons:
-        lines = [f"## {comparison.dataset}", "", _line(HEADINGS), _line(["---"] * len(HEADINGS))]
-        lines += [_line(cells(summary)) for summary in comparison.summaries]
-        lines += [_line(row) for row in published_cells(comparison)]
-        parts.append("\n".join(lines) + "\n")
+        summaries = comparison.summaries
+        rows = [*map(cells, summaries), *published_cells(comparison)]
+        parts += [
+            f"## {comparison.dataset}\n",
+            _table(HEADINGS, rows),
+            _table(PAIRED_HEADINGS, [*map(paired_cells, summaries)]),
+            _table(GROUP_HEADINGS, [*map(group_cells, summaries)]),
+            _table(RANKING_HEADINGS, [*map(ranking_cells, summaries)]),
+        ]
     return "\n".join(parts)
 
 
@@ -63,6 +71,23 @@ def cells(summary: Summary) -> list[str]:
     ]
 
 
+def paired_cells(summary: Summary) -> list[str]:
+    """One row of the table of tests; a difference is a client's RMSE less the baseline's, negative where better."""
+    rmse, test = summary.figures["rmse"], summary.test
+    found = ["", "", "baseline"] if test is None else [f"{test.difference:+.4f}", f"{test.clients:,}", f"{test.p:.2g}"]
+    return [summary.algorithm, f"{rmse.low:.4f} – {rmse.high:.4f}", *found]
+
+
+def group_cells(summary: Summary) -> list[str]:
+    """One row of the table of groups."""
+    return [summary.algorithm, *(str(spread) if spread else "–" for spread in summary.groups.values())]
+
+
+def ranking_cells(summary: Summary) -> list[str]:
+    """One row of the table of ranking metrics."""
+    return [summary.algorithm, *map(str, summary.ranking.values())]
+
+
 def published_cells(comparison: Comparison) -> list[list[str]]:
     """Rows of a table for what others report."""
     return [
@@ -75,6 +100,15 @@ def published_cells(comparison: Comparison) -> list[list[str]]:
         ]
         for row in comparison.published
     ]
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its groups and ranking metrics beside the other figures."""
+    return {**row, **{f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS}, **row["ranking"]}
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(map(_line, [headings, ["---"] * len(headings), *rows])) + "\n"
 
 
 def _line(row: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The uploads of many clients of one place, client by client: what a silo sends. ``rounds/client.py`` is the readable form."""
+"""The uploads of many clients, one by one: what a silo sends. ``rounds/client.py`` is the readable form."""
 
 from __future__ import annotations
 

@@ -1,0 +1,129 @@
+"""``fedrecplus audit``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from fedrecplus.audit.audit import Case, Extent, cases
+from fedrecplus.audit.running import Tell, run
+from fedrecplus.audit.tables import HEADINGS, line, summary
+from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.options import (
+    Duplicates,
+    ItemColumn,
+    JsonFile,
+    RatingColumn,
+    ScaleText,
+    Seed,
+    Separator,
+    Settings,
+    UserColumn,
+    check_file_place,
+    load_with_bar,
+)
+from fedrecplus.config import Config, assign, change, check, load_config, preset
+from fedrecplus.data import FileOptions, split
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.provenance import Stopwatch
+from fedrecplus.training.atomic import write_text
+from fedrecplus.training.run_folder import CONFIG
+
+
+def audit_command(
+    schemes: Annotated[
+        list[str], typer.Argument(metavar="RUN-OR-PRESET…", help="Presets, TOML files, or folders of runs.")
+    ],
+    dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")],
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server takes notes of.")] = 20,
+    users: Annotated[int, typer.Option(min=1, help="Clients that are attacked.")] = 200,
+    attacks: Annotated[str | None, typer.Option(metavar="A,B,…", help="Only these attacks. Default: all.")] = None,
+    fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
+    seed: Seed = None,
+    settings: Settings = None,
+    workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
+    json_file: JsonFile = None,
+    html_file: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="A figure of accuracy against attack; wants plotly.")
+    ] = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    separator: Separator = None,
+    scale: ScaleText = None,
+    duplicates: Duplicates = "error",
+) -> None:
+    """Attack what clients upload, and say how much of their ratings a curious server learns.
+
+    \b
+    Examples:
+      fedrecplus audit fedmf fedrec fedrec+ fedrec+private --dataset ml-100k
+      fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
+
+    Every scheme is trained and attacked with one local epoch and with its own number. `AUC` is how well rated rows are
+    told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
+    """
+    check_file_place(json_file, html_file)
+    watch = Stopwatch()
+    chosen = tuple(name.strip() for name in (attacks or "").split(",") if name.strip())
+    extent = Extent(rounds, users, chosen)
+    _ = extent.names  # misspellings are found before data is fetched
+    found = cases(_configs(schemes, settings or [], seed))
+    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
+    with _bars(found) as tell:
+        rows = run(found, training, test, extent, workers, tell)
+    show_table(HEADINGS, [line(row) for row in rows], training.name)
+    for text in summary(rows):
+        say(text)
+    if json_file:
+        content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+        write_text(json_file, json.dumps({**content, "made": watch.made(seed or 0)}, indent=2) + "\n")
+    if html_file:
+        write_text(html_file, _page(rows, training.name))
+
+
+def _configs(names: Sequence[str], settings: Sequence[str], seed: int | None) -> dict[str, Config]:
+    configs = {}
+    for name in names:
+        config = assign(_config_of(name), settings)
+        configs[name] = check(config if seed is None else change(config, "seed", seed, "--seed"))
+    return configs
+
+
+def _config_of(name: str) -> Config:
+    """A run's folder, a TOML file, or a preset."""
+    if Path(name).is_dir():
+        if not (Path(name) / CONFIG).exists():
+            raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
+        return load_config(Path(name) / CONFIG)
+    return load_config(name) if name.endswith(".toml") else preset(name)
+
+
+@contextlib.contextmanager
+def _bars(found: Sequence[Case]) -> Iterator[Tell]:
+    """A bar per case in a terminal; elsewhere a line per case when it is done."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[what]}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in found}
+
+        def tell(case: Case, what: str, share: float) -> None:
+            bars.update(tasks[case.label], completed=share, what=what)
+            if share >= 1.0 and not console.is_terminal:
+                console.print(f"{case.label}: {what}", highlight=False, soft_wrap=True, markup=False)
+
+        yield tell
+
+
+def _page(rows: list[dict[str, Any]], title: str) -> str:
+    from fedrecplus.audit.figure import page  # here: it wants plotly
+
+    return page(rows, title)

@@ -1,0 +1,138 @@
+"""``fedrecplus deploy``: training across real machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.live_view import show_rounds
+from fedrecplus.cli.options import Settings, load_with_bar
+from fedrecplus.cli.server import DEFAULT_HOME
+from fedrecplus.cli.server import Home as ServerPlace
+from fedrecplus.config import Config, assign, change, check, load_config, preset, presets
+from fedrecplus.data import FileOptions
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.continuing import go_on
+from fedrecplus.deploy.extra import require_flower
+from fedrecplus.deploy.local import LocalOptions, run_local
+from fedrecplus.deploy.running import begin, new_model, run_to_the_end
+from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.errors import UserError
+from fedrecplus.training.run_folder import CONFIG, RunFolder
+
+deploy_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Training across real machines.")
+
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Run folder.")]
+Quorum = Annotated[float, typer.Option(min=0.01, max=1.0, help="Share of asked nodes whose answers close a round.")]
+Deadline = Annotated[float, typer.Option(min=1.0, help="Seconds after which a round closes anyway.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")]
+
+
+@deploy_app.command("run")
+def run_command(
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A preset's name or a TOML config.")],
+    out: Out,
+    items: Annotated[Path | None, typer.Option(metavar="FILE", help="The item catalogue; see `deploy items`.")] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Begin when so many nodes are connected.")] = 1,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
+    settings: Settings = None,
+    quorum: Quorum = 1.0,
+    deadline: Deadline = 120.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    after: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on with the model of a finished run; devices know it still.")
+    ] = None,
+    overwrite: Overwrite = False,
+    home: ServerPlace = DEFAULT_HOME,
+) -> None:
+    """Train with the nodes of this machine's server, show the rounds, and leave a run folder like any other.
+
+    \b
+    Examples, on the machine where `fedrecplus server up` runs:
+      fedrecplus deploy items ml-100k --out items.safetensors
+      fedrecplus deploy run fedrec+private --items items.safetensors --nodes 3 --out runs/first
+      fedrecplus deploy run fedrec+private --resume --out runs/first
+    """
+    require_flower()
+    server = ServerHome.load(home.expanduser().absolute())
+    if resume:
+        if not RunFolder(out).begun:
+            raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
+        chosen = load_config(out / CONFIG)
+    else:
+        if items is None:
+            raise UserError(
+                "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
+            )
+        chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
+        deployment = Deployment(new_model(), nodes, quorum, deadline)
+        if after is None:
+            begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
+        else:
+            chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
+    _run(server, out, chosen)
+
+
+@deploy_app.command("items")
+def items_command(
+    dataset: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A public data set of ratings of the items.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The catalogue to write.")] = Path("items.safetensors"),
+) -> None:
+    """Write the catalogue that a server runs with: ids, titles, features, popularity. It keeps no single rating."""
+    catalogue = ItemCatalogue.of(load_with_bar(dataset, FileOptions()))
+    catalogue.write(out)
+    say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
+
+
+@deploy_app.command("local")
+def local_command(
+    dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings to spread over the nodes.")],
+    out: Out,
+    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 5,
+    config: Annotated[str, typer.Option(metavar="CONFIG", help="A preset's name or a TOML config.")] = "fedrec+private",
+    settings: Settings = None,
+    simulated_keys: Annotated[
+        bool, typer.Option("--simulated-keys", help="Secrets from the seed, to compare with a simulation.")
+    ] = False,
+    poll: Annotated[float, typer.Option(min=0.05, help="Seconds between a node's looks for work.")] = 0.2,
+    quorum: Quorum = 1.0,
+    deadline: Deadline = 120.0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
+    require_flower()
+    chosen = _config(config, rounds, settings or [])
+    options = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
+    ratings = load_with_bar(dataset, FileOptions())
+    with show_rounds(rounds) as show:
+        run_local(ratings, chosen, out, options, show, say, overwrite=overwrite)
+    _report(out)
+
+
+def _run(server: ServerHome, out: Path, config: Config) -> None:
+    with show_rounds(config.server.rounds) as show:
+        run_to_the_end(server, out, show, say)
+    _report(out)
+
+
+def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
+    config = preset(name) if name in presets() else load_config(name)
+    if rounds is not None:
+        config = change(config, "server.rounds", rounds)
+    return check(assign(config, settings))
+
+
+def _report(out: Path) -> None:
+    result = RunFolder(out).result()
+    headings = ["algorithm", "rounds", "loss", "seconds", "KB up", "KB down", "uploads", "dropouts"]
+    traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
+    loss = "–" if result["fit"] is None else f"{result['fit']['rmse']:.4f}"
+    counts = [str(result["deployment"][name]) for name in ("uploads", "dropouts")]
+    row = [result["algorithm"], str(result["rounds"]), loss, f"{result['seconds']:.1f}", *traffic, *counts]
+    show_table(headings, [row])
+    say(f"run folder: {out}")

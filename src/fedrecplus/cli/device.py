@@ -1,0 +1,163 @@
+"""``fedrecplus device``: a person's ratings on their own disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrecplus.cli.display import say, show_table
+from fedrecplus.data import Scale
+from fedrecplus.deploy.importing import import_many, import_own
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.recommending import recommend
+from fedrecplus.deploy.removing import forget
+from fedrecplus.deploy.store import BATCH, OWNER, Store
+from fedrecplus.errors import UserError
+
+device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
+
+DEFAULT_HOME = Path("~/.fedrecplus/device")
+Home = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where the device keeps everything. Default: ~/.fedrecplus/device.")
+]
+PersonName = Annotated[str, typer.Option("--person", help="In a silo: whose ratings.")]
+
+
+def home_of(path: Path) -> NodeHome:
+    """The device's folder."""
+    return NodeHome(Path(os.environ.get("FEDRECPLUS_DEVICE", path) if path == DEFAULT_HOME else path).expanduser())
+
+
+@device_app.command()
+def init(
+    home: Home = DEFAULT_HOME,
+    scale: Annotated[str, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on.")] = "1:5:1",
+    batch: Annotated[int, typer.Option(min=1, help="Changes that enter uploads together.")] = BATCH,
+) -> None:
+    """Make an empty store of ratings that only you can read, with a secret from the operating system."""
+    device = home_of(home)
+    Store.create(device.store, Scale.parse(scale), batch=batch)
+    say(f"made {device.store}")
+
+
+@device_app.command()
+def rate(
+    item: Annotated[str, typer.Argument(help="The item's id.")],
+    stars: Annotated[float | None, typer.Argument(help="Your rating; leave it away with --remove.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the rating back.")] = False,
+    home: Home = DEFAULT_HOME,
+    person: PersonName = OWNER,
+) -> None:
+    """Rate an item, change a rating, or take it back.
+
+    \b
+    Examples:
+      fedrecplus device rate 1193 5
+      fedrecplus device rate 1193 --remove
+
+    Uploads take changes in batches, among new pseudo items; recommendations take them at once.
+    """
+    if (stars is None) != remove:
+        raise UserError("give either a rating or --remove", "write, for example, device rate 1193 5")
+    with Store.open(home_of(home).store) as store:
+        number = _person(store, person)
+        if stars is None:
+            store.unrate(item, number)
+        else:
+            store.rate({item: stars}, number)
+
+
+@device_app.command("import")
+def import_command(
+    file: Annotated[Path, typer.Argument(help="Lines of item and rating; with --silo, of user, item and rating.")],
+    silo: Annotated[bool, typer.Option("--silo", help="The file has the ratings of many persons.")] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Take ratings from a file."""
+    with Store.open(home_of(home).store) as store:
+        if silo:
+            persons, ratings = import_many(store, file)
+            say(f"{ratings} ratings of {persons} persons are stored")
+        else:
+            say(f"{import_own(store, file)} ratings are stored")
+
+
+@device_app.command()
+def status(
+    home: Home = DEFAULT_HOME,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, on standard output.")] = False,
+) -> None:
+    """Show what is stored, everything that was ever sent, and what it cost this device."""
+    with Store.open(home_of(home).store) as store:
+        facts = _facts(store)
+    if as_json:
+        say(json.dumps(facts, indent=2))
+        return
+    say(f"{facts['ratings']} ratings of {facts['persons']} person(s) in {facts['store']}")
+    sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
+    say(f"{len(facts['sent'])} uploads, {sent:.1f} kB sent, {received:.1f} kB received")
+    say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
+    headings = ["when", "model", "round", "persons", "rows", "bytes", "again", "hash"]
+    rows = [
+        [line["at"], line["model"], str(line["round"]), str(line["persons"]), str(line["rows"]), str(line["bytes"]),
+         "yes" if line["again"] else "", line["digest"][:12]]
+        for line in facts["sent"]
+    ]  # fmt: skip
+    if rows:
+        show_table(headings, rows, "everything that was ever sent")
+
+
+@device_app.command("recommend")
+def recommend_command(
+    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    person: PersonName = OWNER,
+) -> None:
+    """Show what you would like best. Computed here, from your ratings and a public table: nothing is sent."""
+    with Store.open(home_of(home).store) as store:
+        best = recommend(store, _person(store, person), n, model)
+    rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
+    show_table(["title", "item", "predicted rating"], rows)
+
+
+@device_app.command("forget")
+def forget_command(
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False, home: Home = DEFAULT_HOME
+) -> None:
+    """Delete everything here: ratings, factors, secret, key and log. What the server aggregated can't be taken back."""
+    device = home_of(home)
+    if not yes:
+        typer.confirm(f"delete everything in {device.path}?", abort=True)
+    forget(device)
+    say(f"deleted everything in {device.path}")
+
+
+def _person(store: Store, name: str) -> int:
+    persons = store.persons()
+    if name not in persons:
+        some = ", ".join(list(persons)[:3])
+        raise UserError(f"there is no person {name!r} here", f"persons here are called {some}")
+    return persons[name]
+
+
+def _facts(store: Store) -> dict[str, Any]:
+    sent = store.sent()
+    return {
+        "store": str(store.path),
+        "persons": len(store.persons()),
+        "ratings": sum(len(ratings) for ratings in store.ratings().values()),
+        "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],
+        "sent": sent,
+        "bytes_sent": sum(line["bytes"] for line in sent),
+        "bytes_received": sum(line["received"] for line in sent),
+        "seconds": sum(line["seconds"] for line in sent),
+        "memory": max((line["memory"] for line in sent), default=0),
+    }

@@ -1,0 +1,72 @@
+"""A deployed run as it goes: a table in a terminal, a line per round elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from fedrecplus.deploy.running import View
+
+_SHOWN = 12
+_HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
+
+
+@contextlib.contextmanager
+def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
+    """The function to call with each view of the run."""
+    console = Console(stderr=True)
+    told = 0
+
+    def in_lines(view: View) -> None:
+        nonlocal told
+        for line in view.lines[told:]:
+            facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
+            text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)
+            console.print(text, highlight=False, soft_wrap=True, markup=False)
+        told = max(told, len(view.lines))
+
+    if not console.is_terminal:
+        yield in_lines
+        return
+    with Live(console=console, refresh_per_second=4) as live:
+        yield lambda view: live.update(_table(view, rounds))
+
+
+def _table(view: View, rounds: int) -> Table:
+    table = Table(title=_headline(view.standing, rounds), title_justify="left", box=None, pad_edge=False)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for line in view.lines[-_SHOWN:]:
+        table.add_row(*_cells(line, rounds))
+    return table
+
+
+def _headline(standing: dict[str, Any], rounds: int) -> str:
+    phase = standing.get("phase")
+    if phase == "waiting":
+        return f"waiting for nodes: {standing['nodes']} of {standing['wanted']} are here"
+    if phase == "round":
+        answered = f"{standing['answered']} of {standing['asked']} nodes have answered"
+        return f"round {standing['round'] + 1} of {rounds}: {answered}"
+    return "starting" if phase is None else str(phase)
+
+
+def _cells(line: dict[str, Any], rounds: int) -> list[str]:
+    """One round: who came, who didn't, how well it fits, what it weighed, and who kept it waiting."""
+    slowest = max(line["nodes"].items(), key=lambda pair: float(pair[1]), default=("", 0.0))
+    return [
+        f"{line['round']}/{rounds}",
+        str(len(line["clients"])),
+        str(len(line["nodes"])),
+        str(len(line["lost"]) + len(line["silent"])),
+        str(sum(line["standing"]["refused"].values())),
+        "" if line["rmse"] is None else f"{line['rmse']:.4f}",
+        f"{line['bytes_up'] / 1000:.1f}",
+        f"{line['seconds']:.1f}",
+        f"…{slowest[0][-6:]} {slowest[1]:.1f} s" if slowest[0] else "",
+    ]

@@ -1,0 +1,52 @@
+"""``fedrecplus node``: a device or a silo that takes part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.display import say
+from fedrecplus.cli.foreground import keep_in_foreground
+from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.errors import UserError
+
+node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")
+
+
+@node_app.command()
+def key(home: Home = DEFAULT_HOME) -> None:
+    """Make this node's key if it has none, and show the public part, which the server's operator needs."""
+    public = home_of(home).make_key()
+    say(public.read_text(encoding="utf-8").strip())
+    say(f"on the server: fedrecplus server admit {public.name}   (a copy of {public})")
+
+
+@node_app.command()
+def join(
+    address: Annotated[str, typer.Argument(help="The server as HOST:PORT.")],
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    poll: Annotated[float, typer.Option(min=0.05, max=60.0, help="Seconds between looks for work.")] = 1.0,
+    share_error: Annotated[
+        bool,
+        typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings."),
+    ] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Take part in a server's rounds, and stay: the node is started again whenever it ends."""
+    device = home_of(home)
+    if not device.store.exists():
+        raise UserError(f"{device.store}: no store of ratings here", "make one with `fedrecplus device init`")
+    command = device.command(_checked(address), ca=ca, insecure=insecure)
+    say(f"joining {address} with the ratings in {device.store}")
+    keep_in_foreground(Supervised(command, device.environment(poll=poll, share_error=share_error), None, say))
+
+
+def _checked(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise UserError(f"{address!r} is no address", "write HOST:PORT, such as fed.example.org:9092")
+    return address

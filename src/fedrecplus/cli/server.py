@@ -1,0 +1,53 @@
+"""``fedrecplus server``: the machine that nodes connect to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.display import say
+from fedrecplus.cli.foreground import keep_in_foreground
+from fedrecplus.deploy.certificates import CA
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.supervising import Supervised
+
+server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
+
+DEFAULT_HOME = Path("~/.fedrecplus/server")
+Home = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where the server keeps everything. Default: ~/.fedrecplus/server.")
+]
+
+
+@server_app.command()
+def up(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 9092,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="Name or address that nodes use; may be repeated.")
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS and no keys; on loopback only.")] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Start the server and keep it alive. Certificates are made on first use; nodes must be admitted by their keys.
+
+    \b
+    Example, on the machine that others know as fed.example.org:
+      fedrecplus server up --host 0.0.0.0 --name fed.example.org
+    """
+    server = ServerHome(home.expanduser().absolute(), host, port, insecure)
+    server.prepare(name or [])
+    say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
+    keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
+
+
+@server_app.command()
+def admit(
+    key: Annotated[list[Path], typer.Argument(help="Public keys of nodes (node.pub).")], home: Home = DEFAULT_HOME
+) -> None:
+    """Let nodes connect, by their public keys. The server must be up."""
+    server = ServerHome.load(home.expanduser().absolute())
+    for file in key:
+        say(f"{file}: admitted as node {server.admit(file)}")

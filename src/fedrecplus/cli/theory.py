@@ -1,0 +1,85 @@
+"""``fedrecplus theory``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.options import JsonFile, check_file_place
+from fedrecplus.config import loads
+from fedrecplus.experiments.provenance import Stopwatch
+from fedrecplus.training.atomic import write_text
+
+
+def theory_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings, where the folder doesn't name them.")
+    ] = None,
+    looks: Annotated[int, typer.Option(min=4, help="How many rounds to look at.")] = 24,
+    json_file: JsonFile = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
+    ] = None,
+) -> None:
+    """Set the paper's convergence theorem beside a run: estimates, conditions, bound, measured gradient, rate, lemmas.
+
+    \b
+    Example:
+      fedrecplus theory runs/ml-100k-fedrec+-fold0-seed0 --plot theory.html
+
+    The run is trained again from its config, and looked at on the way. Where a condition of the theorem doesn't hold,
+    no bound is given.
+    """
+    from fedrecplus.theory.study import theory  # here: it brings numba, which takes its time
+
+    check_file_place(json_file, plot_file)
+    watch = Stopwatch()
+    found = theory(run, dataset=dataset, looks=looks)
+    found["made"] = watch.made(loads(found["config"]).seed)
+    _show(found)
+    if json_file:
+        write_text(json_file, json.dumps(found, indent=2) + "\n")
+    if plot_file:
+        from fedrecplus.report.build import page_of
+
+        write_text(plot_file, page_of([found]))
+
+
+def _show(found: dict[str, Any]) -> None:
+    show_table(["estimate", "value"], [[name, f"{value:.4g}"] for name, value in found["estimates"].items()])
+    say("")
+    rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in found["conditions"]]
+    show_table(["condition", "holds", "found"], rows)
+    say("")
+    headings, lines = ["rounds", "min ‖∇f‖²", "fit", "bound"], []
+    bounds = found["bounds"] or [None] * len(found["rounds"])
+    for t, small, curve, limit in zip(found["rounds"], found["smallest"], found["fit"]["curve"], bounds, strict=True):
+        lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–"])
+    show_table(headings, lines)
+    say("")
+    show_table(["lemma", "measured", "bound", "measured/bound"], lemma_rows(found["lemmas"]))
+    for sentence in found["says"]:
+        say(sentence)
+
+
+def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
+    """The lemmas that compare two numbers, a row each."""
+    names = {
+        "wasserstein": "D ≤ m Σ p²W", "gradient_distance": "‖∇f − ∇f̃‖²", "local_updates": "‖x_K − x‖²",
+    }  # fmt: skip
+    rows = []
+    for key, name in names.items():
+        found = lemmas[key]
+        if found:
+            measured = found.get("measured", found.get("distance"))
+            rows.append([name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}"])
+    best = lemmas["gaussian"]
+    distances = (
+        f"{best['distance'][0]:.3f} (B={best['batch'][0]}) to {best['distance'][-1]:.3f} (B={best['batch'][-1]})"
+    )
+    return [*rows, ["Kolmogorov distance to a Gaussian", distances, f"{best['at_best']:.3f} at best", ""]]

@@ -1,0 +1,173 @@
+"""``fedrecplus tune``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedrecplus.cli.display import say, show_table, show_trials
+from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
+from fedrecplus.cli.options import (
+    Duplicates,
+    ItemColumn,
+    JsonFile,
+    RatingColumn,
+    ScaleText,
+    Seed,
+    Separator,
+    Settings,
+    UserColumn,
+    check_file_place,
+    load_with_bar,
+)
+from fedrecplus.config import Config, assign, check, dumps, preset
+from fedrecplus.data import FileOptions
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
+from fedrecplus.experiments.study import import_optuna
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, cut, tune
+from fedrecplus.training.atomic import write_text
+
+_SHOWN = 5
+
+
+def tune_command(
+    dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
+    algorithm: Annotated[str, typer.Option(metavar="PRESET", help="The preset to start from; see `presets`.")],
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART.OPTION=…",
+            help="What to search: low..high, low..high:log or a,b,c; may be repeated. Default: around the preset.",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many trials the study shall have in all.")] = 50,
+    fold: Annotated[int, typer.Option(help="Fold that is left out, 0 to 4, and never looked at.")] = 0,
+    share: Annotated[float, typer.Option(help="Share of the other folds that settings are chosen by.")] = 0.1,
+    seed: Seed = None,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The winning config. Default: tuned-PRESET.toml.")
+    ] = None,
+    storage: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The study, which a second call goes on with. Default: --out as .db."),
+    ] = None,
+    json_file: JsonFile = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    separator: Separator = None,
+    scale: ScaleText = None,
+    duplicates: Duplicates = "error",
+) -> None:
+    """Search for settings with a lower error, on a validation cut of the training folds.
+
+    \b
+    Examples:
+      fedrecplus tune --dataset ml-100k --algorithm fedmf --trials 100
+      fedrecplus tune --dataset ml-100k --dataset my.csv --algorithm fedrec+ --search model.factors=10..60 \\
+        --search client.learning_rate=0.02..0.5:log --search virtual_ratings.rule=predicted,weighted
+      fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
+
+    The first trial is the preset itself. On several data sets the mean of their RMSEs counts, each on the scale 1 to 5.
+    The same call again goes on where the last one ended: after Ctrl-C, after a kill, or with more --trials.
+    """
+    out = out or Path(f"tuned-{algorithm}.toml")
+    check_file_place(out, storage, json_file)
+    storage = storage or out.with_suffix(".db")
+    if len({place.absolute() for place in (out, storage, json_file) if place}) < 2 + (json_file is not None):
+        raise UserError("--out, --storage and --json name the same file", "give each a file of its own")
+    start = assign(preset(algorithm), settings or [])
+    start = check(start if seed is None else replace(start, seed=seed))
+    dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
+    import_optuna()  # if it is missing, that is said before data is fetched
+    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    cuts = [cut(load_with_bar(name, options), fold, share, start.seed) for name in dataset]
+    _note_other_start(start, dimensions)
+    keeper = _Keeper(start, out)
+    try:
+        with stop_on_interrupt() as stop, show_trials(algorithm, trials) as progress:
+
+            def tell(moment: Moment) -> None:
+                keeper(moment)
+                progress(moment)
+
+            tuned = tune(cuts, start, dimensions, trials=trials, storage=storage, progress=tell, stop=stop)
+    except KeyboardInterrupt:
+        raise Interrupted(f"the same command goes on with the study in {storage}") from None
+    write_text(out, dumps(tuned.config))
+    if json_file:
+        asked = {"datasets": dataset, "fold": fold, "share": share, "search": [str(one) for one in dimensions]}
+        write_text(json_file, json.dumps({**asked, **tuned.to_dict()}, indent=2) + "\n")
+    _report(tuned, dimensions, out, storage)
+
+
+class _Keeper:
+    """Writes every new winner at once, so that a killed search leaves the best it had."""
+
+    def __init__(self, start: Config, out: Path) -> None:
+        self._start, self._out, self._kept = start, out, -1
+
+    def __call__(self, moment: Moment) -> None:
+        if moment.best is not None and moment.best.number != self._kept:
+            write_text(self._out, dumps(apply(self._start, moment.best.settings)))
+            self._kept = moment.best.number
+
+
+def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:
+    for dimension in dimensions:
+        own = value_of(start, dimension.name)
+        if (nearest := dimension.nearest(own)) != own:
+            name = f"{start.algorithm} has {dimension.name} = {_cell(own)}"
+            say(f"note: {name}, which isn't searched; the first trial has {_cell(nearest)}")
+
+
+def _report(tuned: Tuned, dimensions: list[Dimension], out: Path, storage: Path) -> None:
+    start, leaders = tuned.start, tuned.leaders(_SHOWN)
+    title = f"{start.algorithm}: the best of {len(tuned.trials)} trials"
+    headings = ["setting", "preset", *(f"trial {trial.number}" for trial in leaders), "importance"]
+    spare, rows = headings[-3:-1], _rows(tuned, dimensions, leaders)
+    if not tuned.importances:
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    show_table(headings, rows, title, spare=spare)
+    counts = [f"{sum(t.state == state for t in tuned.trials)} {state}" for state in ("complete", "pruned", "failed")]
+    say(f"\n{', '.join(counts)}; study: {storage}")
+    changed = [name for name, value in tuned.best.settings.items() if value != value_of(start, name)]
+    say(f"winner: {out}, which differs from {start.algorithm} in" if changed else f"{out}: nothing beat the preset")
+    for name in changed:
+        say(f"  {name} = {_cell(tuned.best.settings[name])}")
+
+
+def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> list[list[str]]:
+    """A row per figure and setting, the most important first; a column for the preset and for each leader."""
+    start, first = tuned.start, tuned.trials[0]
+    is_preset = all(value == value_of(start, name) for name, value in first.settings.items())
+    columns = [first if is_preset else Trial(-1, {}), *leaders]
+    rows = [["RMSE, validation", *(_number(trial.rmse) for trial in columns), ""]]
+    if len(tuned.best.by_dataset) > 1:
+        rows += [
+            [f"  {name}", *(_number(trial.by_dataset.get(name)) for trial in columns), ""]
+            for name in tuned.best.by_dataset
+        ]
+    rows.append(["best round", *(str(trial.best_round or "–") for trial in columns), ""])
+    for dimension in sorted(dimensions, key=lambda dimension: -tuned.importances.get(dimension.name, 0.0)):
+        name = dimension.name
+        weight = f"{tuned.importances.get(name, 0.0):.0%}"
+        cells = [_cell(value_of(start, name)), *(_cell(trial.settings[name]) for trial in leaders)]
+        rows.append([name, *cells, weight])
+    return rows
+
+
+def _number(rmse: float | None) -> str:
+    return "–" if rmse is None else f"{rmse:.4f}"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,81 @@
+"""Learning curves, and how long it takes to be so good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedrecplus.report.elements import Section, details, made, paragraph, plot, table
+
+_NEAR = 1.005
+"""near its best: within half a per cent"""
+
+
+def curves_section(runs: Sequence[dict[str, Any]]) -> Section | None:
+    """RMSE over rounds and seconds, a line per algorithm and data set (mean over folds); None without test errors."""
+    groups = _groups(runs)
+    if not groups:
+        return None
+    curves = {name: _curve(own) for name, own in groups.items()}
+    rounds = [{**_line(name), "x": curve["round"], "y": curve["rmse"]} for name, curve in curves.items()]
+    seconds = [{**_line(name), "x": curve["seconds"], "y": curve["rmse"]} for name, curve in curves.items()]
+    y = {"title": {"text": "RMSE on test ratings"}}
+    parts = [
+        plot(rounds, {"xaxis": {"title": {"text": "round"}}, "yaxis": y}, "Learning curves, mean over folds."),
+        plot(
+            seconds,
+            {"xaxis": {"title": {"text": "seconds of training"}, "type": "log"}, "yaxis": y},
+            "Time to accuracy: the same over seconds of rounds, without evaluation.",
+        ),
+        _time_table(curves),
+        details("runs", *(_run(run) for own in groups.values() for run in own)),
+    ]
+    return Section("curves", "Learning curves and time to accuracy", parts)
+
+
+def _groups(runs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    sets = {run["result"]["dataset"] for run in runs}
+    for run in runs:
+        result = run["result"]
+        if result["rmse"] is not None and run["metrics"]:
+            name = result["algorithm"] if len(sets) == 1 else f"{result['algorithm']}, {result['dataset']}"
+            groups.setdefault(name, []).append(run)
+    return groups
+
+
+def _line(name: str) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "lines", "name": name}
+
+
+def _curve(runs: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    """Means over runs at the rounds that all of them evaluated."""
+    by_run = [{line["round"]: line for line in run["metrics"]} for run in runs]
+    shared = sorted(set.intersection(*(set(lines) for lines in by_run)))
+    names = ("rmse", "seconds", "bytes_up_per_client_round")
+    means = {name: [sum(lines[t][name] for lines in by_run) / len(by_run) for t in shared] for name in names}
+    return {"round": [float(t) for t in shared], **means}
+
+
+def _time_table(curves: dict[str, dict[str, list[float]]]) -> str:
+    rows = []
+    for name, curve in curves.items():
+        best = min(curve["rmse"])
+        near = next(place for place, rmse in enumerate(curve["rmse"]) if rmse <= _NEAR * best)
+        sent = curve["bytes_up_per_client_round"][near] * curve["round"][near] / 1e6
+        shown = [f"{best:.4f}", f"{curve['round'][near]:.0f}", f"{curve['seconds'][near]:.2f}", f"{sent:.2f}"]
+        rows.append([name, *shown])
+    headings = ["algorithm", "best RMSE", "rounds to within 0.5 %", "seconds", "MB up per client"]
+    return table(headings, rows, "What it takes to come within half a per cent of one's own best.")
+
+
+def _run(run: dict[str, Any]) -> str:
+    """One run and how to get it again."""
+    result, data = run["result"], run["data"]
+    fold = "--full" if result["fold"] is None else f"--fold {result['fold']}"
+    source = data.get("dataset", result["dataset"])
+    command = f"fedrecplus train --dataset {source} --config {run['folder']}/config.toml {fold}"
+    seconds = f"{result['seconds']:.1f} s of rounds, seed {result['seed']}, fold {result['fold']}"
+    return paragraph(f"{result['algorithm']}: RMSE {result['rmse']:.4f}, {seconds}.") + made(
+        run, command, run["config"]
+    )

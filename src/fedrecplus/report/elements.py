@@ -1,0 +1,95 @@
+"""What a page is made of: sections, tables, plots, and where numbers come from."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_numbers = itertools.count(1)
+
+
+def text(value: object) -> str:
+    """Anything as text that is safe in a page."""
+    return html.escape(str(value))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it."""
+
+    name: str
+    """for the link in the contents"""
+    title: str
+    parts: list[str] = field(default_factory=list)
+
+    def html(self) -> str:
+        """As HTML."""
+        return f'<section id="{text(self.name)}"><h2>{text(self.title)}</h2>{"".join(self.parts)}</section>'
+
+
+def paragraph(*sentences: str) -> str:
+    """Sentences as they are, safe."""
+    return f"<p>{text(' '.join(sentences))}</p>"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """A list of sentences."""
+    return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str = "",
+    classes: Mapping[tuple[int, int], str] | None = None,
+) -> str:
+    """A table that scrolls by itself where the page is narrow; ``classes`` colour single cells by row and column."""
+    head = "".join(f'<th scope="col">{text(heading)}</th>' for heading in headings)
+    body = []
+    for r, row in enumerate(rows):
+        cells = [f'<th scope="row">{text(row[0])}</th>']
+        for c, cell in enumerate(row[1:], start=1):
+            kind = (classes or {}).get((r, c), "")
+            cells.append(f'<td class="{kind}">{text(cell)}</td>' if kind else f"<td>{text(cell)}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    below = f"<caption>{text(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table>{below}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def plot(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], caption: str, height: int = 420) -> str:
+    """A place for a plot, and its data beside it; ``page.js`` draws it. No colours here: they follow the reader's."""
+    name = f"plot-{next(_numbers)}"
+    data = json.dumps({"data": traces, "layout": layout}, allow_nan=False).replace("</", "<\\/")
+    size = f'style="height:{height}px" role="img" aria-label="{text(caption)}"'
+    return (
+        f'<figure><div class="plot" id="{name}" {size}></div>'
+        f'<script type="application/json" data-for="{name}">{data}</script>'
+        f"<figcaption>{text(caption)}</figcaption></figure>"
+    )
+
+
+def details(summary: str, *parts: str) -> str:
+    """Something that a reader may open."""
+    return f"<details><summary>{text(summary)}</summary>{''.join(parts)}</details>"
+
+
+def made(content: Mapping[str, Any], command: str = "", config: str = "") -> str:
+    """Where a section's numbers come from: command, version, commit, seed, time, config."""
+    facts = content.get("made") or {}
+    shown = [
+        ("command", facts.get("command") or command or "not recorded"),
+        ("version", facts.get("version") or "not recorded: see the top of the page"),
+        ("commit", facts.get("commit") or "not recorded: see the top of the page"),
+        ("seed", facts.get("seed", "in the config")),
+        ("time", f"{facts['when']}, {facts['seconds']} s on {facts['cores']} cores" if facts else "not recorded"),
+    ]
+    rows = "".join(f"<dt>{text(name)}</dt><dd><code>{text(value)}</code></dd>" for name, value in shown)
+    settings = details("config", f"<pre>{text(config)}</pre>") if config else ""
+    return f'<details class="made"><summary>where these numbers come from</summary><dl>{rows}</dl>{settings}</details>'

@@ -1,0 +1,114 @@
+"""The paper's table: what we measure, what the paper prints, what others print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedrecplus.experiments.published import Published, published
+from fedrecplus.report.elements import Section, bullets, details, made, paragraph, plot, table
+
+PAPER = "FedRec+ paper"
+PAPER_SETS = ("ml-100k", "ml-1m")
+SIGNIFICANT = 0.05
+
+
+def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
+    """A table per data set of the paper, those that were not run included, and per further one."""
+    by_set = {name: content for content in comparisons for name in _sets(content)}
+    parts = [
+        paragraph(
+            "Mean ± standard deviation over random folds, predictions clipped to the scale.",
+            "NMSE is Σe²/Σr²; the paper gives no formula for its own.",
+            "p: Wilcoxon's signed-rank test over clients, each one's RMSE averaged over folds, against the baseline.",
+        )
+    ]
+    for name in dict.fromkeys([*PAPER_SETS, *by_set]):
+        parts.append(f"<h3>{name}</h3>")
+        parts += _one_set(name, by_set.get(name))
+    return Section("table", "The table", parts)
+
+
+def _sets(content: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(row["dataset"] for row in content["summary"]))
+
+
+def _one_set(name: str, content: dict[str, Any] | None) -> list[str]:
+    ours = [row for row in content["summary"] if row["dataset"] == name] if content else []
+    known = published(name)
+    paper = [row for row in known if row.source == PAPER]
+    rows = [_our_cells(row) for row in ours] + [_published_cells(row) for row in paper]
+    headings = ["", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p"]
+    parts = [] if ours else [paragraph(f"{name} was not run for this page: only what the paper prints is shown.")]
+    parts.append(table(headings, rows))
+    others = [row for row in known if row.source != PAPER]
+    if others:
+        parts.append(details("what others report", table(headings[:4], [_published_cells(row)[:4] for row in others])))
+    if content and ours:
+        parts += [bullets(_orderings(ours, paper)), _bars(name, ours, known), made(content, _command(content, name))]
+        parts += [details(f"config of {label}", f"<pre>{shown}</pre>") for label, shown in _configs(content, name)]
+    return parts
+
+
+def _our_cells(row: dict[str, Any]) -> list[str]:
+    rmse, test = row["rmse"], row["against_baseline"]
+    spreads = [f"{row[name]['mean']:.4f} ± {row[name]['sd']:.4f}" for name in ("mae", "rmse", "nmse")]
+    return [
+        row["algorithm"],
+        *spreads,
+        f"{rmse['low']:.4f} – {rmse['high']:.4f}",
+        f"{test['p']:.2g}" if test else "baseline",
+    ]
+
+
+def _published_cells(row: Published) -> list[str]:
+    nmse = "" if row.nmse is None else f"{row.nmse:.4f}"
+    return [f"{row.system} ({row.source})", f"{row.mae:.4f}", f"{row.rmse:.4f}", nmse, "", ""]
+
+
+def _orderings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> list[str]:
+    """Whether our ordering is the paper's, and where trivial predictors stand: made from the numbers above."""
+    errors = {row["algorithm"]: row["rmse"]["mean"] for row in ours}
+    lines = []
+    if {"fedrec", "fedrec+"} <= set(errors):
+        gap = errors["fedrec"] - errors["fedrec+"]
+        word = "lower" if gap > 0 else "higher"
+        lines.append(f"fedrec+ has {abs(gap):.4f} {word} RMSE than fedrec here.")
+    if len(paper) >= 2:
+        lines.append(f"In the paper, FedRec+ has {paper[0].rmse - paper[1].rmse:.4f} lower RMSE than FedRec.")
+    trivial = errors.get("global-mean")
+    worse = [f"{row.system} ({row.rmse:.4f})" for row in paper if trivial and row.rmse > trivial]
+    if worse:
+        lines.append(f"Always answering the global mean gives {trivial:.4f}, less than {' and '.join(worse)}.")
+    return lines
+
+
+def _bars(name: str, ours: Sequence[dict[str, Any]], known: Sequence[Published]) -> str:
+    shown = [row for row in known if row.source == PAPER]
+    own = {
+        "type": "bar", "orientation": "h", "name": "measured", "y": [row["algorithm"] for row in ours],
+        "x": [row["rmse"]["mean"] for row in ours],
+        "error_x": {"type": "data", "array": [row["rmse"]["sd"] for row in ours]},
+    }  # fmt: skip
+    theirs = {
+        "type": "bar", "orientation": "h", "name": "printed in the paper",
+        "y": [row.system for row in shown], "x": [row.rmse for row in shown],
+    }  # fmt: skip
+    layout = {"xaxis": {"title": {"text": "RMSE"}}, "yaxis": {"automargin": True, "autorange": "reversed"}}
+    return plot([own, theirs], layout, f"RMSE on {name}, mean ± sd over folds, beside what the paper prints.")
+
+
+def _command(content: dict[str, Any], name: str) -> str:
+    rows = [row for row in content["rows"] if row["dataset"] == name]
+    asked = ",".join(dict.fromkeys(row["algorithm"] for row in rows))
+    folds = len({row["fold"] for row in rows})
+    seed = rows[0]["seed"] if rows else 0
+    return f"fedrecplus compare --dataset {name} --algorithms {asked} --folds {folds} --seed {seed}"
+
+
+def _configs(content: dict[str, Any], name: str) -> list[tuple[str, str]]:
+    from fedrecplus.config import dumps, from_dict  # here: only this needs them
+    from fedrecplus.report.elements import text
+
+    configs = {row["algorithm"]: row["config"] for row in content["rows"] if row["dataset"] == name}
+    return [(label, text(dumps(from_dict(tables)))) for label, tables in configs.items()]

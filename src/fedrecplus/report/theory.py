@@ -1,0 +1,100 @@
+"""The theorem beside a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fedrecplus.report.elements import Section, bullets, details, made, plot, table
+
+_SYMBOLS = {
+    "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
+    "A": "A, dissimilarity's slope", "rho": "ρ, rated rows against pseudo rows", "alpha": "α, share of rated rows",
+    "chi_wp": "χ² of w against p", "chi_pw": "χ² of p against w", "f_0": "f₀", "f_star": "f_*, assumed",
+    "f_last": "f at the end",
+}  # fmt: skip
+
+
+def theory_section(content: dict[str, Any], number: int = 1) -> Section:
+    """Estimates, conditions, bound or the reason why there is none, rate, lemmas."""
+    conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
+    marked = {(r, 1): "helps" if row[1] == "yes" else "harms" for r, row in enumerate(conditions)}
+    estimates = [[_SYMBOLS.get(name, name), f"{value:.4g}"] for name, value in content["estimates"].items()]
+    fit = content["fit"]
+    about = (
+        f"Fit: {fit['a']:.3g}/√t + {fit['b']:.3g}/t + {fit['c']:.3g}, R² = {fit['r_squared']:.3f}; "
+        f"the theorem's floor 2χ²σ_G² is {fit['theorem_floor']:.3g}."
+    )
+    again = f"The rerun's table differs from the run's by at most {content['rerun_differs_by']:.2g}."
+    parts = [
+        bullets([*content["says"], about, again]),
+        _curve(content),
+        table(["condition", "holds", "found"], conditions, classes=marked),
+        details("estimates", table(["estimate", "value"], estimates)),
+        _gaussian(content["lemmas"]["gaussian"]),
+        table(["lemma", "measured", "bound", "measured/bound"], _lemmas(content["lemmas"])),
+        made(content, config=content["config"]),
+    ]
+    title = f"The theorem beside a run: {content['algorithm']} on {content['dataset']}"
+    return Section(f"theory-{number}", title, parts)
+
+
+def _curve(content: dict[str, Any]) -> str:
+    t = [max(number, 1) for number in content["rounds"]]
+    traces = [
+        {"type": "scatter", "mode": "markers", "name": "‖∇f‖², measured", "x": t, "y": content["gradient"]},
+        {"type": "scatter", "mode": "lines", "name": "smallest so far", "x": t, "y": content["smallest"]},
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "fit",
+            "line": {"dash": "dot"},
+            "x": t,
+            "y": content["fit"]["curve"],
+        },
+    ]
+    if content["bounds"]:
+        bounds = [each["bound"] for each in content["bounds"]]
+        traces.append({"type": "scatter", "mode": "lines", "name": "the theorem's bound", "x": t, "y": bounds})
+    axes = {"xaxis": {"type": "log", "title": {"text": "round"}}, "yaxis": {"type": "log", "title": {"text": "‖∇f‖²"}}}
+    ending = "with the theorem's bound" if content["bounds"] else "without a bound, since the conditions do not hold"
+    return plot(traces, axes, f"Squared gradient norm over rounds, {ending}.")
+
+
+def _gaussian(found: dict[str, Any]) -> str:
+    x, best = found["batch"], found["at_best"]
+    traces = [
+        {"type": "scatter", "mode": "lines+markers", "name": "batch gradients", "x": x, "y": found["distance"]},
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "normal draws",
+            "line": {"dash": "dot"},
+            "x": x,
+            "y": [best] * len(x),
+        },
+    ]
+    axes = {
+        "xaxis": {"type": "log", "title": {"text": "batch size B"}},
+        "yaxis": {"type": "log", "title": {"text": "Kolmogorov distance"}},
+    }
+    slope = (
+        "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}, −0.5 by the theorem"
+    )
+    return plot(traces, axes, f"How fast a batch's gradient becomes Gaussian: {slope} (central limit).", height=340)
+
+
+def _lemmas(found: dict[str, Any]) -> list[list[str]]:
+    names = {
+        "wasserstein": "Wasserstein bound: D ≤ m Σ p²W", "gradient_distance": "gradient distance: ‖∇f − ∇f̃‖²",
+        "local_updates": "local updates: mean ‖x_K − x‖²",
+    }  # fmt: skip
+    rows = []
+    for key, name in names.items():
+        each = found[key]
+        if each is None:
+            rows.append([name, "", "", "no weights, so nothing to bound"])
+            continue
+        note = "" if each.get("applies", True) else " (its step-size condition does not hold)"
+        measured = each.get("measured", each.get("distance"))
+        rows.append([name, f"{measured:.4g}", f"{each['bound']:.4g}", f"{each['ratio']:.3g}{note}"])
+    return rows
