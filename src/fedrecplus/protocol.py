@@ -7,11 +7,13 @@ to a denoising client in FedRec++; ``ErrorReport`` from a deployed node to the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 
 BYTES_PER_NUMBER = 4
 """factors and item numbers travel as 32-bit numbers"""
@@ -25,6 +27,12 @@ class PublicItems:
     """items × features from the catalogue (genres, year); no columns where there is no catalogue"""
     popularity: NDArray[np.int64]
     """how often each item was rated, from public counts or one secure sum"""
+    average: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """its mean rating on the standard scale, as shops and film sites show it; empty where nobody publishes one"""
+
+    def averages(self, items: int) -> NDArray[np.float64]:
+        """The mean ratings, or the middle of the scale where none are known."""
+        return self.average if len(self.average) else np.full(items, (STANDARD_LOW + STANDARD_HIGH) / 2)
 
 
 @dataclass(frozen=True)

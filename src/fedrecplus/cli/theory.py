@@ -56,7 +56,7 @@ def _show(found: dict[str, Any]) -> None:
     rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in found["conditions"]]
     show_table(["condition", "holds", "found"], rows)
     say("")
-    headings, lines = ["rounds", "min ‖∇f‖²", "fit", "bound"], []
+    headings, lines = ["T", "min ‖∇f‖²", "fit", "bound"], []
     bounds = found["bounds"] or [None] * len(found["rounds"])
     for t, small, curve, limit in zip(found["rounds"], found["smallest"], found["fit"]["curve"], bounds, strict=True):
         lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–"])
@@ -77,7 +77,8 @@ def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
         found = lemmas[key]
         if found:
             measured = found.get("measured", found.get("distance"))
-            rows.append([name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}"])
+            fails = " (does not hold)" if found["ratio"] > 1.0 else ""
+            rows.append([name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}{fails}"])
     best = lemmas["gaussian"]
     distances = (
         f"{best['distance'][0]:.3f} (B={best['batch'][0]}) to {best['distance'][-1]:.3f} (B={best['batch'][-1]})"

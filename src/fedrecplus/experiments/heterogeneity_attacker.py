@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation._joining import join
 from fedrecplus.data.scale import STANDARD_HIGH
-from fedrecplus.fast.robust import join_all
-from fedrecplus.fast.uploads import uploads_of
 from fedrecplus.model import predict
 from fedrecplus.parts import part
 from fedrecplus.protocol import Upload
@@ -34,6 +32,9 @@ def attacked_round(problem: Problem, state: SimulationState, attack: Attack) -> 
 
     The share is None under a rule that gives no weights.
     """
+    from fedrecplus.fast.robust import join_all  # here: it brings numba, which takes its time
+    from fedrecplus.fast.uploads import uploads_of
+
     server, config = state.server, problem.config
     state, uploads = uploads_of(problem, state, problem.taking_part(server.round))
     uploads = [

@@ -97,6 +97,35 @@ def hybrid(
 
 
 @kernel
+def plausible(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    averages: Any,
+    share: float,
+    secrets_key: Any,
+    purpose: Any,
+    round_number: Any,
+    out: Any,
+) -> None:
+    """The item's public average and one of the client's own surprises."""
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        leaning = 0.0
+        for at in range(first, first + n):
+            leaning += (levels[codes[at]] - averages[items[at]]) / n
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            at = first + int(to_unit(mix(key, np.uint64(pseudo_items[place]))) * n)
+            surprise = levels[codes[at]] - averages[items[at]]
+            out[place] = averages[pseudo_items[place]] + leaning + share * (surprise - leaning)
+
+
+@kernel
 def alike(first: int, second: int, table: Any, features: Any) -> float:
     """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
     if table.shape[0] > 0:

@@ -16,10 +16,12 @@ from fedrecplus.gradients import step_sizes
 from fedrecplus.model import prior
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast
+from fedrecplus.pseudo_items import matched
 from fedrecplus.pseudo_items.popular import PATIENCE, cumulative
 from fedrecplus.randomness import purpose, subkey
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.reference import device_of, message_of
+from fedrecplus.virtual_ratings.plausible import SHARE
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,16 @@ def _select(
                 some, ratings.indptr, ratings.items, problem.pseudo_indptr,
                 lists.items, lists.likeness, count, out, unsure,
             )  # fmt: skip
+    elif rule == "matched":
+        ranking = matched.by_popularity(problem.public.popularity)
+        place = np.argsort(ranking, kind="stable")
+        table = likeness_table(message.features)
+
+        def work(some: NDArray[np.int64]) -> None:
+            selection.match(
+                some, ratings.indptr, ratings.items, problem.pseudo_indptr, ranking, place, table, message.features,
+                matched.WINDOW, matched.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
+            )  # fmt: skip
     else:
 
         def work(some: NDArray[np.int64]) -> None:
@@ -130,6 +142,7 @@ def _fill(
     table = likeness_table(message.features) if rule in ("nearest", "weighted") else np.zeros((0, 0))
     sizes = step_sizes(config, state.server.round)
     U_prior = prior(config.model, problem.mean)[0].astype(V.dtype)
+    averages = problem.public.averages(len(V)).astype(V.dtype)
     rated = np.diff(ratings.indptr)
     stochastic = config.virtual_ratings.rounding == "stochastic"
     round_key = np.uint64(state.server.round if config.virtual_ratings.refresh else 0)
@@ -144,6 +157,11 @@ def _fill(
                 some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, state.U, V,
                 real(problem.mean), config.virtual_ratings.local_steps, real(sizes.rate), real(sizes.decay_U),
                 sizes.trained.astype(V.dtype), U_prior, int(rated[some].max()), out,
+            )  # fmt: skip
+        elif rule == "plausible":
+            filling.plausible(
+                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, averages, SHARE,
+                np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("plausible")), round_key, out,
             )  # fmt: skip
         elif rule in ("nearest", "weighted"):
             filling.from_neighbours(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.fast.compiling import kernel, mix, to_unit
+from fedrecplus.fast.filling import alike
 
 
 @kernel
@@ -59,6 +60,85 @@ def _take_all(taken: Any, client: int, chosen: Any) -> None:
         if taken[item] != client and found < len(chosen):
             chosen[found] = item
             found += 1
+
+
+@kernel
+def match(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    pseudo_indptr: Any,
+    ranking: Any,
+    place: Any,
+    table: Any,
+    features: Any,
+    size: int,
+    chance: float,
+    secrets_key: Any,
+    purpose: Any,
+    round_number: Any,
+    out: Any,
+) -> None:
+    """For every rated item, again and again, the best of the unrated items that are nearest in popularity."""
+    item_count = len(ranking)
+    taken = np.full(item_count, -1, np.int64)
+    for client in clients:
+        rated = items[indptr[client] : indptr[client + 1]]
+        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
+        for item in rated:
+            taken[item] = client
+        if len(chosen) >= item_count - len(rated):
+            _take_all(taken, client, chosen)
+            continue
+        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        draws = np.empty(len(rated), np.uint64)
+        for number in range(len(rated)):
+            draws[number] = mix(key, np.uint64(rated[number]))
+        order = np.argsort(draws)
+        for number in range(len(chosen)):
+            item = rated[order[number % len(rated)]]
+            own_key = mix(key, np.uint64(item))
+            chosen[number] = _best_match(item, client, own_key, ranking, place, taken, table, features, size, chance)
+            taken[chosen[number]] = client
+        chosen.sort()
+
+
+@kernel
+def _best_match(
+    item: int,
+    client: int,
+    key: Any,
+    ranking: Any,
+    place: Any,
+    taken: Any,
+    table: Any,
+    features: Any,
+    size: int,
+    chance: float,
+) -> int:
+    """The most alike, by cosine and a secret draw, of the free items nearest in rank."""
+    up, down = place[item] - 1, place[item] + 1
+    best, best_score, seen = -1, -10.0, 0
+    from_above = True
+    while seen < size and (up >= 0 or down < len(ranking)):
+        while up >= 0 and taken[ranking[up]] == client:
+            up -= 1
+        while down < len(ranking) and taken[ranking[down]] == client:
+            down += 1
+        if up < 0 and down >= len(ranking):
+            break
+        if (from_above and up >= 0) or down >= len(ranking):
+            candidate = ranking[up]
+            up -= 1
+        else:
+            candidate = ranking[down]
+            down += 1
+        from_above = not from_above
+        seen += 1
+        score = alike(candidate, item, table, features) + chance * to_unit(mix(key, np.uint64(candidate)))
+        if score > best_score or (score == best_score and candidate < best):
+            best, best_score = candidate, score
+    return int(best)
 
 
 @kernel

@@ -43,10 +43,6 @@ def audit_section(content: dict[str, Any]) -> Section:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return (
-        f"{value:.3f}"
-        if isinstance(value, float) and abs(value) < 1000
-        else f"{value:,.0f}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"

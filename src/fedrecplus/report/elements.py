@@ -80,6 +80,11 @@ def details(summary: str, *parts: str) -> str:
     return f"<details><summary>{text(summary)}</summary>{''.join(parts)}</details>"
 
 
+def config_details(summary: str, config: str) -> str:
+    """A config that a reader may open and copy."""
+    return details(summary, f"<pre>{text(config)}</pre>")
+
+
 def made(content: Mapping[str, Any], command: str = "", config: str = "") -> str:
     """Where a section's numbers come from: command, version, commit, seed, time, config."""
     facts = content.get("made") or {}
@@ -91,5 +96,5 @@ def made(content: Mapping[str, Any], command: str = "", config: str = "") -> str
         ("time", f"{facts['when']}, {facts['seconds']} s on {facts['cores']} cores" if facts else "not recorded"),
     ]
     rows = "".join(f"<dt>{text(name)}</dt><dd><code>{text(value)}</code></dd>" for name, value in shown)
-    settings = details("config", f"<pre>{text(config)}</pre>") if config else ""
+    settings = config_details("config", config) if config else ""
     return f'<details class="made"><summary>where these numbers come from</summary><dl>{rows}</dl>{settings}</details>'

@@ -20,8 +20,8 @@
     const small = narrow.matches && !printing;
     const layout = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: c.way,
       font: { color: c.ink, size: small ? 10 : 12, family: "system-ui, sans-serif" },
-      margin: { l: small ? 46 : 64, r: small ? 8 : 24, t: 16, b: 48 }, hovermode: "closest",
-      legend: { orientation: "h", y: -0.22, yanchor: "top" }, ...given };
+      margin: { l: small ? 46 : 64, r: small ? 8 : 24, t: 16, b: 60 }, hovermode: "closest",
+      legend: { orientation: "h", y: -0.24, yanchor: "top" }, ...given };
     layout.xaxis = axis(given.xaxis, c);
     layout.yaxis = axis(given.yaxis, c);
     if (printing) layout.width = PRINT_WIDTH;
@@ -29,15 +29,18 @@
     return layout;
   };
 
-  const dressed = (trace, c) => trace.meta !== "diverging" ? trace : { ...trace,
+  const dressed = (trace, c, small) => trace.meta !== "diverging" ? trace : { ...trace, showscale: !small,
+    texttemplate: small ? "" : trace.texttemplate,
     colorscale: [[0, c.night ? "#2b7fc0" : "#4a9bd8"], [0.5, c.ground], [1, c.night ? "#c4561a" : "#e8853f"]],
     textfont: { color: c.ink }, colorbar: { ...trace.colorbar, tickfont: { color: c.ink } } };
 
   const draw = (printing) => {
-    const c = colours(printing);
+    const c = colours(printing), small = narrow.matches && !printing;
+    // on paper nobody can open what is closed, and a number without its origin is none
+    for (const origin of document.querySelectorAll("details.made")) origin.open = printing;
     for (const script of document.querySelectorAll("script[data-for]")) {
       const place = document.getElementById(script.dataset.for), given = JSON.parse(script.textContent);
-      const traces = given.data.map((trace) => dressed(trace, c));
+      const traces = given.data.map((trace) => dressed(trace, c, small));
       Plotly.react(place, traces, layoutOf(given.layout, c, printing), { responsive: true, displaylogo: false });
     }
   };

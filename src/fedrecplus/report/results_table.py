@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fedrecplus.config import dumps, from_dict
 from fedrecplus.experiments.published import Published, published
-from fedrecplus.report.elements import Section, bullets, details, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, bullets, config_details, details, made, paragraph, plot, table
 
 PAPER = "FedRec+ paper"
 PAPER_SETS = ("ml-100k", "ml-1m")
@@ -46,7 +47,7 @@ def _one_set(name: str, content: dict[str, Any] | None) -> list[str]:
         parts.append(details("what others report", table(headings[:4], [_published_cells(row)[:4] for row in others])))
     if content and ours:
         parts += [bullets(_orderings(ours, paper)), _bars(name, ours, known), made(content, _command(content, name))]
-        parts += [details(f"config of {label}", f"<pre>{shown}</pre>") for label, shown in _configs(content, name)]
+        parts += [config_details(f"config of {label}", config) for label, config in _configs(content, name)]
     return parts
 
 
@@ -63,7 +64,8 @@ def _our_cells(row: dict[str, Any]) -> list[str]:
 
 def _published_cells(row: Published) -> list[str]:
     nmse = "" if row.nmse is None else f"{row.nmse:.4f}"
-    return [f"{row.system} ({row.source})", f"{row.mae:.4f}", f"{row.rmse:.4f}", nmse, "", ""]
+    system = row.system if row.source == PAPER else f"{row.system} ({row.source})"
+    return [system, f"{row.mae:.4f}", f"{row.rmse:.4f}", nmse, "", ""]
 
 
 def _orderings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> list[str]:
@@ -107,8 +109,5 @@ def _command(content: dict[str, Any], name: str) -> str:
 
 
 def _configs(content: dict[str, Any], name: str) -> list[tuple[str, str]]:
-    from fedrecplus.config import dumps, from_dict  # here: only this needs them
-    from fedrecplus.report.elements import text
-
     configs = {row["algorithm"]: row["config"] for row in content["rows"] if row["dataset"] == name}
-    return [(label, text(dumps(from_dict(tables)))) for label, tables in configs.items()]
+    return [(label, dumps(from_dict(tables))) for label, tables in configs.items()]

@@ -34,12 +34,13 @@ def theory_section(content: dict[str, Any], number: int = 1) -> Section:
         table(["lemma", "measured", "bound", "measured/bound"], _lemmas(content["lemmas"])),
         made(content, config=content["config"]),
     ]
-    title = f"The theorem beside a run: {content['algorithm']} on {content['dataset']}"
+    ending = "the conditions hold" if content["applies"] else "the conditions do not hold"
+    title = f"The theorem beside a run of {content['algorithm']} on {content['dataset']}: {ending}"
     return Section(f"theory-{number}", title, parts)
 
 
 def _curve(content: dict[str, Any]) -> str:
-    t = [max(number, 1) for number in content["rounds"]]
+    t = content["rounds"]
     traces = [
         {"type": "scatter", "mode": "markers", "name": "‖∇f‖², measured", "x": t, "y": content["gradient"]},
         {"type": "scatter", "mode": "lines", "name": "smallest so far", "x": t, "y": content["smallest"]},
@@ -55,7 +56,10 @@ def _curve(content: dict[str, Any]) -> str:
     if content["bounds"]:
         bounds = [each["bound"] for each in content["bounds"]]
         traces.append({"type": "scatter", "mode": "lines", "name": "the theorem's bound", "x": t, "y": bounds})
-    axes = {"xaxis": {"type": "log", "title": {"text": "round"}}, "yaxis": {"type": "log", "title": {"text": "‖∇f‖²"}}}
+    axes = {
+        "xaxis": {"type": "log", "title": {"text": "T, rounds begun"}},
+        "yaxis": {"type": "log", "title": {"text": "‖∇f‖²"}},
+    }
     ending = "with the theorem's bound" if content["bounds"] else "without a bound, since the conditions do not hold"
     return plot(traces, axes, f"Squared gradient norm over rounds, {ending}.")
 
@@ -77,10 +81,10 @@ def _gaussian(found: dict[str, Any]) -> str:
         "xaxis": {"type": "log", "title": {"text": "batch size B"}},
         "yaxis": {"type": "log", "title": {"text": "Kolmogorov distance"}},
     }
-    slope = (
-        "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}, −0.5 by the theorem"
+    slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}"
+    return plot(
+        traces, axes, f"How fast a batch's gradient becomes Gaussian: {slope}; −0.5 is the central limit.", height=340
     )
-    return plot(traces, axes, f"How fast a batch's gradient becomes Gaussian: {slope} (central limit).", height=340)
 
 
 def _lemmas(found: dict[str, Any]) -> list[list[str]]:
@@ -95,6 +99,7 @@ def _lemmas(found: dict[str, Any]) -> list[list[str]]:
             rows.append([name, "", "", "no weights, so nothing to bound"])
             continue
         note = "" if each.get("applies", True) else " (its step-size condition does not hold)"
+        note += ", does not hold" if each["ratio"] > 1.0 else ""
         measured = each.get("measured", each.get("distance"))
         rows.append([name, f"{measured:.4g}", f"{each['bound']:.4g}", f"{each['ratio']:.3g}{note}"])
     return rows

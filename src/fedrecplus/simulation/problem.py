@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.encoders._catalogue import content_features
 from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.model import Shape
@@ -53,7 +54,7 @@ class Problem:
     def rates_by_features(self) -> bool:
         """Whether virtual ratings look at encoded items."""
         pseudo = self.config.pseudo_items.rule != "none"
-        return pseudo and self.config.virtual_ratings.rule not in ("user-average", "hybrid", "predicted")
+        return pseudo and self.config.virtual_ratings.rule not in ("user-average", "hybrid", "predicted", "plausible")
 
     def taking_part(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
@@ -79,7 +80,8 @@ class Problem:
 def prepare(ratings: Ratings, config: Config) -> Problem:
     """Check the settings against the ratings and gather what is public."""
     check(config)
-    public = PublicItems(content_features(ratings.catalogue, ratings.item_count), ratings.item_counts())
+    content = content_features(ratings.catalogue, ratings.item_count)
+    public = PublicItems(content, ratings.item_counts(), item_averages(ratings))
     mean = float(ratings.standard_values.mean()) if config.model.global_mean and len(ratings) else 0.0
     sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
     counts = np.array(
@@ -87,3 +89,17 @@ def prepare(ratings: Ratings, config: Config) -> Problem:
     )
     indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
     return Problem(config, ratings, public, mean, indptr)
+
+
+def item_averages(ratings: Ratings) -> NDArray[np.float64]:
+    """Mean rating per item on the standard scale, held to the overall mean by a few ratings' weight.
+
+    Ours: a simulation has no film site to look averages up on; the few ratings keep a lone rating from being shown.
+    """
+    values = ratings.standard_values
+    overall = float(values.mean()) if len(values) else (STANDARD_LOW + STANDARD_HIGH) / 2
+    sums = np.bincount(ratings.items, weights=values, minlength=ratings.item_count)
+    return np.asarray((sums + _CAUTION * overall) / (ratings.item_counts() + _CAUTION))
+
+
+_CAUTION = 5.0

@@ -1,0 +1,38 @@
+"""One of the client's own ratings, drawn, those of similar items more often: on the scale, and never surely a copy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config.settings import Config
+from fedrecplus.device import Device
+from fedrecplus.protocol import Broadcast
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.similarity import similarity
+
+TEMPERATURE = 0.5
+"""of the cosine: 0 would be the nearest item's rating, which neighbours betray"""
+WIDTH = 0.25
+"""of what counts as the same public average, in standard units"""
+
+
+def fill(items: NDArray[np.int64], device: Device, broadcast: Broadcast, settings: Config) -> NDArray[np.float64]:
+    """r'_j = r_i for a rated i drawn with probability ∝ exp(cos/temperature − (difference of averages)²/2 width²).
+
+    Ours: virtual ratings spread like the client's real ones around what everybody expects of an item, they are on the
+    scale by themselves, and only likely, not certain, to equal a neighbour's.
+    """
+    shares = np.cumsum(weights(items, device.items, broadcast), axis=1)
+    key = subkey(device.secret, "drawn", broadcast.round if settings.virtual_ratings.refresh else 0)
+    draws = uniform(key, items)[:, None] * shares[:, -1:]
+    places = np.minimum((shares <= draws).sum(axis=1), len(device.items) - 1)
+    return np.asarray(device.ratings[places])
+
+
+def weights(items: NDArray[np.int64], rated: NDArray[np.int64], broadcast: Broadcast) -> NDArray[np.float64]:
+    """How often each item's rating is that of each rated one, up to a factor per item. Ours: a softened nearest."""
+    averages = broadcast.public.averages(len(broadcast.V))
+    apart = (averages[items][:, None] - averages[rated]) / WIDTH
+    logarithms = similarity(broadcast.features[items], broadcast.features[rated]) / TEMPERATURE - 0.5 * apart**2
+    return np.asarray(np.exp(logarithms - logarithms.max(axis=1, keepdims=True)))

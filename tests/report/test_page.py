@@ -1,0 +1,137 @@
+"""The page: what is in it, that it needs nothing from outside, and that every number says where it comes from."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.errors import UserError
+from fedrecplus.report.build import page_of
+from fedrecplus.report.elements import plot, table
+from fedrecplus.report.inputs import gather, kind_of
+from fedrecplus.report.plotly_js import plotly_js
+from tests.report.small_report import DATA, small_inputs
+
+SECTIONS = {"table", "pseudo-items", "two-by-two", "heterogeneity", "theory-1", "curves", "audit"}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = small_inputs(tmp_path_factory.mktemp("paper"))
+    assert exit_code_of(["report", str(folder), "--out", str(folder / "report.html")]) == 0
+    return (folder / "report.html").read_text()
+
+
+def own_part(report: str) -> str:
+    """The page without the drawing library, which names addresses that it never asks."""
+    return report.replace(plotly_js(), "")
+
+
+class Outline(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sections: set[str] = set()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        if tag == "section":
+            self.sections.add(str(given["id"]))
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+        self.outside += [str(given[name]) for name in ("src", "href") if name in given]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_every_section_is_there_and_every_tag_is_closed(report: str) -> None:
+    outline = Outline()
+    outline.feed(own_part(report))
+    assert outline.sections == SECTIONS
+    assert outline.open == []
+    assert all(address.startswith(("#", "data:")) for address in outline.outside)
+
+
+def test_nothing_is_fetched(report: str) -> None:
+    assert not re.search(r"https?://|@import|url\(", own_part(report))
+
+
+def test_plots_have_data_beside_them(report: str) -> None:
+    data = re.findall(r'<script type="application/json" data-for="([^"]+)">(.*?)</script>', report)
+    assert len(data) == len(re.findall(r'class="plot" id="', report)) >= 8
+    assert all(json.loads(text)["data"] for _, text in data)
+
+
+def test_numbers_of_studies_say_command_version_commit_seed_and_time(report: str) -> None:
+    origins = re.findall(r'<details class="made">.*?</dl>', report)
+    assert len(origins) >= 6
+    for origin in origins:
+        assert all(f"<dt>{name}</dt>" in origin for name in ("command", "version", "commit", "seed", "time"))
+    assert "compare --dataset" in report
+    assert "train --dataset" in report
+
+
+def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(report: str) -> None:
+    assert "ml-1m was not run for this page" in report
+    assert "1.1713" in report
+    assert "1.1014" in report
+
+
+def test_text_is_escaped() -> None:
+    assert "<b>" not in table(["<b>"], [["<b>", "<b>"]], "<b>")
+    assert "</script>" not in plot([{"name": "</script>"}], {}, "x").split("application/json")[1][:60]
+
+
+def test_contents_are_recognised_by_what_they_hold(tmp_path: Path) -> None:
+    assert kind_of({"kind": "theory"}) == "theory"
+    assert kind_of([{"scheme": "a", "attack": "b"}]) == "audit"
+    assert kind_of({"rows": [], "summary": []}) == "comparison"
+    assert kind_of({"hello": 1}) is None
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(UserError, match="nothing to report on"):
+        gather([tmp_path])
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(UserError, match=r"bad\.json"):
+        gather([tmp_path / "bad.json"])
+    with pytest.raises(UserError, match="does not exist"):
+        gather([tmp_path / "nowhere"])
+
+
+def test_a_page_can_be_made_of_one_study() -> None:
+    content = {"rows": [{"scheme": "a", "attack": "b", "rmse": 1.0, "auc": 0.5}]}
+    assert '<section id="audit">' in page_of([content])
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    plotly_js.cache_clear()
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(UserError, match=r"fedrecplus\[report\]"):
+        plotly_js()
+    plotly_js.cache_clear()
+
+
+@pytest.mark.parametrize("command", ["ablate", "theory", "report"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([command, "--help"]) == 0
+    assert f"Usage: fedrecplus {command}" in capsys.readouterr().out
+
+
+def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
+    quick = ["--dataset", DATA, "--set", "server.rounds=3"]
+    run, pages = tmp_path / "run", [tmp_path / "ablation.html", tmp_path / "theory.html"]
+    assert exit_code_of(["ablate", "two-by-two", *quick, "--folds", "2", "--plot", str(pages[0])]) == 0
+    assert exit_code_of(["train", *quick, "--algorithm", "fedmf", "--out", str(run)]) == 0
+    assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
+    for page, section in zip(pages, ("two-by-two", "theory-1"), strict=True):
+        assert f'<section id="{section}">' in page.read_text()

@@ -1,0 +1,93 @@
+"""``fedrecplus theory`` on real runs: it repeats the run, and gives a bound only where the theorem applies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.errors import UserError
+from fedrecplus.theory.rerun import looked_at, open_run
+from fedrecplus.theory.study import theory
+
+DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
+SMALL_STEPS = [
+    "aggregation.normalise=clients", "client.local_epochs=1", "client.learning_rate=0.002", "server.learning_rate=40",
+]  # fmt: skip
+
+
+def trained(folder: Path, name: str, *changes: str, rounds: int = 40) -> Path:
+    settings = [word for change in (*changes, "model.factors=4") for word in ("--set", change)]
+    rounds_set = ["--set", f"server.rounds={rounds}"]
+    command = ["train", "--dataset", DATA, "--algorithm", name, "--out", str(folder), *rounds_set, *settings]
+    assert exit_code_of(command) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def conforming(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = trained(tmp_path_factory.mktemp("small") / "run", "fedrec+", *SMALL_STEPS)
+    return json.loads(json.dumps(theory(folder, looks=8), allow_nan=False))
+
+
+def test_where_the_theorem_applies_its_bound_lies_above_what_was_measured(conforming: dict[str, Any]) -> None:
+    assert conforming["applies"], conforming["conditions"]
+    bounds = [each["bound"] for each in conforming["bounds"]]
+    assert all(small <= limit for small, limit in zip(conforming["smallest"], bounds, strict=True))
+    assert bounds == sorted(bounds, reverse=True)
+
+
+def test_the_run_is_repeated_exactly(conforming: dict[str, Any]) -> None:
+    assert conforming["rerun_differs_by"] == 0.0
+
+
+def test_the_lemmas_hold_where_they_apply(conforming: dict[str, Any]) -> None:
+    lemmas = conforming["lemmas"]
+    assert lemmas["local_updates"]["applies"]
+    assert lemmas["local_updates"]["ratio"] <= 1.0
+    assert lemmas["gradient_distance"]["ratio"] <= 1.0
+    assert lemmas["wasserstein"]["ratio"] <= 1.0
+    assert any("bound is shown" in sentence for sentence in conforming["says"])
+
+
+def test_where_a_condition_fails_there_is_no_bound_and_it_is_said(tmp_path: Path) -> None:
+    found = theory(trained(tmp_path / "run", "fedrec+", rounds=12), looks=6)
+    assert not found["applies"]
+    assert found["bounds"] is None
+    assert "No bound is shown" in found["says"][-1]
+
+
+def test_rules_without_weights_leave_their_lemmas_out(tmp_path: Path) -> None:
+    found = theory(trained(tmp_path / "run", "fedmf", "aggregation.rule=coordinate-median", rounds=6), looks=4)
+    assert found["lemmas"]["wasserstein"] is None
+    assert found["lemmas"]["gradient_distance"] is None
+
+
+def test_rounds_that_are_looked_at_begin_with_the_first() -> None:
+    for rounds in (3, 10, 200):
+        stops = looked_at(rounds)
+        assert stops[0] == 0
+        assert stops == sorted(set(stops))
+        assert stops[-1] < rounds
+
+
+def test_central_runs_and_other_data_are_refused(tmp_path: Path) -> None:
+    central = trained(tmp_path / "central", "pmf", rounds=3)
+    with pytest.raises(UserError, match="about rounds"):
+        open_run(central)
+    run = trained(tmp_path / "run", "fedmf", rounds=3)
+    with pytest.raises(UserError, match="not what"):
+        open_run(run, dataset=DATA.replace("60", "50"))
+
+
+def test_the_command_shows_and_writes_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained(tmp_path / "run", "fedmf", rounds=5)
+    capsys.readouterr()
+    assert exit_code_of(["theory", str(run), "--looks", "4", "--json", str(tmp_path / "t.json")]) == 0
+    found, out = json.loads((tmp_path / "t.json").read_text()), capsys.readouterr().out
+    assert all(condition["what"] in out for condition in found["conditions"])
+    assert f"{found['estimates']['L']:.4g}" in out
+    assert found["made"]["command"].startswith("fedrecplus")
