@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+_MIDDLE = 3.0
+"""of the standard scale, 1 to 5"""
 
 BYTES_PER_NUMBER = 4
 """factors and item numbers travel as 32-bit numbers"""
@@ -32,7 +33,7 @@ class PublicItems:
 
     def averages(self, items: int) -> NDArray[np.float64]:
         """The mean ratings, or the middle of the scale where none are known."""
-        return self.average if len(self.average) else np.full(items, (STANDARD_LOW + STANDARD_HIGH) / 2)
+        return self.average if len(self.average) else np.full(items, _MIDDLE)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import typer
 
 from fedrecplus import __version__
 from fedrecplus.cli.ablate import ablate_command
+from fedrecplus.cli.audit import audit_command
 from fedrecplus.cli.compare import compare_command
 from fedrecplus.cli.data import data_app
 from fedrecplus.cli.demo import demo_command
@@ -53,6 +54,7 @@ app.command("demo")(demo_command)
 app.command("train")(train_command)
 app.command("compare")(compare_command)
 app.command("ablate")(ablate_command)
+app.command("audit")(audit_command)
 app.command("theory")(theory_command)
 app.command("report")(report_command)
 app.command("tune")(tune_command)

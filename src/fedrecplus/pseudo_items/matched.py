@@ -19,7 +19,7 @@ CHANCE = 0.3
 
 
 def by_popularity(popularity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Items, the most popular first; ties go to the lower item number."""
+    """Items, the most popular first; ties go to the lower item number. Ours: one order that everybody can compute."""
     return np.lexsort((np.arange(len(popularity)), -popularity))
 
 

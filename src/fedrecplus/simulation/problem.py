@@ -48,7 +48,7 @@ class Problem:
     @property
     def selects_by_features(self) -> bool:
         """Whether the choice of pseudo items looks at encoded items."""
-        return self.config.pseudo_items.rule not in ("none", "random", "popular")
+        return self.config.pseudo_items.rule not in ("none", "random", "popular", "grouped")
 
     @property
     def rates_by_features(self) -> bool:

@@ -10,7 +10,6 @@ from fedrecplus.device import Device
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import subkey, uniform
 
-
 SHARE = 0.8
 """of a surprise that is passed on: a trained model explains part of the real ones, and none of these"""
 

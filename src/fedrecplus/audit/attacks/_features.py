@@ -1,0 +1,141 @@
+"""All that the other attacks compute for a row, side by side: what the shadow classifier looks at."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
+from fedrecplus.audit.attacks._reading import Reading, reading
+from fedrecplus.audit.attacks.crowd import company
+from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
+from fedrecplus.audit.attacks.u_step import attack as u_step
+from fedrecplus.audit.transcript import Transcript
+from fedrecplus.parts import part
+
+Array = NDArray[np.float64]
+_SHRINK = 3.0
+CROSSED = 22
+"""so many features come first that are looked at in pairs, too"""
+
+
+def features(transcript: Transcript, client: int) -> tuple[Reading, Array]:
+    """The client's last upload, and for each of its rows a line of numbers comparable between clients.
+
+    Most are ranks within the upload, as normal deviates: clients differ in scale, and made-up ones from real ones.
+    """
+    sent = transcript.uploads(client)
+    whole = [one for one in sent if one.upload.counts is None] or list(sent)
+    last, before, first = (reading(transcript, one) for one in (whole[-1], whole[-2:][0], whole[0]))
+    present = np.mean([np.isin(last.items, one.upload.items) for one in sent], axis=0)
+    ranked = _ranked(transcript, client, first, last)
+    plain = _plain(transcript, before, last, present)
+    return last, np.column_stack([*plain, *ranked, *_against_group(transcript, last, ranked)])
+
+
+def _against_group(transcript: Transcript, last: Reading, ranked: list[Array]) -> list[Array]:
+    """Where the rule uploads whole public groups: each row against the mean of the other rows of its group."""
+    rule = part("pseudo_items", transcript.config.pseudo_items.rule)
+    if not hasattr(rule, "groups"):
+        return []
+    size = rule.group_size(transcript.config.pseudo_items)
+    group = np.unique(rule.groups(transcript.public, size)[last.items], return_inverse=True)[1]
+    others = np.maximum(np.bincount(group)[group] - 1.0, 1.0)
+    columns = [column - (np.bincount(group, column)[group] - column) / others for column in ranked]
+    alone = (np.bincount(group)[group] == 1).astype(np.float64)
+    return [*columns, alone]
+
+
+def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) -> list[Array]:
+    found = company(transcript, client, last.items)
+    outer, inner = likeness(transcript, client, last)
+    consensus = _consensus(transcript, client, last.items)
+    surprise = last.ratings - transcript.public.averages(len(transcript.public.popularity))[last.items]
+    columns = [
+        transcript.public.popularity[last.items].astype(np.float64),
+        np.abs(last.errors),
+        last.errors,
+        _in_rows_of(last, first, np.abs(first.errors)),
+        last.ratings,
+        last.ratings - consensus,
+        np.abs(last.ratings - consensus),
+        consensus,
+        surprise - np.nanmean(surprise),
+        np.abs(surprise - np.nanmean(surprise)),
+        found.likely,
+        found.lift,
+        outer,
+        inner,
+        copies(transcript, client, last),
+        reach(transcript, client, last),
+        _u_step_shares(transcript, client, last),
+    ]
+    return [_deviates(column) for column in columns]
+
+
+def _plain(transcript: Transcript, before: Reading, last: Reading, present: Array) -> list[Array]:
+    change = np.abs(_in_rows_of(last, before, before.ratings) - last.ratings) / transcript.step
+    counted = np.zeros(len(last.items)) if last.counts is None else count_evidence(last.counts)
+    return [
+        scale_evidence(transcript, last) / 4.0,
+        residual_evidence(transcript, last),
+        np.asarray(present, dtype=np.float64) * 4.0,
+        np.minimum(np.nan_to_num(change, nan=1.0), 1.0),
+        counted / 4.0,
+    ]
+
+
+def _in_rows_of(last: Reading, other: Reading, values: Array) -> Array:
+    """Another upload's values in the order of this one's rows; nan where a row is missing there."""
+    found = np.full(len(last.items), np.nan)
+    _, here, there = np.intersect1d(last.items, other.items, return_indices=True)
+    found[here] = values[there]
+    return found
+
+
+def _deviates(values: Array) -> Array:
+    """Ranks within the upload as normal deviates; the middle where there is no value."""
+    known = np.isfinite(values)
+    found = np.zeros(len(values))
+    if known.sum() > 1:
+        found[known] = ndtri((rankdata(values[known]) - 0.5) / known.sum())
+    return found
+
+
+def _u_step_shares(transcript: Transcript, client: int, last: Reading) -> Array:
+    shares = np.full(len(last.items), np.nan)
+    if transcript.config.client.u_step == "rated":
+        for guess in u_step(transcript, client):
+            _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
+            shares[here] = guess.rated[there]
+    return shares
+
+
+def _consensus(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
+    """Mean of the ratings that other clients' uploads show for an item, pulled to the overall mean where few do."""
+    source = getattr(transcript, "source", transcript)
+    total, number, by_client = source.once("consensus", lambda: _shown(source))
+    own = by_client.get(transcript.origin(client))
+    total, number = total.copy(), number.copy()
+    overall = float(total.sum() / max(number.sum(), 1.0))
+    if own is not None:
+        total[own[0]] -= own[1]
+        number[own[0]] -= 1.0
+    mean: Array = (total[items] + _SHRINK * overall) / (number[items] + _SHRINK)
+    return mean
+
+
+def _shown(transcript: Transcript) -> tuple[Array, Array, dict[int, tuple[NDArray[np.int64], Array]]]:
+    items = len(transcript.public.popularity)
+    total, number = np.zeros(items), np.zeros(items)
+    by_client = {}
+    for client in transcript.clients:
+        read = reading(transcript, transcript.uploads(client)[-1])
+        known = np.isfinite(read.ratings)
+        values = np.clip(read.ratings[known], 1.0, 5.0)
+        total[read.items[known]] += values
+        number[read.items[known]] += 1.0
+        by_client[client] = (read.items[known], values)
+    return total, number, by_client

@@ -1,0 +1,59 @@
+"""A small logistic regression with squares and products of its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_RIDGE = 20.0
+_STEPS = 12
+_LARGEST = 4.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """Coefficients, what the inputs are centred and scaled by, and how many of them are multiplied with each other."""
+
+    weights: Array
+    centre: Array
+    scale: Array
+    crossed: int
+
+
+def fit(X: Array, y: NDArray[np.bool_], crossed: int) -> Model:
+    """Newton's method on the penalised likelihood; the constant is not penalised.
+
+    The first ``crossed`` inputs come with all their products, the others with their squares.
+    """
+    wide = _wide(X, crossed)
+    centre, scale = wide.mean(axis=0), wide.std(axis=0)
+    scale = np.where(scale > 1e-9, scale, np.inf)
+    Z = np.hstack([np.ones((len(X), 1)), (wide - centre) / scale])
+    penalty = np.full(Z.shape[1], _RIDGE)
+    penalty[0] = 1e-6
+    weights = np.zeros(Z.shape[1])
+    for _ in range(_STEPS):
+        p = _logistic(Z @ weights)
+        gradient = Z.T @ (y - p) - penalty * weights
+        curvature = (Z * (p * (1.0 - p) + 1e-9)[:, None]).T @ Z + np.diag(penalty)
+        weights = weights + np.linalg.solve(curvature, gradient)
+    return Model(weights, centre, scale, crossed)
+
+
+def log_odds(model: Model, X: Array) -> Array:
+    """Log odds of each row."""
+    odds: Array = model.weights[0] + ((_wide(X, model.crossed) - model.centre) / model.scale) @ model.weights[1:]
+    return odds
+
+
+def _wide(X: Array, crossed: int) -> Array:
+    X = np.clip(X, -_LARGEST, _LARGEST)
+    first, second = np.triu_indices(min(crossed, X.shape[1]))
+    return np.hstack([X, X[:, first] * X[:, second], X[:, crossed:] ** 2])
+
+
+def _logistic(x: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0))))

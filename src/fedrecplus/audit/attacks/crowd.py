@@ -1,0 +1,81 @@
+"""Items that people rate together: rated rows fit in with the rest of the upload, drawn ones less, copied ones more.
+
+The server sees which rows everybody uploads. A regression of each item on all others, learned from these sets alone,
+says how likely an item is in company of the upload's other rows. Pseudo rows dilute what is learned, no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.transcript import Transcript
+
+Array = NDArray[np.float64]
+_RIDGE = 1.0
+"""weight decay per upload that is learned from"""
+_RARE = 0.02
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Of the first upload: how likely each row is, given the others. No uploaded value is looked at."""
+    sent = transcript.uploads(client)[:1]
+    return tuple(
+        Guess(one.round, one.upload.items, silent(one.upload.items), _score(transcript, client)) for one in sent
+    )
+
+
+def _score(transcript: Transcript, client: int) -> Array:
+    found = company(transcript, client, transcript.uploads(client)[0].upload.items)
+    rule = transcript.config.pseudo_items.rule
+    # items chosen for their likeness to the others come together in many uploads: more than those people choose
+    return {"random": found.likely, "similar": -found.likely}.get(rule, found.lift)
+
+
+@dataclass(frozen=True)
+class Company:
+    """How well each row of an upload fits in with the others."""
+
+    likely: Array
+    """regression of the item on the other rows"""
+    lift: Array
+    """the same over the item's share of all uploads"""
+
+
+def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Company:
+    """The regression without this client's own upload, in closed form.
+
+    With P = (XᵀX + λI)⁻¹ over all uploads X, an item's weights are −P_ij/P_ii; taking one upload x out of X changes P
+    by a multiple of (Px)(Px)ᵀ. After: Steck 2019 (EASE)
+    """
+    X, halves, share = transcript.once("crowd", lambda: _learned(transcript))
+    own = transcript.crowd.get(transcript.origin(client))
+    if own is None or len(X) < 3:
+        return Company(np.zeros(len(items)), np.zeros(len(items)))
+    mine, removed = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    mine[items], removed[own] = 1.0, 1.0
+    toward = _inverse_times(X, halves, mine)[items]
+    out = _inverse_times(X, halves, removed)
+    left = max(1.0 - float(out @ removed), 1e-9)
+    toward = toward + out[items] * float(out @ mine) / left
+    diagonal = (1.0 - (halves[:, items] ** 2).sum(axis=0)) / (_RIDGE * len(X)) + out[items] ** 2 / left
+    likely = 1.0 - toward / diagonal
+    return Company(likely, likely / (share[items] + _RARE))
+
+
+def _learned(transcript: Transcript) -> tuple[Array, Array, Array]:
+    """Uploads X, the half H = L⁻¹X with LLᵀ = XXᵀ + λI, so that P = (I − HᵀH)/λ, and items' shares of uploads."""
+    X = np.zeros((len(transcript.crowd), len(transcript.public.popularity)))
+    for row, items in enumerate(transcript.crowd.values()):
+        X[row, items] = 1.0
+    root = np.linalg.cholesky(X @ X.T + _RIDGE * len(X) * np.eye(len(X)))
+    return X, scipy.linalg.solve_triangular(root, X, lower=True), X.mean(axis=0)
+
+
+def _inverse_times(X: Array, halves: Array, x: Array) -> Array:
+    product: Array = (x - halves.T @ (halves @ x)) / (_RIDGE * len(X))
+    return product

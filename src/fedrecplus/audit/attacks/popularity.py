@@ -1,0 +1,16 @@
+"""Popular items are more likely to be rated. Looks at no uploaded value, only at which rows came."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.transcript import Transcript
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Score = how often the item is rated by anybody."""
+    popularity = transcript.public.popularity.astype(np.float64)
+    uploads = (sent.upload.items for sent in transcript.uploads(client))
+    rounds = (sent.round for sent in transcript.uploads(client))
+    return tuple(Guess(t, items, silent(items), popularity[items]) for t, items in zip(rounds, uploads, strict=True))

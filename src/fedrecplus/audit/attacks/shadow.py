@@ -1,0 +1,68 @@
+"""Membership by shadow training: a classifier over all that the other attacks compute, taught on made-up clients.
+
+The attacker makes clients up after the model of real uploads, runs the known client function on them and learns to tell
+their rated rows from their pseudo rows. What it then says of real clients makes better models of them, and it starts
+again. After: Shokri et al. 2017; Yuan et al. 2023 (IMIA)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks import _logistic
+from fedrecplus.audit.attacks._evidence import pseudo_share
+from fedrecplus.audit.attacks._features import CROSSED, features
+from fedrecplus.audit.attacks._reading import Reading
+from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
+from fedrecplus.audit.transcript import Transcript
+
+Array = NDArray[np.float64]
+_SHADOWS = 80
+_TURNS = 3
+_KEY = 20230914
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Of the client's last whole upload: the classifier's log odds that a row is rated."""
+    if transcript.config.pseudo_items.rule == "none":
+        return ()
+    scores = transcript.once("shadow", lambda: _train(transcript))
+    last, _ = features_of(transcript, client)
+    return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
+
+
+def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
+    """The rows' features, computed once."""
+    return transcript.once(("features", client), lambda: features(transcript, client))
+
+
+def _train(transcript: Transcript) -> dict[int, Array]:
+    """Log odds for every watched client, after a few turns of making clients up and learning from them."""
+    clients = transcript.clients
+    scores = {client: np.zeros(len(features_of(transcript, client)[0].items)) for client in clients}
+    for turn in range(_TURNS):
+        shadow = ShadowTranscript(transcript, _invent(transcript, scores, turn), _KEY + turn)
+        rows = [features_of(shadow, client) for client in shadow.clients]
+        truth = [shadow.rated(client, row.items) for client, (row, _) in zip(shadow.clients, rows, strict=True)]
+        model = _logistic.fit(np.vstack([X for _, X in rows]), np.concatenate(truth), CROSSED)
+        scores = {client: _logistic.log_odds(model, features_of(transcript, client)[1]) for client in clients}
+    return scores
+
+
+def _invent(transcript: Transcript, scores: dict[int, Array], turn: int) -> dict[int, Invented]:
+    """Clients made after real ones: they have rated what the real one has probably rated, with the ratings it shows."""
+    random = np.random.default_rng([_KEY, turn])
+    origins = random.choice(transcript.clients, min(_SHADOWS, len(transcript.clients)), replace=False)
+    invented = {}
+    for number, origin in enumerate(origins.tolist()):
+        reading, _ = features_of(transcript, origin)
+        n = len(reading.items)
+        rated = max(2, round((1.0 - pseudo_share(transcript, n)) * n))
+        luck = random.logistic(size=n)
+        chosen = np.sort(np.argsort(-(scores[origin] + luck))[:rated])
+        ratings = reading.nearest(transcript.step)[chosen]
+        known = np.isfinite(ratings)
+        invented[-1 - number] = Invented(origin, reading.items[chosen][known], ratings[known])
+    return invented

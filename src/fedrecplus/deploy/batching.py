@@ -1,0 +1,116 @@
+"""How ratings that come later enter uploads: in batches, together with their share of new pseudo items.
+
+A row that appears in an upload by itself names a rating that was just given; a row that disappears names one that was
+taken back, and a row whose rating jumps names itself as rated. So changes wait until there are enough of them:
+
+- A new rating enters with the batch, beside at least as many new pseudo items as the settings give each rating.
+- A rating taken back becomes a pseudo item with a virtual rating at the next batch: no row ever disappears.
+- A changed rating is used in uploads from the next batch on.
+
+Recommendations use the person's ratings as they are at the moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.participation import Participant
+from fedrecplus.device import Device, PseudoItems
+from fedrecplus.parts import part
+from fedrecplus.protocol import Broadcast
+from fedrecplus.randomness import keys, subkey
+from fedrecplus.rounds.filling import pseudo_count, size_class
+from fedrecplus.virtual_ratings._rounding import put_on_scale
+
+Items = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A person's ratings of items that the model knows, ascending."""
+
+    items: Items
+    ratings: NDArray[np.float64]
+    """in standard units"""
+
+
+def rated_of(ratings: dict[str, float], catalogue: ItemCatalogue) -> Rated:
+    """A person's ratings by item number; items that the catalogue lacks and ratings off its scale are left out."""
+    known = sorted((catalogue.numbers[item], rating) for item, rating in ratings.items() if item in catalogue.numbers)
+    items = np.array([number for number, _ in known], dtype=np.int64)
+    values = np.array([rating for _, rating in known], dtype=np.float64)
+    on_scale = catalogue.scale.holds(values) if len(values) else np.zeros(0, dtype=bool)
+    scale = catalogue.scale
+    return Rated(items[on_scale], scale.standardise(scale.values(scale.codes(values[on_scale]))))
+
+
+def changes(one: Participant, rated: Rated) -> int:
+    """How many ratings uploads don't know yet: new, changed and taken back."""
+    before = dict(zip(one.items.tolist(), one.ratings.tolist(), strict=True))
+    after = dict(zip(rated.items.tolist(), rated.ratings.tolist(), strict=True))
+    return sum(before.get(item) != after.get(item) for item in before.keys() | after.keys())
+
+
+def with_batch(
+    one: Participant, rated: Rated, batch: int, device: Device, broadcast: Broadcast, settings: Config
+) -> Participant:
+    """The participant with all its changes, if they are enough for a batch; otherwise as it was.
+
+    A person whose ratings are all taken back keeps what uploads have until ``forget`` or a new model.
+    """
+    if len(rated.items) == 0 or changes(one, rated) < batch:
+        return one
+    kept = one.kept
+    if kept is not None:
+        kept = _extended(one, kept, replace(device, items=rated.items, ratings=rated.ratings), broadcast, settings)
+    return replace(one, items=rated.items, ratings=rated.ratings, kept=kept)
+
+
+def _extended(
+    one: Participant, kept: PseudoItems, device: Device, broadcast: Broadcast, settings: Config
+) -> PseudoItems:
+    """Kept pseudo items that weren't rated meanwhile, ratings taken back, and the newcomers' share of new ones."""
+    stay = ~np.isin(kept.items, device.items)
+    taken_back = np.setdiff1d(one.items, device.items)
+    old_rows = np.union1d(one.items, kept.items)
+    new = len(np.setdiff1d(device.items, old_rows))
+    count = _new_count(new, len(device.items), int(stay.sum()) + len(taken_back), len(broadcast.V), settings)
+    fresh = np.union1d(_draw(count, old_rows, device, broadcast, settings), taken_back)
+    ratings = np.empty(0)
+    if len(fresh):
+        filled = part("virtual_ratings", settings.virtual_ratings.rule).fill(fresh, device, broadcast, settings)
+        ratings = put_on_scale(filled, fresh, device, settings, broadcast.round)
+    items = np.concatenate([kept.items[stay], fresh])
+    order = np.argsort(items)
+    return PseudoItems(items[order], np.concatenate([kept.ratings[stay], ratings])[order])
+
+
+def _new_count(new: int, rated: int, pseudo: int, items: int, settings: Config) -> int:
+    """New pseudo items of a batch: what the whole set lacks, and never less than the new ratings' own share."""
+    how = settings.pseudo_items
+    if how.rule == "none":
+        return 0
+    share = how.ratio if how.count == 0 else how.count / max(rated - new, 1)
+    wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(share * new)))
+    if how.pad:
+        wanted = size_class(rated + pseudo + wanted) - rated - pseudo
+    return max(0, min(wanted, items - rated - pseudo))
+
+
+def _draw(count: int, old_rows: Items, device: Device, broadcast: Broadcast, settings: Config) -> Items:
+    """So many items by the settings' rule that are in no upload yet; of too many, a keyed choice."""
+    rule, items = part("pseudo_items", settings.pseudo_items.rule), len(broadcast.V)
+    fresh, asked = np.empty(0, dtype=np.int64), count + len(old_rows)
+    while count and len(fresh) < count:
+        chosen = rule.select(min(asked, items - len(device.items)), device, broadcast, settings)
+        fresh = np.setdiff1d(chosen, old_rows)
+        if asked >= items:
+            break
+        asked *= 2
+    order = np.argsort(keys(subkey(device.secret, "batch", broadcast.round), fresh))
+    return np.sort(fresh[order[:count]])

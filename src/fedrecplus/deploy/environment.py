@@ -1,0 +1,52 @@
+"""The environment of Flower's processes: no telemetry, no update check, no file outside the home they are given."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+
+def flower_environment(home: Path, **more: str) -> dict[str, str]:
+    """For a process that keeps all its Flower files under ``home``."""
+    environment = dict(os.environ)
+    environment.update(
+        FLWR_TELEMETRY_ENABLED="0",
+        FLWR_DISABLE_UPDATE_CHECK="1",
+        FLWR_HOME=str(home / "flower"),
+        # Flower starts its helpers by name: they are beside this interpreter
+        PATH=f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}",
+        # its own setting for how often a helper looks for work; a second by default
+        FLWR_SUPEREXEC_TASK_POLL_INTERVAL=environment.get("FLWR_SUPEREXEC_TASK_POLL_INTERVAL", "0.1"),
+        PYTHONUNBUFFERED="1",
+        **more,
+    )
+    (home / "flower").mkdir(parents=True, exist_ok=True, mode=0o700)
+    return environment
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and nobody else can reach it.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``host:port`` in two.
+
+    >>> split_address("shop.example:9092")
+    ('shop.example', 9092)
+    """
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

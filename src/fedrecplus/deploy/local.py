@@ -1,0 +1,121 @@
+"""Server and nodes on this machine, for a try: TLS and keys as on many machines, ratings spread over the nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.certificates import CA
+from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.running import View, begin, new_model, run_to_the_end
+from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.errors import UserError
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How to try it."""
+
+    nodes: int = 3
+    poll: float = 0.2
+    """seconds between a node's looks for messages"""
+    simulated_keys: bool = False
+    """secrets from the seed, as in a simulation, to compare with one; otherwise from the operating system"""
+    deadline: float = 120.0
+    quorum: float = 1.0
+
+
+def run_local(
+    ratings: Ratings,
+    config: Config,
+    folder: Path,
+    options: LocalOptions,
+    show: Callable[[View], None],
+    say: Callable[[str], None],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """All of a deployment in one call; leaves the run folder, and the nodes' and server's homes beside it in it."""
+    if options.nodes < 1:
+        raise UserError(f"{options.nodes} nodes are none", "ask for at least one")
+    deployment = Deployment(new_model(), options.nodes, options.quorum, options.deadline)
+    catalogue = ItemCatalogue.of(ratings)
+    begin(folder, config, deployment, catalogue, {"dataset": ratings.name}, overwrite=overwrite)
+    homes = spread(ratings, config, folder / "nodes", options)
+    with running_server(folder / "server", say) as server, running_nodes(server, homes, options, say):
+        run_to_the_end(server, folder, show, say)
+
+
+def spread(ratings: Ratings, config: Config, folder: Path, options: LocalOptions) -> list[NodeHome]:
+    """A store for each node, persons dealt out in turn."""
+    values = ratings.values
+    homes = []
+    for number in range(options.nodes):
+        home = NodeHome(folder / f"node{number}")
+        mine = np.arange(number, ratings.clients, options.nodes)
+        seed = config.seed if options.simulated_keys else None
+        names = {int(client): str(ratings.client_ids[client]) for client in mine}
+        numbered = names if options.simulated_keys else dict(enumerate(names.values()))
+        home.store.unlink(missing_ok=True)
+        Store.create(home.store, ratings.scale, seed=seed, persons=numbered)
+        rows = [
+            (person, str(ratings.item_ids[ratings.items[at]]), float(values[at]))
+            for person, client in zip(numbered, mine, strict=True)
+            for at in range(ratings.indptr[client], ratings.indptr[client + 1])
+        ]
+        with Store.open(home.store) as store:
+            store.rate_many(rows)
+        homes.append(home)
+    return homes
+
+
+@contextlib.contextmanager
+def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHome]:
+    """A SuperLink on loopback with TLS, until the block ends."""
+    server = ServerHome(home.absolute(), "127.0.0.1", free_port())
+    server.prepare([])
+    process = Supervised(server.command(), server.environment(), home / "superlink.log", say)
+    with kept_alive(process):
+        server.wait_until_up()
+        yield server
+
+
+@contextlib.contextmanager
+def running_nodes(
+    server: ServerHome, homes: list[NodeHome], options: LocalOptions, say: Callable[[str], None]
+) -> Iterator[list[Supervised]]:
+    """Nodes that the server admits, until the block ends."""
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for home in homes:
+            server.admit(home.make_key())
+            command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
+            environment = home.environment(poll=options.poll, share_error=True)
+            process = Supervised(command, environment, home.path / "node.log", say)
+            stack.enter_context(kept_alive(process))
+            processes.append(process)
+        yield processes
+
+
+@contextlib.contextmanager
+def kept_alive(process: Supervised) -> Iterator[None]:
+    """Keep a process alive in the background, until the block ends."""
+    keeper = threading.Thread(target=process.keep_alive, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        process.end()
+        keeper.join(15)

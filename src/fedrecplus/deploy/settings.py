@@ -1,0 +1,65 @@
+"""How a deployment is run: what isn't part of the algorithm, and so isn't part of the config."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fedrecplus.config import Config
+from fedrecplus.errors import UserError
+from fedrecplus.training.atomic import write_text
+
+DEPLOYMENT = "deployment.json"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """When a round begins and ends, and what an upload may be."""
+
+    model: str
+    """random name that devices keep their factors under; stays the same when a run is resumed"""
+    nodes: int = 1
+    """a round begins when so many nodes are connected"""
+    quorum: float = 1.0
+    """a round closes when this share of the asked nodes has answered ..."""
+    deadline: float = 120.0
+    """... or after so many seconds"""
+    patience: float = 600.0
+    """seconds without a single upload after which the run gives up"""
+    clients_per_node: int = 100_000
+    """most persons that one node may speak for"""
+    largest_move: float = 10.0
+    """greatest change of a factor in one round that is believed"""
+    strikes: int = 3
+    """refused answers after which a node is set aside"""
+
+    def write(self, folder: Path) -> None:
+        """Write it into a run folder."""
+        write_text(folder / DEPLOYMENT, json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Deployment:
+        """Read what ``write`` wrote."""
+        try:
+            return cls(**json.loads((folder / DEPLOYMENT).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(
+                f"{folder} holds no deployment: {error}", "start one with `fedrecplus deploy run`"
+            ) from None
+
+
+def check_deployable(config: Config) -> Config:
+    """Refuse what only a simulation can do."""
+    if config.trainer != "federated":
+        raise UserError("training in one place needs no deployment", "choose a federated preset")
+    if config.aggregation.denoising > 0:
+        raise UserError(
+            "denoising clients (FedRec++) need messages between clients, which a deployment doesn't carry",
+            "set aggregation.denoising=0 or choose another preset",
+        )
+    if config.client.dropout > 0:
+        raise UserError("client.dropout simulates what a deployment has anyway", "set client.dropout=0")
+    if config.aggregation.covariance == "full":
+        raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
+    return config

@@ -1,0 +1,51 @@
+"""What the server remembers of nodes: who was refused how often, and who is set aside."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+
+from fedrecplus.deploy.checks import Refusal
+
+
+@dataclass
+class Standing:
+    """Counts over a whole run; they survive a restart with the checkpoint's journal."""
+
+    limit: int
+    strikes: Counter[int] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    wrong_version: set[int] = field(default_factory=set)
+    without_catalogue: set[int] = field(default_factory=set)
+
+    def note(self, node: int, refusal: Refusal) -> None:
+        """Log and count a refusal; enough of them, and the node is not asked again."""
+        self.refused[refusal.kind] += 1
+        logging.getLogger("fedrecplus").warning("refused an answer of node %s: %s", node, refusal)
+        if refusal.kind == "version":
+            self.wrong_version.add(node)
+        if refusal.kind == "node-catalogue":
+            self.without_catalogue.add(node)
+        if refusal.blame:
+            self.strikes[node] += 1
+            if self.strikes[node] == self.limit:
+                logging.getLogger("fedrecplus").error("node %s is set aside after %s strikes", node, self.limit)
+
+    @property
+    def set_aside(self) -> set[int]:
+        """Nodes that are not asked any more."""
+        return {node for node, count in self.strikes.items() if count >= self.limit} | self.wrong_version
+
+    def to_dict(self) -> dict[str, object]:
+        """For the journal."""
+        return {
+            "strikes": {str(node): count for node, count in self.strikes.items()},
+            "refused": dict(self.refused),
+            "wrong_version": sorted(self.wrong_version),
+        }
+
+    def restore(self, saved: dict[str, dict[str, int]]) -> None:
+        """Go on from a line of the journal."""
+        self.strikes.update({int(node): count for node, count in saved.get("strikes", {}).items()})
+        self.refused.update(saved.get("refused", {}))

@@ -1,0 +1,135 @@
+"""The server's side of Flower as commands: its home folder, starting it, admitting nodes, submitting a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from ssl import create_default_context
+from typing import Any
+
+from fedrecplus.deploy.certificates import CA, SERVER, SERVER_KEY, make_server_certificates
+from fedrecplus.deploy.environment import flower_environment, is_loopback
+from fedrecplus.deploy.extra import require_flower
+from fedrecplus.deploy.supernode_process import FLOWER_APP
+from fedrecplus.errors import UserError
+
+_CONNECTION, _SETTINGS = "fedrecplus", "server.json"
+
+
+@dataclass(frozen=True)
+class ServerHome:
+    """A folder with all that a server keeps: certificates, Flower's database, and how it was started."""
+
+    path: Path
+    host: str = "127.0.0.1"
+    port: int = 9092
+    insecure: bool = False
+
+    @classmethod
+    def load(cls, path: Path) -> ServerHome:
+        """The server that ``prepare`` made ready here."""
+        try:
+            return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
+
+    def prepare(self, names: list[str]) -> None:
+        """Make certificates on first use, and note how to reach the server."""
+        require_flower()
+        if self.insecure and not is_loopback(self.host):
+            raise UserError(
+                f"--insecure on {self.host} would let everybody read and write",
+                "leave --insecure away, or listen on 127.0.0.1",
+            )
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.chmod(0o700)
+        if not self.insecure:
+            make_server_certificates(self.certificates, names)
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
+        (self.path / _SETTINGS).write_text(json.dumps(facts), encoding="utf-8")
+        self.environment()  # makes the folder for the next file
+        root = "insecure = true" if self.insecure else f"root-certificates = {json.dumps(str(self.certificates / CA))}"
+        (self.path / "flower" / "config.toml").write_text(
+            f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
+            f'address = "127.0.0.1:{self.port}"\n{root}\n',
+            encoding="utf-8",
+        )
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of certificates; nodes need its ``ca.crt`` alone."""
+        return self.path / "certificates"
+
+    def environment(self) -> dict[str, str]:
+        """For the SuperLink and Flower's command."""
+        return flower_environment(self.path.absolute())
+
+    def command(self) -> list[str]:
+        """What starts the SuperLink."""
+        safety = ["--insecure"]
+        if not self.insecure:
+            folder = self.certificates.absolute()
+            safety = ["--ssl-ca-certfile", str(folder / CA), "--ssl-certfile", str(folder / SERVER)]
+            safety += ["--ssl-keyfile", str(folder / SERVER_KEY), "--enable-supernode-auth"]
+        return [
+            sys.executable, "-m", "fedrecplus.deploy.superlink_process", "--host", self.host, "--port", str(self.port),
+            "--database", str(self.path.absolute() / "superlink.db"), "--disable-runtime-dependency-installation",
+            *safety,
+        ]  # fmt: skip
+
+    def is_up(self) -> bool:
+        """Whether the SuperLink answers."""
+        context = None if self.insecure else create_default_context(cafile=str(self.certificates / CA))
+        scheme = "http" if self.insecure else "https"
+        try:
+            with urllib.request.urlopen(
+                f"{scheme}://127.0.0.1:{self.port}/health", timeout=3, context=context
+            ) as reply:
+                return bool(reply.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def wait_until_up(self, seconds: float = 60.0) -> None:
+        """Wait for the SuperLink to answer."""
+        end = time.monotonic() + seconds
+        while not self.is_up():
+            if time.monotonic() > end:
+                raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
+            time.sleep(0.2)
+
+    def admit(self, public_key: Path) -> int:
+        """Let the node with this key connect; returns its id."""
+        reply = self._flower("supernode", "register", str(public_key), _CONNECTION, "--format", "json")
+        return int(reply["node-id"])
+
+    def submit(self, folder: Path) -> int:
+        """Start the rounds of a run folder; returns Flower's id of the run."""
+        override = f"folder={json.dumps(str(folder.absolute()))}"
+        reply = self._flower("run", str(FLOWER_APP), _CONNECTION, "--run-config", override, "--format", "json")
+        return int(reply["run-id"])
+
+    def run_status(self, run: int) -> str:
+        """What Flower says of a run, such as ``running`` or ``finished:failed``."""
+        reply = self._flower("list", "--run-id", str(run), _CONNECTION, "--format", "json")
+        return str(reply["runs"][0]["status"])
+
+    def _flower(self, *arguments: str) -> dict[str, Any]:
+        flwr = str(Path(sys.executable).parent / "flwr")
+        done = subprocess.run(
+            [flwr, *arguments], env=self.environment(), capture_output=True, text=True, check=False, timeout=120
+        )
+        text = done.stdout[done.stdout.find("{") :]
+        try:
+            reply: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError:
+            reply = {"success": False, "error-message": (done.stderr or done.stdout).strip()[-500:]}
+        if not reply.get("success", False):
+            why = reply.get("error-message", "no reason given")
+            raise UserError(f"Flower's `{arguments[0]}` failed: {why}", "check that the server is up")
+        return reply

@@ -1,0 +1,59 @@
+"""Flower's SuperLink, with a gate in front: only nodes may call from other machines.
+
+Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API starts runs,
+which means code, and the Runtime API hands work to helpers: both take anybody who can reach the port. Here they answer
+calls from this machine alone. Run as a module with the arguments of ``flower-superlink``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fedrecplus.deploy.environment import is_loopback
+
+_FOR_EVERYBODY = ("/v1/fleet/", "/health")
+
+
+class Gate:
+    """An ASGI middleware that refuses what isn't for nodes, unless the caller is on this machine."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass on or refuse."""
+        if scope["type"] == "http" and not allowed(scope["path"], (scope.get("client") or ("",))[0]):
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": b"only from the server itself"})
+            return
+        await self.app(scope, receive, send)
+
+
+def allowed(path: str, caller: str) -> bool:
+    """Whether a caller may use a path.
+
+    >>> allowed("/v1/fleet/pull-messages", "203.0.113.9"), allowed("/v1/control/start-run", "203.0.113.9")
+    (True, False)
+    """
+    return path.startswith(_FOR_EVERYBODY) or is_loopback(caller.removeprefix("::ffff:"))
+
+
+def put_gate_before(superlink: Any) -> None:
+    """Make Flower's module build its app with the gate as the outermost layer."""
+    from starlette.middleware import Middleware
+
+    inner = superlink._get_middleware
+    superlink._get_middleware = lambda: [Middleware(Gate), *inner()]
+
+
+def main() -> None:
+    """``flower-superlink`` behind the gate."""
+    from flwr.superlink import main as superlink
+    from flwr.superlink.cli import flower_superlink
+
+    put_gate_before(superlink)
+    flower_superlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A small town: two tastes, a few famous items, genres that go with the tastes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.audit.recording import Recording, record
+from fedrecplus.config import Config, assign, preset
+from fedrecplus.data import Catalogue, Ratings, Scale
+from fedrecplus.simulation import Problem, prepare
+
+CLIENTS, ITEMS, RATED = 60, 120, 20
+
+
+def small_town(seed: int = 0) -> Ratings:
+    random = np.random.default_rng(seed)
+    taste_of_item = np.arange(ITEMS) % 2
+    fame = 1.0 / (1.0 + random.permutation(ITEMS) / 12.0)
+    quality = random.normal(0.0, 0.6, ITEMS)
+    indptr, items, codes = [0], [], []
+    for client in range(CLIENTS):
+        liked = np.where(taste_of_item == client % 2, 1.0, 0.12)
+        chosen = np.sort(random.choice(ITEMS, RATED, replace=False, p=fame * liked / (fame * liked).sum()))
+        values = 3.3 + quality[chosen] + 0.8 * (liked[chosen] - 0.5) + random.normal(0.0, 0.8, RATED)
+        items += chosen.tolist()
+        codes += np.clip(np.rint(values) - 1, 0, 4).astype(int).tolist()
+        indptr.append(len(items))
+    genres = np.zeros((ITEMS, 12), dtype=bool)
+    genres[np.arange(ITEMS), 6 * taste_of_item + random.integers(6, size=ITEMS)] = True
+    catalogue = Catalogue(
+        ("",) * ITEMS, random.integers(1950, 2000, ITEMS).astype(np.int16), genres, tuple("abcdefghijkl")
+    )
+    return Ratings(
+        "small town",
+        Scale(1, 5, 1),
+        np.array(indptr),
+        np.array(items, dtype=np.uint16),
+        np.array(codes, dtype=np.uint8),
+        np.arange(CLIENTS),
+        np.arange(ITEMS),
+        catalogue,
+    )
+
+
+def small_problem(scheme: str, *settings: str) -> Problem:
+    config = assign(preset(scheme), ["precision=float64", "model.factors=6", "server.rounds=14", *settings])
+    return prepare(small_town(), replace(config, algorithm=scheme))
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory):
+    """Train a scheme on the small town and take notes, once per scheme and settings."""
+
+    @cache
+    def record_once(scheme: str, *settings: str) -> tuple[Recording, Config]:
+        folder: Path = tmp_path_factory.mktemp("transcript") / "notes"
+        problem = small_problem(scheme, *settings)
+        return record(problem, folder, rounds=12, users=30), problem.config
+
+    return record_once

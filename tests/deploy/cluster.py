@@ -1,0 +1,163 @@
+"""Server and nodes as real processes on loopback, to be killed and looked into."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.config import Config, change, preset
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.certificates import CA
+from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.journal import Journal
+from fedrecplus.deploy.local import LocalOptions, spread
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.running import begin, new_model, run_to_the_end
+from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.training.model_files import read_tensors
+
+
+def exact(name: str = "fedrec+private", rounds: int = 5) -> Config:
+    """Settings under which a deployed round equals a simulated one bit for bit."""
+    config = preset(name)
+    for path, value in {
+        "engine": "reference",
+        "precision": "float64",
+        "model.factors": 4,
+        "server.rounds": rounds,
+    }.items():
+        config = change(config, path, value)
+    return config
+
+
+class Cluster:
+    """One server, some nodes, one run."""
+
+    def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
+        self.folder, self.ratings, self.config = folder / "run", ratings, config
+        self.options = LocalOptions(nodes=nodes, simulated_keys=True, poll=0.1)
+        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=60.0), **deployment)
+        begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
+        self.homes = spread(ratings, config, folder / "nodes", self.options)
+        self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", free_port())
+        self.server.prepare([])
+        self.journal = Journal(self.folder)
+        self._keepers: list[tuple[Supervised, threading.Thread]] = []
+        self.superlink: Supervised | None = None
+        self.nodes: list[Supervised] = []
+        self.node_environment: dict[str, str] = {}
+        self._failure: list[BaseException] = []
+        self._runner: threading.Thread | None = None
+
+    def __enter__(self) -> Cluster:
+        try:
+            process = Supervised(self.server.command(), self.server.environment(), self.folder / "superlink.log")
+            self.superlink = self.keep(process)
+            self.server.wait_until_up()
+            for home in self.homes:
+                self.server.admit(home.make_key())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, _thread in reversed(self._keepers):
+            process.end(2.0)
+        for _process, thread in self._keepers:
+            thread.join(20)
+        self.kill_app()
+
+    def keep(self, process: Supervised) -> Supervised:
+        thread = threading.Thread(target=process.keep_alive, daemon=True)
+        thread.start()
+        self._keepers.append((process, thread))
+        return process
+
+    def start_node(self, home: NodeHome) -> Supervised:
+        command = home.command(f"127.0.0.1:{self.server.port}", ca=self.server.certificates / CA, insecure=False)
+        environment = {**home.environment(poll=self.options.poll, share_error=False), **self.node_environment}
+        process = self.keep(Supervised(command, environment, home.path / "node.log"))
+        self.nodes.append(process)
+        return process
+
+    def start_nodes(self) -> None:
+        for home in self.homes:
+            self.start_node(home)
+
+    def run(self) -> None:
+        """All rounds, in the foreground."""
+        run_to_the_end(self.server, self.folder, lambda _: None, lambda _: None)
+
+    def start_run(self) -> None:
+        """All rounds, in the background."""
+
+        def work() -> None:
+            try:
+                self.run()
+            except BaseException as failure:
+                self._failure.append(failure)
+
+        self._runner = threading.Thread(target=work, daemon=True)
+        self._runner.start()
+
+    def finish(self, seconds: float) -> None:
+        assert self._runner is not None
+        self._runner.join(seconds)
+        if self._failure:
+            raise self._failure[0]
+        assert not self._runner.is_alive(), f"not finished in {seconds} s: {self.journal.standing()}"
+
+    def wait_for(self, what: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
+        """Wait until the run's standing is so."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self._failure:
+                raise self._failure[0]
+            standing = self.journal.standing()
+            if standing and what(standing):
+                return standing
+            time.sleep(0.02)
+        raise AssertionError(f"waited {seconds} s in vain: {self.journal.standing()}")
+
+    def kill_node(self, number: int) -> None:
+        """kill -9 of a node with its helpers; its supervisor starts it again."""
+        _kill_group(self.nodes[number])
+
+    def kill_server(self) -> None:
+        """kill -9 of the SuperLink and the server's app."""
+        self.kill_superlink()
+        self.kill_app()
+
+    def kill_superlink(self) -> None:
+        """kill -9 of the SuperLink; the server's app, which has a group of its own, may live on for a while."""
+        assert self.superlink is not None
+        _kill_group(self.superlink)
+
+    def kill_app(self) -> None:
+        standing = self.journal.standing()
+        if standing.get("phase") in ("round", "waiting"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(standing["pid"]), signal.SIGKILL)
+
+    @property
+    def V(self) -> np.ndarray[Any, Any]:
+        return read_tensors(self.folder / "model.safetensors")[0]["V"]
+
+
+def _kill_group(process: Supervised) -> None:
+    assert process.process is not None
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.process.pid, signal.SIGKILL)

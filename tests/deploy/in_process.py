@@ -1,0 +1,99 @@
+"""Nodes without processes: the same packets, answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from flwr.app import Context, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
+from fedrecplus.config import Config, change, preset
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.answering import answer
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.checks import Refusal
+from fedrecplus.deploy.client_app import app
+from fedrecplus.deploy.local import LocalOptions, spread
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.running import begin
+from fedrecplus.deploy.settings import Deployment
+
+MODEL = "00c0ffee"
+
+
+def small_config(name: str = "fedrec+private", rounds: int = 3, **settings: Any) -> Config:
+    config = change(change(preset(name), "model.factors", 4), "server.rounds", rounds)
+    for path, value in settings.items():
+        config = change(config, path.replace("__", "."), value)
+    return config
+
+
+def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> list[NodeHome]:
+    """A run folder that is ready for its first round, and a store for each node."""
+    limits = replace(Deployment(MODEL, nodes=nodes, deadline=5.0, patience=2.0), **deployment)
+    begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
+    return spread(ratings, config, folder / "nodes", LocalOptions(nodes=nodes, simulated_keys=True))
+
+
+@dataclass
+class InProcessLink:
+    """``collecting.Link`` whose nodes answer while they are asked. ``tamper`` changes a node's answer."""
+
+    homes: list[NodeHome]
+    tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
+    asked: list[tuple[int, Packet]] = field(default_factory=list)
+    box: dict[str, Packet | Refusal] = field(default_factory=dict)
+
+    def nodes(self) -> list[int]:
+        return list(range(1, len(self.homes) + 1))
+
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        ids = {}
+        for node, packet in packets.items():
+            name = f"message {len(self.asked)}"
+            self.asked.append((node, packet))
+            reply = self.tamper(node, answer(packet, self.homes[node - 1].store))
+            if reply is not None:
+                self.box[name] = reply
+            ids[name] = node
+        return ids
+
+    def answers(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+        return [(name, self.box.pop(name)) for name in sorted(messages) if name in self.box]
+
+
+class InProcessGrid:
+    """Flower's grid, as far as ``FlowerLink`` uses it, calling the ClientApp itself."""
+
+    def __init__(self, homes: list[NodeHome]) -> None:
+        self.homes, self.replies = homes, dict[str, Message]()
+        TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
+
+    def get_node_ids(self) -> list[int]:
+        return list(range(1, len(self.homes) + 1))
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        ids = []
+        for number, message in enumerate(messages):
+            name = f"{len(self.replies)}-{number}"
+            message.metadata.__dict__["_message_id"] = name
+            node = message.metadata.dst_node_id
+            config = {"store": str(self.homes[node - 1].store)}
+            context = Context(run_id=1, node_id=node, node_config=config, state=RecordDict(), run_config={})
+            self.replies[name] = app(message, context)
+            ids.append(name)
+        return ids
+
+    def pull_messages(self, messages: Iterable[str]) -> list[Any]:
+        found = [(name, self.replies.pop(name)) for name in messages if name in self.replies]
+        return [
+            SimpleNamespace(
+                metadata=SimpleNamespace(reply_to_message_id=name), has_error=reply.has_error, content=reply.content
+            )
+            for name, reply in found
+        ]

@@ -1,0 +1,53 @@
+"""What a deployed run must have come to, computed anew by the reference functions from its own records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedrecplus import simulation
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.store import Store
+from fedrecplus.rounds import client_round, server_round
+from fedrecplus.simulation.reference import device_of, message_of, remember
+
+
+def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:
+    """V after all rounds with everybody."""
+    problem = simulation.prepare(ratings, config)
+    state = simulation.start(problem)
+    for _ in range(config.server.rounds):
+        state, _report = simulation.simulate_round(problem, state)
+    return state.server.V
+
+
+def replayed(
+    ratings: Ratings, config: Config, homes: list[NodeHome], lines: list[dict[str, Any]]
+) -> np.ndarray[Any, Any]:
+    """V after the rounds as they were: who computed, by the devices' logs; whose upload arrived, by the journal."""
+    problem = simulation.prepare(ratings, config)
+    state = simulation.start(problem)
+    computed = [_rounds_of(home) for home in homes]
+    for line in lines:
+        number = state.server.round
+        assert line["round"] == number + 1
+        message = message_of(problem, state)
+        uploads = []
+        for client in problem.taking_part(number):
+            if number in computed[int(client) % len(homes)]:
+                upload, device = client_round(message, device_of(problem, state, int(client)), config)
+                remember(problem, state, device)
+                if int(client) in line["clients"]:
+                    uploads.append(upload)
+        assert len(uploads) == len(line["clients"]), "an upload that no device made"
+        state = replace(state, server=server_round(state.server, uploads, config))
+    return state.server.V
+
+
+def _rounds_of(home: NodeHome) -> set[int]:
+    with Store.open(home.store) as store:
+        return {line["round"] for line in store.sent() if not line["again"]}

@@ -1,0 +1,158 @@
+"""Ratings that come later: no single upload names the newcomer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config
+from fedrecplus.deploy.answering import answer
+from fedrecplus.deploy.catalogue import ItemCatalogue
+from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.participation import load_participants
+from fedrecplus.deploy.starting import first_state
+from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.wire import request_packet
+from tests.deploy.in_process import MODEL, small_config
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(items=200)
+CATALOGUE = ItemCatalogue.of(RATINGS)
+FIRST = {str(item): 4.0 for item in range(0, 24, 2)}
+
+
+class Person:
+    """One device, asked round after round."""
+
+    def __init__(self, folder: Path, config: Config, batch: int = 5) -> None:
+        self.path, self.config, self.round = folder / "store.db", config, 0
+        Store.create(self.path, RATINGS.scale, batch=batch)
+        self.rate(FIRST)
+
+    def rate(self, ratings: dict[str, float]) -> None:
+        with Store.open(self.path) as store:
+            store.rate(ratings)
+
+    def unrate(self, items: list[str]) -> None:
+        with Store.open(self.path) as store:
+            for item in items:
+                store.unrate(item)
+
+    def upload(self) -> set[int]:
+        state = first_state(self.config, len(CATALOGUE.ids), 0.0)
+        state = type(state)(self.round, state.V, state.last_step, state.last_spread, state.moments)
+        reply = answer(request_packet(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
+        assert "refusal" not in reply.facts, reply.facts
+        self.round += 1
+        return set(reply.arrays["items"].tolist())
+
+
+@pytest.fixture(params=["fedrec+private", "fedrec+", "random, no padding"])
+def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
+    name = "fedrec+private" if "random" in request.param else request.param
+    settings = {"pseudo_items__rule": "random", "pseudo_items__pad": False} if "random" in request.param else {}
+    return Person(tmp_path, small_config(name, **settings))
+
+
+def test_a_few_new_ratings_change_no_row(person: Person) -> None:
+    before = person.upload()
+    person.rate({"101": 5.0, "103": 1.0, "105": 3.0, "107": 3.0})
+    assert person.upload() == before
+
+
+def test_a_batch_enters_with_at_least_its_share_of_pseudo_items(person: Person) -> None:
+    before = person.upload()
+    new = {101, 103, 105, 107, 109, 111} - before
+    person.rate({str(item): 5.0 for item in new})
+    after = person.upload()
+    assert before <= after, "no row disappears"
+    appeared = after - before
+    assert new <= appeared
+    assert len(appeared - new) >= person.config.pseudo_items.ratio * len(new)
+    assert person.upload() == after, "and then the rows stay"
+
+
+def test_ratings_taken_back_stay_as_pseudo_items(person: Person) -> None:
+    before = person.upload()
+    person.unrate(["0", "2", "4", "6", "8"])
+    after = person.upload()
+    assert before <= after
+    with Store.open(person.path) as store:
+        participant = load_participants(store, MODEL)[0]
+    assert not {0, 2, 4, 6, 8} & set(participant.items.tolist())
+    assert participant.kept is not None
+    assert {0, 2, 4, 6, 8} <= set(participant.kept.items.tolist())
+
+
+def test_a_rated_pseudo_item_changes_sides_without_a_trace(person: Person) -> None:
+    before = person.upload()
+    pseudo = sorted(before - {int(item) for item in FIRST})[:5]
+    person.rate({str(item): 2.0 for item in pseudo})
+    assert before <= person.upload()
+    with Store.open(person.path) as store:
+        participant = load_participants(store, MODEL)[0]
+    assert set(pseudo) <= set(participant.items.tolist())
+    assert participant.kept is not None
+    assert not set(pseudo) & set(participant.kept.items.tolist())
+
+
+def test_changed_ratings_wait_for_their_batch(person: Person) -> None:
+    person.upload()
+    person.rate({"0": 1.0})
+    person.upload()
+    with Store.open(person.path) as store:
+        assert load_participants(store, MODEL)[0].ratings[0] == 4.0
+    person.rate(dict.fromkeys(FIRST, 1.0))
+    person.upload()
+    with Store.open(person.path) as store:
+        assert (load_participants(store, MODEL)[0].ratings == 1.0).all()
+
+
+def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
+    person = Person(tmp_path, small_config("fedrec+private"))
+    dice, before = np.random.default_rng(3), set[int]()
+    for _ in range(12):
+        items = dice.choice(200, 6, replace=False)
+        person.rate({str(item): float(dice.integers(1, 6)) for item in items})
+        rows = person.upload()
+        assert before <= rows
+        before = rows
+    with Store.open(person.path) as store:
+        participant = load_participants(store, MODEL)[0]
+    assert participant.kept is not None
+    assert not set(participant.items.tolist()) & set(participant.kept.items.tolist())
+    assert (np.diff(participant.kept.items) > 0).all()
+    assert ((participant.kept.ratings >= 1) & (participant.kept.ratings <= 5)).all()
+
+
+def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
+    person = Person(tmp_path, small_config())
+    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    packet = request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
+    first, second = answer(packet, person.path), answer(packet, person.path)
+    assert first.digest == second.digest
+    with Store.open(person.path) as store:
+        assert [line["again"] for line in store.sent()] == [0, 1]
+
+
+def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
+    person = Person(tmp_path, small_config())
+    person.upload()
+    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    other = small_config(virtual_ratings__refresh=True)
+    reply = answer(request_packet(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
+    assert reply.facts["refusal"] == "settings"
+
+
+def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = Person(tmp_path, small_config())
+
+    def broken(*_: object) -> None:
+        raise ValueError("the rating 4.0 of item 2")
+
+    monkeypatch.setattr("fedrecplus.deploy.answering.run_round", broken)
+    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    reply = answer(request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
+    assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})

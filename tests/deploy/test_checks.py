@@ -1,0 +1,144 @@
+"""What is refused before it can touch the model, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.deploy.checks import Expected, Refusal, checked
+from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.versions import VERSION
+from tests.deploy.in_process import MODEL, small_config
+
+EXPECTED = Expected(3, (40, 4), small_config(), Deployment(MODEL, clients_per_node=3))
+SELF_WEIGHED = replace(EXPECTED, config=small_config(aggregation__weigh_on="client"))
+
+
+def packet(**changes: Any) -> Packet:
+    """A sound answer of two persons, or one with an array changed or (None) left out."""
+    arrays: dict[str, Any] = {
+        "clients": np.array([7, 9]),
+        "rows": np.array([2, 3], dtype=np.int32),
+        "items": np.array([1, 5, 0, 5, 39], dtype=np.int32),
+        "delta": np.full((5, 4), 0.1, dtype=np.float32),
+    }
+    arrays.update(changes)
+    facts = {"version": VERSION, "model": MODEL, "round": 3}
+    return Packet(facts, {name: table for name, table in arrays.items() if table is not None})
+
+
+def test_a_sound_answer_becomes_uploads() -> None:
+    uploads = checked(packet(), EXPECTED).uploads
+    assert [upload.client for upload in uploads] == [7, 9]
+    assert [upload.items.tolist() for upload in uploads] == [[1, 5], [0, 5, 39]]
+    assert uploads[1].delta.shape == (3, 4)
+
+
+def test_an_answer_without_persons_is_sound() -> None:
+    nobody = np.zeros(0, dtype=np.int32)
+    assert checked(packet(clients=nobody, rows=nobody, items=nobody, delta=np.zeros((0, 4))), EXPECTED).uploads == []
+
+
+def _with(cell: Any) -> np.ndarray:
+    delta = np.full((5, 4), 0.1, dtype=np.float64)
+    delta[2, 1] = cell
+    return delta
+
+
+WRONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "no delta": ("malformed", {"delta": None}),
+    "no items": ("malformed", {"items": None}),
+    "text for items": ("malformed", {"items": np.array(["1", "2", "3", "4", "5"])}),
+    "items that are fractions": ("malformed", {"items": np.linspace(0, 1, 5)}),
+    "delta of another width": ("malformed", {"delta": np.zeros((5, 3))}),
+    "delta of another length": ("malformed", {"delta": np.zeros((4, 4))}),
+    "delta with one axis": ("malformed", {"delta": np.zeros(20)}),
+    "rows that don't add up": ("malformed", {"rows": np.array([2, 2])}),
+    "rows that are negative": ("malformed", {"rows": np.array([-1, 6])}),
+    "rows that overflow": ("malformed", {"rows": np.array([2**31 - 1, 2**31 - 1], dtype=np.int32)}),
+    "an item twice": ("malformed", {"items": np.array([1, 1, 0, 5, 39])}),
+    "items out of order": ("malformed", {"items": np.array([5, 1, 0, 5, 39])}),
+    "a client twice": ("malformed", {"clients": np.array([7, 7])}),
+    "a negative client": ("malformed", {"clients": np.array([-7, 7])}),
+    "weights that nobody asked for": ("malformed", {"weights": np.ones(2)}),
+    "an array that nobody asked for": ("malformed", {"ratings": np.ones(5)}),
+    "too many persons": ("oversized", {"clients": np.arange(4)}),
+    "more bytes than rows can have": ("oversized", {"ballast": np.zeros(10**6)}),
+    "an item too far": ("out-of-range", {"items": np.array([1, 5, 0, 5, 40])}),
+    "a negative item": ("out-of-range", {"items": np.array([-1, 5, 0, 5, 39])}),
+    "NaN": ("non-finite", {"delta": _with(np.nan)}),
+    "infinity": ("non-finite", {"delta": _with(-np.inf)}),
+    "a great leap": ("out-of-range", {"delta": _with(11.0)}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_unsound_answers_are_refused_by_name(name: str) -> None:
+    kind, changes = WRONG[name]
+    with pytest.raises(Refusal) as refusal:
+        checked(packet(**changes), EXPECTED)
+    assert refusal.value.kind == kind
+    assert refusal.value.blame
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind"),
+    [
+        (None, "malformed"),
+        (np.ones(3), "malformed"),
+        (np.array([1, 1]), "malformed"),
+        (np.array([1.0, np.nan]), "non-finite"),
+        (np.array([1.0, 0.0]), "out-of-range"),
+        (np.array([1.0, -1.0]), "out-of-range"),
+        (np.array([1.0, 1e13]), "out-of-range"),
+    ],
+)
+def test_weights_are_looked_at_too(weights: np.ndarray | None, kind: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        checked(packet(weights=weights), SELF_WEIGHED)
+    assert refusal.value.kind == kind
+
+
+def _other_fact(name: str, value: Any) -> Callable[[], Packet]:
+    return lambda: Packet({**packet().facts, name: value}, packet().arrays)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "blame"),
+    [
+        (_other_fact("round", 2), "late", True),
+        (_other_fact("model", "beef"), "malformed", True),
+        (_other_fact("version", "fedrecplus 9.9.9, protocol 9"), "version", False),
+        (_other_fact("version", None), "version", False),
+        (_other_fact("refusal", "storage"), "node-storage", False),
+        (_other_fact("refusal", "<script>"), "malformed", True),
+    ],
+)
+def test_facts_are_looked_at_first(answer: Callable[[], Packet], kind: str, blame: bool) -> None:
+    with pytest.raises(Refusal) as refusal:
+        checked(answer(), EXPECTED)
+    assert (refusal.value.kind, refusal.value.blame) == (kind, blame)
+
+
+def test_both_versions_are_named() -> None:
+    with pytest.raises(Refusal, match=r"the node runs fedrecplus 9\.9\.9, protocol 9; this side runs fedrecplus"):
+        checked(Packet({**packet().facts, "version": "fedrecplus 9.9.9, protocol 9"}, {}), EXPECTED)
+
+
+def test_any_change_of_a_byte_is_taken_or_refused_but_never_a_fault() -> None:
+    dice = np.random.default_rng(0)
+    for _ in range(300):
+        arrays = {name: table.copy() for name, table in packet().arrays.items()}
+        table = arrays[str(dice.choice(list(arrays)))]
+        raw = table.view(np.uint8).reshape(-1)
+        raw[dice.integers(len(raw))] = dice.integers(256)
+        try:
+            uploads = checked(Packet(packet().facts, arrays), EXPECTED).uploads
+        except Refusal:
+            continue
+        assert all(np.isfinite(upload.delta).all() and upload.items.max() < 40 for upload in uploads)

@@ -1,0 +1,110 @@
+"""``fedrecplus device`` and its neighbours, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.deploy.serving import serve
+from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.small_data import small_ratings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> list[str]:
+    assert exit_code_of(["device", "init", "--home", str(tmp_path / "me")]) == 0
+    return ["--home", str(tmp_path / "me")]
+
+
+def test_a_newcomer_gets_recommendations_without_a_round(
+    tmp_path: Path, home: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    homes = prepared(tmp_path, small_ratings(), small_config())
+    serve(InProcessLink(homes), tmp_path / "run")
+    assert exit_code_of(["device", "rate", "3", "5", *home]) == 0
+    assert exit_code_of(["device", "rate", "9", "1", *home]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["device", "recommend", "-n", "4", "--model", str(tmp_path / "run"), *home]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert len(lines) == 5
+    assert not any(line.startswith(("Item 3 ", "Item 9 ")) for line in lines)
+
+
+def test_a_node_recommends_from_the_newest_table_and_shows_what_it_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    homes = prepared(tmp_path, small_ratings(), small_config())
+    serve(InProcessLink(homes), tmp_path / "run")
+    node = ["--home", str(homes[1].path)]
+    assert exit_code_of(["device", "recommend", "--person", "4", *node]) == 0
+    assert len(capsys.readouterr().out.strip().splitlines()) == 11
+    assert exit_code_of(["device", "status", "--json", *node]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [line["round"] for line in facts["sent"]] == [0, 1, 2]
+    assert facts["persons"] == 10
+    assert facts["bytes_sent"] > 0
+    assert facts["seconds"] > 0
+    assert facts["memory"] > 10**7
+    assert exit_code_of(["device", "status", *node]) == 0
+    assert "everything that was ever sent" in capsys.readouterr().out
+
+
+def test_files_are_imported(tmp_path: Path, home: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.csv").write_text("item,rating\n1193,5\n661,3\n")
+    (tmp_path / "many.csv").write_text("user,item,rating\nann,1,5\nann,2,3\nbob,1,2\n")
+    assert exit_code_of(["device", "import", str(tmp_path / "own.csv"), *home]) == 0
+    assert exit_code_of(["device", "import", "--silo", str(tmp_path / "many.csv"), *home]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["device", "status", "--json", *home]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["persons"], facts["ratings"]) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["device", "rate", "3", "7"], "not on the scale"),
+        (["device", "rate", "3"], "either a rating or --remove"),
+        (["device", "rate", "3", "--remove"], "isn't rated"),
+        (["device", "rate", "3", "4", "--person", "eve"], "no person"),
+        (["device", "recommend"], "no model yet"),
+        (["device", "init"], "is there already"),
+        (["node", "join", "nowhere"], "no address"),
+    ],
+)
+def test_mistakes_are_answered_in_words(
+    arguments: list[str], said: str, home: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of([*arguments, *home]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "only one column\nx\n", "1193,five\n2,three\n"])
+def test_a_file_without_ratings_is_refused(
+    text: str, tmp_path: Path, home: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.csv").write_text(text)
+    assert exit_code_of(["device", "import", str(tmp_path / "bad.csv"), *home]) == 2
+
+
+def test_everything_can_be_forgotten(tmp_path: Path, home: list[str]) -> None:
+    assert exit_code_of(["device", "rate", "3", "5", *home]) == 0
+    assert exit_code_of(["device", "forget", "--yes", *home]) == 0
+    assert list((tmp_path / "me").iterdir()) == []
+    assert exit_code_of(["device", "status", *home]) == 2
+
+
+def test_a_catalogue_holds_no_rating(tmp_path: Path) -> None:
+    out = tmp_path / "items.safetensors"
+    data = "synthetic:clients=60,items=40,ratings_per_client=10"
+    assert exit_code_of(["deploy", "items", data, "--out", str(out)]) == 0
+    assert out.stat().st_size < 20_000
+
+
+def test_a_server_must_be_up_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["deploy", "run", "fedrec+private", "--out", str(tmp_path / "run"), "--home", str(tmp_path / "none")]
+    assert exit_code_of(arguments) == 2
+    assert "server up" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""A deployed round equals a simulated one with the same keys, for every preset that can be deployed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.deploy.messages import FlowerLink
+from fedrecplus.deploy.serving import serve
+from fedrecplus.training.model_files import read_tensors
+from tests.deploy.in_process import InProcessGrid, InProcessLink, prepared, small_config
+from tests.deploy.replay import simulated
+from tests.small_data import small_ratings
+
+PRESETS = ["fedrec+", "fedrec+private", "fedrec", "fedrec-hf", "fedmf"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_rounds_equal_simulated_rounds_bit_for_bit(name: str, tmp_path: Path) -> None:
+    config = small_config(name, engine="reference", precision="float64")
+    ratings = small_ratings()
+    serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
+    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(("precision", "most"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_a_silo_through_the_fast_engine_equals_the_reference(
+    name: str, precision: str, most: float, tmp_path: Path
+) -> None:
+    config = small_config(name, engine="fast", precision=precision)
+    ratings = small_ratings()
+    serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
+    np.testing.assert_allclose(_V(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=most)
+
+
+def test_clients_that_weigh_themselves_equal_the_simulation(tmp_path: Path) -> None:
+    config = small_config(
+        engine="reference", precision="float64", aggregation__weigh_on="client", aggregation__covariance="diagonal"
+    )
+    ratings = small_ratings()
+    serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
+    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
+
+
+def test_flowers_records_carry_packets_unchanged(tmp_path: Path) -> None:
+    config = small_config(engine="reference", precision="float64")
+    ratings = small_ratings()
+    grid = InProcessGrid(prepared(tmp_path, ratings, config))
+    serve(FlowerLink(grid), tmp_path / "run")
+    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
+
+
+def _V(folder: Path) -> np.ndarray:
+    return read_tensors(folder / "run" / "model.safetensors")[0]["V"]

@@ -1,0 +1,151 @@
+"""What we change in Flower's processes, without starting them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+
+from fedrecplus.deploy.certificates import CA, NODE_KEY, SERVER, SERVER_KEY, make_node_key, make_server_certificates
+from fedrecplus.deploy.environment import flower_environment
+from fedrecplus.deploy.extra import require_flower
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.superlink_process import Gate, allowed, put_gate_before
+from fedrecplus.deploy.supernode_process import ShorterSleeps, bundle_digest, refuse_other_bundles
+from fedrecplus.errors import UserError
+
+
+def test_only_nodes_may_call_from_other_machines() -> None:
+    assert allowed("/v1/fleet/push-messages", "198.51.100.7")
+    assert not allowed("/v1/control/start-run", "198.51.100.7")
+    assert not allowed("/v1/runtime/acquire-task", "198.51.100.7")
+    assert not allowed("/docs", "198.51.100.7")
+    assert allowed("/v1/control/start-run", "127.0.0.1")
+    assert not allowed("/v1/control/start-run", "")
+
+
+def test_the_gate_answers_strangers_itself() -> None:
+    passed, sent = [], list[dict[str, Any]]()
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        passed.append(scope["path"])
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    for caller, path in (("198.51.100.7", "/v1/control/start-run"), ("127.0.0.1", "/v1/control/start-run")):
+        scope = {"type": "http", "path": path, "client": (caller, 1)}
+        asyncio.run(Gate(inner)(scope, None, send))
+    assert len(passed) == 1
+    assert sent[0]["status"] == 403
+
+
+def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flwr.superlink import main as superlink
+
+    monkeypatch.setattr(superlink, "_get_middleware", superlink._get_middleware)
+    put_gate_before(superlink)
+    app = superlink.create_app()
+
+    async def status(caller: str, path: str) -> int:
+        transport = httpx.ASGITransport(app=app, client=(caller, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            return (await client.post(path)).status_code
+
+    for path in ("/v1/control/start-run", "/v1/runtime/acquire-task"):
+        assert asyncio.run(status("198.51.100.7", path)) == 403
+    assert asyncio.run(status("127.0.0.1", "/v1/control/start-run")) not in (403, 404)
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern")
+def test_a_node_runs_no_other_bundle_than_its_own() -> None:
+    from flwr.cli.build import build_fab_from_disk
+
+    from fedrecplus.deploy.supernode_process import FLOWER_APP
+
+    read = refuse_other_bundles(lambda content, run: "read", bundle_digest())
+    assert read(build_fab_from_disk(FLOWER_APP), None) == "read"
+    with pytest.raises(PermissionError, match="other code"):
+        read(build_fab_from_disk(FLOWER_APP) + b"x", None)
+    with pytest.raises(PermissionError, match="other code"):
+        read("a path", None)
+
+
+def test_long_sleeps_become_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    clock = ShorterSleeps(0.2)
+    clock.sleep(3)
+    clock.sleep(0.5)
+    clock.sleep(0.001)
+    assert slept == [0.2, 0.05, 0.001]
+    assert clock.time() > 0
+
+
+def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
+    make_server_certificates(tmp_path, ["fed.example.org", "192.0.2.7"])
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    make_server_certificates(tmp_path, ["other.example.org"])
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    authority = x509.load_pem_x509_certificate(before[CA])
+    server = x509.load_pem_x509_certificate(before[SERVER])
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"localhost", "fed.example.org"} == set(names.get_values_for_type(x509.DNSName))
+    context = ssl.create_default_context(cafile=str(tmp_path / CA))
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    for name in (SERVER_KEY, "ca.key"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_node_has_one_key(tmp_path: Path) -> None:
+    public = make_node_key(tmp_path)
+    before = public.read_bytes()
+    assert before.startswith(b"ecdsa-sha2-nistp384 ")
+    assert make_node_key(tmp_path).read_bytes() == before
+    assert stat.S_IMODE((tmp_path / NODE_KEY).stat().st_mode) == 0o600
+
+
+def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:
+    environment = flower_environment(tmp_path)
+    assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
+    assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+    assert environment["FLWR_HOME"] == str(tmp_path / "flower")
+
+
+def test_insecure_is_for_loopback_alone(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="would let everybody"):
+        ServerHome(tmp_path, "0.0.0.0", 9092, insecure=True).prepare([])
+    with pytest.raises(UserError, match="in the clear"):
+        NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=True)
+    with pytest.raises(UserError, match=r"ca\.crt is needed"):
+        NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=False)
+
+
+def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"fedrecplus\[deploy\]"):
+        require_flower()
+
+
+def test_commands_that_need_no_flower_run_without_it(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['flwr'] = None; from fedrecplus.cli.main import exit_code_of\n"
+        "assert exit_code_of(['device', 'init', '--home', sys.argv[1]]) == 0\n"
+        "assert exit_code_of(['device', 'status', '--home', sys.argv[1]]) == 0\n"
+        "sys.exit(exit_code_of(['node', 'key', '--home', sys.argv[1]]))\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "me")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "pip install 'fedrecplus[deploy]'" in done.stderr

@@ -1,0 +1,95 @@
+"""The commands of docs/deploy.md, one after the other, as on three machines."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.training.run_folder import RunFolder
+
+pytestmark = pytest.mark.slow
+
+
+def call(*arguments: str) -> str:
+    command = [sys.executable, "-m", "fedrecplus", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@contextmanager
+def staying(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that stays until it is told to stop, and then ends with all its helpers."""
+    with log.open("wb") as out:
+        process = subprocess.Popen([sys.executable, "-m", "fedrecplus", *arguments], stdout=out, stderr=out)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 130, log.read_text()
+
+
+def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
+    home, port = str(tmp_path / "server"), free_port()
+    (tmp_path / "anna.csv").write_text("item,rating\n3,5\n7,1\n9,4\n11,2\n")
+    people = [
+        f"{person},{item},{1 + (person * item) % 5}" for person in range(6) for item in range(3, 30, 1 + person % 3)
+    ]
+    (tmp_path / "shop.csv").write_text("user,item,rating\n" + "\n".join(people) + "\n")
+    anna, shop = ["--home", str(tmp_path / "anna")], ["--home", str(tmp_path / "shop")]
+    for node in (anna, shop):
+        call("device", "init", *node)
+        assert "ecdsa-sha2-nistp384" in call("node", "key", *node)
+    call("device", "import", str(tmp_path / "anna.csv"), *anna)
+    call("device", "import", "--silo", str(tmp_path / "shop.csv"), *shop)
+    items = tmp_path / "items.safetensors"
+    call("deploy", "items", "synthetic:clients=60,items=40,ratings_per_client=10", "--out", str(items))
+    address, ca = f"127.0.0.1:{port}", str(tmp_path / "server" / "certificates" / "ca.crt")
+    with staying(tmp_path / "server.log", "server", "up", "--port", str(port), "--home", home):
+        end = time.monotonic() + 60
+        while not (tmp_path / "server" / "server.json").exists() or not ServerHome.load(tmp_path / "server").is_up():
+            assert time.monotonic() < end, (tmp_path / "server.log").read_text()
+            time.sleep(0.2)
+        keys = [str(tmp_path / name / "node.pub") for name in ("anna", "shop")]
+        assert call("server", "admit", *keys, "--home", home).count("admitted as node") == 2
+        with (
+            staying(tmp_path / "anna.log", "node", "join", address, "--ca", ca, "--poll", "0.2", *anna),
+            staying(tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--share-error", *shop),
+        ):
+            out = ["--out", str(tmp_path / "run")]
+            said = call(
+                "deploy", "run", "fedrec+private", "--items", str(items), "--nodes", "2", "--rounds", "3",
+                "--home", home, *out,
+            )  # fmt: skip
+    assert "round 3/3, clients 7, nodes 2" in said
+    assert "loss" in said
+    assert RunFolder(tmp_path / "run").finished
+    assert len(call("device", "recommend", "-n", "3", *anna).strip().splitlines()) == 4
+    assert "3 uploads" in call("device", "status", *anna)
+    call("device", "forget", "--yes", *anna)
+    assert not (tmp_path / "anna" / "store.db").exists()
+
+
+def test_deploy_local_does_it_all(tmp_path: Path) -> None:
+    data = "synthetic:clients=60,items=40,ratings_per_client=10"
+    said = call("deploy", "local", "--nodes", "3", "--rounds", "2", "--dataset", data, "--out", str(tmp_path / "run"))
+    assert "round 2/2, clients 60, nodes 3" in said
+    assert RunFolder(tmp_path / "run").result()["fit"]["rmse"] < 3
+    left = [folder for folder in Path("/proc").iterdir() if str(tmp_path) in _command_of(folder)]
+    assert left == [], "no process stays behind"
+
+
+def _command_of(folder: Path) -> str:
+    try:
+        return (folder / "cmdline").read_text() if folder.name.isdigit() else ""
+    except OSError:
+        return ""

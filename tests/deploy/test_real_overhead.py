@@ -1,0 +1,87 @@
+"""What our code adds to a round, over an empty app under the same Flower with the same shorter sleeps."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.store import Store
+from tests.deploy.cluster import Cluster, exact
+from tests.small_data import small_ratings
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 5
+
+# Python imports a module of this name when it starts: a node's app writes down how long it took for each message
+TAP = """
+import os, time
+from pathlib import Path
+import numpy as np
+from fedrecplus.deploy import client_app
+from fedrecplus.deploy.packet import Packet
+
+honest = client_app.answer
+
+def empty(packet, path, **more):
+    facts = {name: packet.facts[name] for name in ("version", "model", "round")}
+    person = np.array([os.getpid()])
+    one, item = np.ones(1, np.int32), np.zeros(1, np.int32)
+    return Packet(facts, {"clients": person, "rows": one, "items": item, "delta": 0 * packet.arrays["V"][:1]})
+
+def timed(packet, path, **more):
+    started, processor = time.perf_counter(), time.process_time()
+    reply = (empty if os.environ.get("EMPTY") else honest)(packet, path, **more)
+    with Path(os.environ["TAP_FILE"]).open("a") as file:
+        file.write(f"{time.perf_counter() - started} {time.process_time() - processor}\\n")
+    return reply
+
+client_app.answer = timed
+"""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Medians in seconds."""
+
+    round: float
+    app: float
+    processor: float
+    logged: float
+
+
+def times(folder: Path, ratings: Ratings, *, empty: bool) -> Times:
+    (folder / "tap").mkdir(parents=True)
+    (folder / "tap" / "sitecustomize.py").write_text(TAP)
+    with Cluster(folder, ratings, exact(rounds=ROUNDS)) as cluster:
+        cluster.node_environment = {"PYTHONPATH": str(folder / "tap"), "TAP_FILE": str(folder / "times")}
+        cluster.node_environment.update({"EMPTY": "1"} if empty else {})
+        cluster.start_nodes()
+        cluster.run()
+    rounds = [line["seconds"] for line in cluster.journal.lines()]
+    wall, processor = np.array([line.split() for line in (folder / "times").read_text().splitlines()], dtype=float).T
+    assert len(wall) == 3 * ROUNDS
+    with Store.open(cluster.homes[0].store) as store:
+        logged = [line["seconds"] for line in store.sent()]
+    return Times(*(float(np.median(values)) for values in (rounds, wall, processor, logged or [0.0])))
+
+
+def test_our_share_of_a_round_is_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ratings = small_ratings(clients=3)
+    nothing = times(tmp_path / "empty", ratings, empty=True)
+    ours = times(tmp_path / "ours", ratings, empty=False)
+    share = (ours.app - nothing.app) / ours.round
+    with capsys.disabled():
+        print(
+            f"\nmedian of {ROUNDS} rounds: {ours.round:.2f} s, with an empty app {nothing.round:.2f} s; "
+            f"in the app {1000 * ours.app:.1f} ms ({1000 * ours.processor:.1f} ms of processor), "
+            f"in the empty one {1000 * nothing.app:.1f} ms; our share {100 * share:.1f} %, "
+            f"under a load of {os.getloadavg()[0]:.1f}"
+        )
+    assert share < 0.25
+    assert ours.logged <= 1.5 * ours.app + 0.05, "a node's own account of its costs is true"

@@ -1,0 +1,166 @@
+"""The server never sees ratings or user factors: not on the wire before encryption, not on its disk."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus import simulation
+from fedrecplus.config import Config
+from fedrecplus.data import Scale
+from fedrecplus.data.ratings import Ratings
+from tests.deploy.cluster import Cluster, exact
+from tests.small_data import small_ratings
+
+pytestmark = pytest.mark.slow
+
+# Python imports a module of this name when it starts: every process of a node writes down what it sends to the server
+TAP = """
+import os
+from pathlib import Path
+import httpx
+
+def tap(handle):
+    def tapped(self, request):
+        if request.url.port == int(os.environ["TAP_PORT"]):
+            with Path(os.environ["TAP_FOLDER"], str(os.getpid())).open("ab") as file:
+                file.write(str(request.url).encode() + repr(request.headers.raw).encode() + request.read())
+        return handle(self, request)
+    return tapped
+
+httpx.HTTPTransport.handle_request = tap(httpx.HTTPTransport.handle_request)
+
+if os.environ.get("LEAK"):
+    import numpy as np
+    from fedrecplus.deploy import answering
+    honest, run_round = answering.reply_packet, answering.run_round
+    known = {}
+    def noting(*args):
+        uploads, people = run_round(*args)
+        known["ratings"] = np.concatenate([one.ratings for one in people])
+        known["U"] = np.concatenate([one.U for one in people])
+        return uploads, people
+    def leaking(*args):
+        packet = honest(*args)
+        packet.arrays.update(known)
+        return packet
+    answering.run_round, answering.reply_packet = noting, leaking
+"""
+
+
+class Needles:
+    """Numbers as they would look in a message or a file: one in 64 bits, two neighbours in 32 bits, one as text.
+
+    A single number in 32 bits would be found by chance in megabytes of other numbers, and so would round ones.
+    """
+
+    def __init__(self, rows: list[np.ndarray], decimals: int | None = None) -> None:
+        singles = [number for row in rows for number in row.astype(np.float64) if number.tobytes()[:3] != bytes(3)]
+        pairs = [row[at : at + 2].astype(np.float32) for row in rows for at in range(len(row) - 1)]
+        self.raw = {number.tobytes() for number in singles}
+        self.raw |= {pair.tobytes() for pair in pairs if all(part.tobytes()[:2] != bytes(2) for part in pair)}
+        texts = [] if decimals is None else sorted({f"{number:.{decimals}f}" for number in singles})
+        self.text = re.compile(rb"(?<![\d.])(?:%s)(?!\d)" % "|".join(map(re.escape, texts)).encode()) if texts else None
+
+    def found(self, haystack: bytes) -> int:
+        in_words = len(set(self.text.findall(haystack))) if self.text else 0
+        needles = np.frombuffer(b"".join(sorted(self.raw)), np.uint64)
+        likely = np.zeros(1 << 16, dtype=bool)
+        likely[(needles & np.uint64(0xFFFF)).astype(np.uint16)] = True
+        hits = set[int]()
+        for offset in range(8):
+            words = np.frombuffer(haystack, np.uint64, (len(haystack) - offset) // 8, offset)
+            some = words[likely[words.astype(np.uint16)]]  # few are left, which makes it quick
+            hits |= set(some[np.isin(some, needles)].tolist())
+        return len(hits) + in_words
+
+
+def canaries(ratings: Ratings, config: Config) -> tuple[Needles, Needles]:
+    """Every rating, and every factor of every round."""
+    problem = simulation.prepare(ratings, config)
+    rated = [ratings.of(client)[1] for client in range(ratings.clients)]
+    state, factors = simulation.start(problem), list[np.ndarray]()
+    for _ in range(config.server.rounds + 1):
+        factors += [row[:-1] for row in state.U.copy()]
+        state, _report = simulation.simulate_round(problem, state)
+    return Needles(rated, decimals=4), Needles(factors)
+
+
+class Snapshots:
+    """Every content that any file of some folders was seen with."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self.folders, self.seen, self.contents = folders, dict[Path, tuple[int, int]](), set[bytes]()
+
+    def look(self) -> None:
+        for file in (file for folder in self.folders for file in folder.rglob("*")):
+            try:
+                facts = file.stat()
+                stamp = (facts.st_mtime_ns, facts.st_size)
+                if file.is_file() and self.seen.get(file) != stamp:
+                    self.seen[file] = stamp
+                    self.contents.add(file.read_bytes())
+            except OSError:  # gone meanwhile
+                continue
+
+    def everything(self) -> bytes:
+        self.look()
+        return b"".join(self.contents)
+
+
+def spied_run(folder: Path, ratings: Ratings, config: Config, *, leak: bool) -> tuple[bytes, bytes]:
+    """What the nodes sent, and everything that was on the server's disk at any time."""
+    (folder / "tap").mkdir(parents=True)
+    (folder / "captured").mkdir()
+    (folder / "tap" / "sitecustomize.py").write_text(TAP)
+    done = threading.Event()
+    with Cluster(folder, ratings, config) as cluster:
+        cluster.node_environment = {
+            "PYTHONPATH": str(folder / "tap"),
+            "TAP_FOLDER": str(folder / "captured"),
+            "TAP_PORT": str(cluster.server.port),
+            **({"LEAK": "1"} if leak else {}),
+        }
+
+        disk = Snapshots([cluster.server.path, cluster.folder])
+
+        def look() -> None:
+            while not done.wait(1.0):
+                disk.look()
+
+        looker = threading.Thread(target=look)
+        looker.start()
+        try:
+            cluster.start_nodes()
+            cluster.start_run()
+            if leak:
+                cluster.wait_for(lambda now: now.get("lost", 0) >= 2)
+            else:
+                cluster.finish(200)
+        finally:
+            done.set()
+            looker.join()
+    return Snapshots([folder / "captured"]).everything(), disk.everything()
+
+
+def test_no_rating_and_no_factor_reaches_the_server_and_the_test_would_find_them(tmp_path: Path) -> None:
+    config = exact(rounds=3)
+    ratings = small_ratings(scale=Scale(1.0, 5.0, 0.0001))
+    rated, factors = canaries(ratings, config)
+    assert len(rated.raw) > 300
+    sent, disk = spied_run(tmp_path / "honest", ratings, config, leak=False)
+    assert len(sent) > 50_000
+    assert b"delta" in sent, "uploads were captured, before encryption"
+    assert len(disk) > 100_000
+    assert rated.found(sent) == 0
+    assert factors.found(sent) == 0
+    assert rated.found(disk) == 0
+    assert factors.found(disk) == 0
+    sent, disk = spied_run(tmp_path / "leaking", ratings, config, leak=True)
+    assert rated.found(sent) > 100
+    assert factors.found(sent) > 50
+    assert rated.found(disk) > 0, "what a node sends is on the server's disk for a while"

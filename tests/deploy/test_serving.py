@@ -1,0 +1,198 @@
+"""The server's rounds: quorum, deadline, refusals, and going on from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import change
+from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
+from fedrecplus.deploy.checks import Refusal
+from fedrecplus.deploy.continuing import go_on
+from fedrecplus.deploy.journal import Journal
+from fedrecplus.deploy.locking import alone_in
+from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.serving import serve
+from fedrecplus.deploy.settings import Deployment, check_deployable
+from fedrecplus.deploy.store import Store
+from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import read_tensors
+from fedrecplus.training.run_folder import RunFolder
+from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.replay import replayed, simulated
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings()
+CONFIG = small_config(engine="reference", precision="float64")
+
+
+def model(folder: Path) -> np.ndarray:
+    return read_tensors(folder / "run" / "model.safetensors")[0]["V"]
+
+
+def spoiled(packet: Packet) -> Packet:
+    return Packet(packet.facts, {**packet.arrays, "delta": packet.arrays["delta"] * np.nan})
+
+
+def test_a_node_that_keeps_sending_nonsense_is_set_aside_and_never_touches_the_model(tmp_path: Path) -> None:
+    config = small_config(engine="reference", precision="float64", rounds=5)
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=2))
+    link.tamper = lambda node, packet: spoiled(packet) if node == 2 else packet
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    assert [len(line["lost"]) for line in lines] == [1, 1, 1, 0, 0], "three strikes, then it isn't asked"
+    assert lines[-1]["standing"] == {"strikes": {"2": 3}, "refused": {"non-finite": 3}, "wrong_version": []}
+    assert {client % 2 for line in lines for client in line["clients"]} == {0}
+    np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, config, link.homes, lines))
+
+
+def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
+    first: dict[int, Packet] = {}
+
+    def copied(node: int, packet: Packet) -> Packet:
+        if node == 1:
+            first[int(packet.facts["round"])] = packet
+        return first[int(packet.facts["round"])]
+
+    link.tamper = copied
+    serve(link, tmp_path / "run")
+    assert Journal(tmp_path / "run").lines()[-1]["standing"]["refused"] == {"duplicate": 3}
+
+
+def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=0.3))
+    held: dict[str, Packet] = {}
+
+    def slow(node: int, packet: Packet) -> Packet | None:
+        if node == 3 and packet.facts["round"] == 0:
+            held["late"] = packet
+            return None
+        if node == 1 and packet.facts["round"] == 1:
+            link.box["message 2"] = held["late"]  # it comes while the next round is open
+        return packet
+
+    link.tamper = slow
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    assert lines[0]["silent"] == ["3"]
+    assert lines[-1]["standing"]["refused"] == {"late": 1}
+    np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
+
+
+def test_a_round_closes_at_its_quorum(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, quorum=0.6, deadline=60.0))
+    link.tamper = lambda node, packet: None if node == 3 else packet
+    started = time.monotonic()
+    serve(link, tmp_path / "run")
+    assert time.monotonic() - started < 30
+    assert [len(line["nodes"]) for line in Journal(tmp_path / "run").lines()] == [2, 2, 2]
+
+
+def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
+    link.tamper = lambda node, packet: Refusal("lost", blame=False) if node == 2 else packet
+    serve(link, tmp_path / "run")
+    last = Journal(tmp_path / "run").lines()[-1]
+    assert last["standing"]["strikes"] == {}
+    assert RunFolder(tmp_path / "run").result()["deployment"]["dropouts"] == 3
+
+
+def test_a_node_of_another_version_is_named_and_not_asked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
+    old = "fedrecplus 0.0.1, protocol 0"
+    link.tamper = lambda node, packet: replace(packet, facts={"version": old}) if node == 2 else packet
+    serve(link, tmp_path / "run")
+    assert sum(node == 2 for node, _ in link.asked) == 1
+    assert old in caplog.text
+
+
+def test_the_catalogue_travels_once(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1))
+    serve(link, tmp_path / "run")
+    assert ["catalogue.content" in packet.arrays for _, packet in link.asked] == [True, False, False]
+
+
+def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG))
+
+    class Killed(BaseException):
+        pass
+
+    def die(node: int, packet: Packet) -> Packet:
+        if node == 2 and packet.facts["round"] == 1:
+            raise Killed
+        return packet
+
+    link.tamper = die
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    serve(InProcessLink(link.homes), tmp_path / "run")
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, CONFIG))
+    with Store.open(link.homes[0].store) as store:
+        assert [line["again"] for line in store.sent()] == [0, 0, 1, 0], "round 1 was sent again, not made again"
+
+
+@pytest.mark.parametrize("name", ["fedmf", "fedrec+private"])
+def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: str, tmp_path: Path) -> None:
+    config = small_config(name, engine="reference", precision="float64")
+    homes = prepared(tmp_path, RATINGS, config)
+    serve(InProcessLink(homes), tmp_path / "run")
+    more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
+    deployment = Deployment("feed", nodes=3)
+    whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
+    serve(InProcessLink(homes), tmp_path / "more" / "run")
+    assert whole.server.rounds == 5
+    assert len(Journal(tmp_path / "more" / "run").lines()) == 2
+    np.testing.assert_array_equal(model(tmp_path / "more"), simulated(RATINGS, whole))
+    with pytest.raises(UserError, match="other settings"):
+        go_on(tmp_path / "run", tmp_path / "x", change(more, "seed", 5), deployment, catalogue, overwrite=False)
+
+
+def test_patience_ends_with_a_reason_for_the_follower(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1, patience=0.3))
+    link.tamper = lambda node, packet: Refusal("lost", blame=False)
+    with pytest.raises(UserError, match="no upload came"):
+        serve(link, tmp_path / "run")
+    assert Journal(tmp_path / "run").standing()["phase"] == "failed"
+
+
+def test_when_everybody_is_set_aside_the_run_says_so(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1, patience=60.0))
+    link.tamper = lambda node, packet: spoiled(packet)
+    with pytest.raises(UserError, match="every node is set aside"):
+        serve(link, tmp_path / "run")
+
+
+def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
+    with alone_in(tmp_path), pytest.raises(UserError, match="another server app"), alone_in(tmp_path, patience=0.3):
+        pass
+    with alone_in(tmp_path, patience=0.3):
+        pass
+
+
+def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG)
+    serve(InProcessLink(homes), tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    assert folder.finished
+    assert [line["round"] for line in folder.metrics()] == [1, 2, 3]
+    assert {"mae", "rmse", "seconds", "bytes_up_per_client_round", "config"} <= folder.result().keys()
+    assert not (folder.path / "checkpoint.safetensors").exists()
+    json.dumps(folder.result(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"aggregation__denoising": 0.1, "aggregation__rule": "uniform"}, {"client__dropout": 0.1}, {"trainer": "central"}],
+)
+def test_what_only_a_simulation_can_do_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(UserError):
+        check_deployable(small_config(**changes))

@@ -1,0 +1,119 @@
+"""The store: private, atomic, and a full disk loses nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.data import Scale
+from fedrecplus.deploy.database import StorageFull
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.removing import forget
+from fedrecplus.deploy.store import Store
+from fedrecplus.errors import UserError
+
+STARS = Scale(1.0, 5.0, 1.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    Store.create(tmp_path / "device" / "store.db", STARS)
+    return tmp_path / "device" / "store.db"
+
+
+def test_only_the_owner_may_read_it(path: Path) -> None:
+    with Store.open(path) as store:
+        store.rate({"a": 5.0})
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_secrets_come_from_the_operating_system(tmp_path: Path, path: Path) -> None:
+    Store.create(tmp_path / "other" / "store.db", STARS)
+    with Store.open(path) as one, Store.open(tmp_path / "other" / "store.db") as other:
+        assert one.secret != other.secret
+        assert one.wire_number("ab", 0) != one.wire_number("cd", 0), "models can't be joined by the number"
+        assert 0 <= one.wire_number("ab", 0) < 2**62
+
+
+def test_ratings_are_added_changed_and_taken_back(path: Path) -> None:
+    with Store.open(path) as store:
+        store.rate({"a": 5.0, "b": 1.0})
+        store.rate({"a": 4.0})
+        store.unrate("b")
+        assert store.ratings() == {0: {"a": 4.0}}
+        with pytest.raises(UserError, match="isn't rated"):
+            store.unrate("b")
+
+
+@pytest.mark.parametrize("rating", [0.0, 3.5, 6.0, float("nan"), float("inf")])
+def test_a_rating_off_the_scale_keeps_its_whole_batch_out(path: Path, rating: float) -> None:
+    with Store.open(path) as store:
+        with pytest.raises(UserError, match="scale"):
+            store.rate({"good": 3.0, "bad": rating})
+        assert store.ratings() == {0: {}}
+
+
+def test_a_full_disk_is_named_and_loses_nothing(path: Path) -> None:
+    with Store.open(path) as store:
+        store.rate({"before": 3.0})
+        pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
+        store.connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            store.rate({f"item {number}": 3.0 for number in range(5000)})
+        assert store.ratings() == {0: {"before": 3.0}}
+    with pytest.raises(StorageFull, match="nothing that was stored is lost"):
+        _fill_to_the_brim(path)
+
+
+def _fill_to_the_brim(path: Path) -> None:
+    with Store.open(path) as store:
+        store.connection.execute("PRAGMA max_page_count = 1")
+        store.rate({f"item {number}": 3.0 for number in range(5000)})
+
+
+def test_a_kill_in_a_transaction_leaves_what_was_before(path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from fedrecplus.deploy.store import Store\n"
+        "with Store.open(Path(sys.argv[1])) as store:\n"
+        "    store.rate({'kept': 4.0})\n"
+        "    store.connection.execute('BEGIN IMMEDIATE')\n"
+        "    store.connection.execute(\"INSERT INTO ratings VALUES (0, 'half', 2.0, '')\")\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode == -9
+    with Store.open(path) as store:
+        assert store.ratings() == {0: {"kept": 4.0}}
+
+
+def test_damage_and_strangers_are_errors_in_words(tmp_path: Path, path: Path) -> None:
+    with pytest.raises(UserError, match="is there already"):
+        Store.create(path, STARS)
+    with pytest.raises(UserError, match="no store of ratings"), Store.open(tmp_path / "nowhere.db"):
+        pass
+    path.write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+    with pytest.raises(UserError, match="damaged"), Store.open(path):
+        pass
+
+
+def test_forgetting_leaves_no_byte_of_a_rating(tmp_path: Path) -> None:
+    home = NodeHome(tmp_path / "device")
+    Store.create(home.store, STARS)
+    home.make_key()
+    with Store.open(home.store) as store:
+        store.rate({"canary-item": 5.0})
+    (home.path / "other.txt").write_text("not ours")
+    descriptor = os.open(home.store, os.O_RDONLY)  # the bytes on the disk, also after the name is gone
+    forget(home)
+    assert b"canary-item" not in os.pread(descriptor, 10**7, 0)
+    os.close(descriptor)
+    assert [file.name for file in home.path.iterdir()] == ["other.txt"]
+    with pytest.raises(UserError, match="no device"):
+        forget(home)
