@@ -30,7 +30,7 @@ def small(name: str, *settings: str):
 
 
 def test_a_scheme_is_audited_at_one_epoch_and_at_its_own() -> None:
-    found = cases({"a": small("fedmf"), "b": small("fedrec")})
+    found = cases({"a": small("fedmf", "client.local_epochs=5"), "b": small("fedrec")})
     assert [(case.scheme, case.config.client.local_epochs) for case in found] == [("a", 1), ("a", 5), ("b", 1)]
 
 

@@ -19,7 +19,8 @@ from fedrecplus.config import load_config, preset, to_dict
 pytest.importorskip("optuna")
 
 TUNE = ["tune", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
-SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2"]
+# plain server steps, so that few trials are pruned
+SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2", "--set", "server.step=plain"]
 SEARCH = ["--search", "client.learning_rate=0.02..0.4:log", "--search", "model.factors=2..8"]
 
 BAD = {

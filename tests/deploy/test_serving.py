@@ -66,7 +66,7 @@ def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> No
 
 
 def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=0.3))
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=1.5))
     held: dict[str, Packet] = {}
 
     def slow(node: int, packet: Packet) -> Packet | None:

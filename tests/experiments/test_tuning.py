@@ -43,7 +43,9 @@ def tuned() -> Tuned:
 
 def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
     first = tuned.trials[0]
-    assert first.settings == {"client.learning_rate": 0.1, "model.factors": 4, "server.step": "plain"}
+    assert first.settings == {
+        "client.learning_rate": START.client.learning_rate, "model.factors": 4, "server.step": START.server.step,
+    }  # fmt: skip
     fitted, held_out = validation_cut(split(RATINGS, 0)[0])
     assert first.rmse == train(fitted, held_out, START).rmse
 

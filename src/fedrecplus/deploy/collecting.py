@@ -64,8 +64,8 @@ def collect(
 ) -> Collected:
     """Ask and gather. ``overdue`` has the messages of rounds that closed before; their answers are refused as late."""
     deployment = expected.deployment
-    started = time.monotonic()
     gathered = Collected(link.ask(packets, deployment.deadline))
+    started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
     quorum = max(1, math.ceil(deployment.quorum * len(packets) - 1e-9))
     look = _SHORTEST_LOOK
     while gathered.waiting and len(gathered.answered) < quorum and time.monotonic() - started < deployment.deadline:

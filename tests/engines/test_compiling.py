@@ -1,0 +1,88 @@
+"""Kernels are compiled whatever the state of the cache on disk, and in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrecplus.fast import compiling
+
+ROOT = Path(__file__).parents[2]
+ONE_KERNEL = """
+import json, warnings
+warnings.simplefilter("error")
+from fedrecplus.fast.compiling import mix
+print(json.dumps({"drawn": int(mix(3, 5)), "kept": sum(mix.stats.cache_hits.values())}))
+"""
+
+
+def run_with_cache(folder: Path, code: str = ONE_KERNEL) -> dict[str, Any]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def test_a_kernel_is_compiled_once(tmp_path: Path) -> None:
+    assert run_with_cache(tmp_path)["kept"] == 0
+    assert run_with_cache(tmp_path)["kept"] == 1
+
+
+def test_a_cache_that_nobody_can_write_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")  # a folder below a file: not even root can make it
+    nowhere = tmp_path / "file" / "cache"
+    code = f"""
+from numba.core import caching
+for locator in (caching.InTreeCacheLocator, caching.UserWideCacheLocator):
+    locator.get_cache_path = lambda self: {str(nowhere)!r}
+{ONE_KERNEL}"""
+    assert run_with_cache(nowhere, code) == {"drawn": int(compiling.mix(3, 5)), "kept": 0}
+
+
+def test_a_cache_that_becomes_unwritable_is_no_error(tmp_path: Path) -> None:
+    code = f"""
+import shutil
+from fedrecplus.fast import compiling
+shutil.rmtree({str(tmp_path)!r})
+open({str(tmp_path)!r}, "w").close()
+{ONE_KERNEL}"""
+    assert run_with_cache(tmp_path, code)["kept"] == 0
+
+
+def test_a_cut_or_stale_index_is_no_error_and_is_replaced(tmp_path: Path) -> None:
+    run_with_cache(tmp_path)
+    indices = list(tmp_path.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(index.read_bytes()[:-7])
+    assert run_with_cache(tmp_path)["kept"] == 0
+    assert run_with_cache(tmp_path)["kept"] == 1
+
+
+def test_a_change_in_any_file_of_the_engine_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(number: int) -> int:
+        return 2 * number
+
+    compiling.kernel(doubled)(4)
+    again = compiling.kernel(doubled)
+    again(4)
+    assert sum(again.stats.cache_hits.values()) == 1  # type: ignore[attr-defined]
+    monkeypatch.setattr(compiling, "_STAMP", "another file is different")
+    changed = compiling.kernel(doubled)
+    changed(4)
+    assert sum(changed.stats.cache_hits.values()) == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_all_kernels_compile_in_fifteen_seconds(tmp_path: Path) -> None:
+    code = "from benchmarks.every_kernel import main; main()"
+    first, second = run_with_cache(tmp_path, code), run_with_cache(tmp_path, code)
+    assert first["never used"] == []
+    assert first["processor"] - second["processor"] <= 15.0
