@@ -66,7 +66,9 @@ def test_a_cut_or_stale_index_is_no_error_and_is_replaced(tmp_path: Path) -> Non
     assert run_with_cache(tmp_path)["kept"] == 1
 
 
-def test_a_change_in_any_file_of_the_engine_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_in_any_file_of_the_engine_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+
     def doubled(number: int) -> int:
         return 2 * number
 

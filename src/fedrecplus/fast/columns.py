@@ -4,6 +4,9 @@ A client's copy of its rows of V is kept transposed, a column after the other, s
 (tens to hundreds) instead of the factors (tens). Columns are taken four at a time, and tables are padded with zero
 columns to a multiple of four: a zero column stays zero.
 
+Rows are padded too, to a multiple of 32: what is left over after the last full vector would run one row at a time, and
+clients' rows are few enough for that to count. The padding's errors are silenced, so that it pulls on nothing.
+
 Row numbers are unsigned: a signed index might be negative, which Python counts from the end, and the check for that
 keeps a loop out of the vector units. Nothing is sliced: a slice in a kernel costs more than a short loop.
 """
@@ -20,6 +23,12 @@ LANES = 4
 
 
 @kernel
+def whole(rows: int) -> int:
+    """So many rows with their padding."""
+    return int((rows + 31) // 32 * 32)
+
+
+@kernel
 def stride(rows: int) -> int:
     """Length of a column that holds so many rows: an odd multiple of 16, since columns at a distance of a power of
     two would fight for the same cache lines."""
@@ -28,12 +37,45 @@ def stride(rows: int) -> int:
 
 @kernel
 def gather(V: Any, rows: Any, n: int, out: Any) -> None:
-    """out[c, j] = V[rows[j], c]."""
-    columns = V.shape[1]
-    for j in range(n):
-        row = rows[j]
+    """out[c, j] = V[rows[j], c], four rows at a time; zero in the padding."""
+    columns = np.uint64(V.shape[1])
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    fours = np.uint64(n) // four * four
+    for j in range(np.uint64(0), fours, four):
+        row0, row1 = np.uint64(rows[j]), np.uint64(rows[j + one])
+        row2, row3 = np.uint64(rows[j + two]), np.uint64(rows[j + three])
         for c in range(columns):
-            out[c, j] = V[row, c]
+            out[c, j] = V[row0, c]
+            out[c, j + one] = V[row1, c]
+            out[c, j + two] = V[row2, c]
+            out[c, j + three] = V[row3, c]
+    for j in range(fours, np.uint64(n)):
+        row0 = np.uint64(rows[j])
+        for c in range(columns):
+            out[c, j] = V[row0, c]
+    for c in range(columns):
+        for j in range(np.uint64(n), np.uint64(whole(n))):
+            out[c, j] = 0
+
+
+@kernel
+def to_rows(table: Any, n: int, width: int, out: Any) -> None:
+    """out[j, c] = table[c, j], four rows at a time: what is done once a round is done along the rows of V."""
+    columns = np.uint64(width)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    for j in range(np.uint64(0), np.uint64(n), four):  # padding makes it a multiple of four
+        for c in range(columns):
+            out[j, c] = table[c, j]
+            out[j + one, c] = table[c, j + one]
+            out[j + two, c] = table[c, j + two]
+            out[j + three, c] = table[c, j + three]
+
+
+@kernel
+def silence(e: Any, a: int, b: int) -> None:
+    """e_j = 0 for the rows a to b, which are padding or don't count."""
+    for j in range(np.uint64(a), np.uint64(b)):
+        e[j] = 0
 
 
 @kernel

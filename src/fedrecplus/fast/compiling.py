@@ -2,24 +2,70 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import caching
 
 from fedrecplus import randomness
 
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
+_numba: Any = numba  # some versions have types and some have none
+_caching: Any = caching
+_SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
+
+
+class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
+    """Numba's cache on disk, where nothing that is wrong with the disk is an error: it costs a compilation.
+
+    Numba reads a stale index before it looks whether it is stale: a class that is gone from the package, or a file cut
+    short by a kill, would be an error for ever. And it asks only whether the kernel's own file has changed, though the
+    kernels it calls are compiled into it: here a change in any file of the engine makes all of them anew.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _caching.IndexDataCacheFile(self._cache_path, self._impl.filename_base, _STAMP)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel, or None where there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel if that is possible, in a new index where the old one can't be read."""
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            return
+        except Exception:
+            self._start_anew(sig, data)
+
+    def _start_anew(self, sig: Any, data: Any) -> None:
+        try:
+            self.flush()
+            super().save_overload(sig, data)
+        except OSError:
+            return
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile at first use, without the interpreter's lock, and cache; a cache that can't be written is no error."""
-    try:
-        compiled: Callable[..., Any] = numba.njit(nogil=True, fastmath=_MATH, cache=True)(function)
-    except RuntimeError:  # numba found no folder that it may write to
-        compiled = numba.njit(nogil=True, fastmath=_MATH)(function)
-    return compiled
+    compiled: Any = _numba.njit(nogil=True, fastmath=_MATH, error_model="numpy")(function)
+    if _numba.config.DISABLE_JIT:
+        return function
+    with contextlib.suppress(RuntimeError):  # numba found no folder that it may write to
+        compiled._cache = ForgivingCache(function)
+    result: Callable[..., Any] = compiled
+    return result
 
 
 mix = kernel(randomness.mix)

@@ -11,6 +11,8 @@ from fedrecplus.fast.compiling import kernel, mix, to_unit
 
 _gather = columns.gather
 _stride = columns.stride
+_whole = columns.whole
+_silence = columns.silence
 _residuals = columns.residuals
 _pull = columns.pull_on_user
 _move_user = columns.move_user
@@ -75,8 +77,8 @@ def hybrid(
     width = V.shape[1]
     padded = (width + 3) // 4 * 4
     table = np.zeros((padded, _stride(largest)), V.dtype)
-    targets = np.empty(largest, V.dtype)
-    e = np.empty(largest, V.dtype)
+    targets = np.zeros(_whole(largest), V.dtype)
+    e = np.zeros(_whole(largest), V.dtype)
     pull = np.zeros(padded, V.dtype)
     own = np.zeros(padded, V.dtype)
     longer = np.empty(width + 1, V.dtype)
@@ -87,9 +89,11 @@ def hybrid(
             targets[j] = levels[codes[first + j]] - mean
         own[:width] = U[client, :width]
         bias = U[client, width]
+        padded_n = _whole(n)
         for _ in range(steps):
-            _residuals(targets, bias, own, table, 0, n, e)
-            pull_bias = _pull(e, table, 0, n, pull)
+            _residuals(targets, bias, own, table, 0, padded_n, e)
+            _silence(e, n, padded_n)
+            pull_bias = _pull(e, table, 0, padded_n, pull)
             bias = _move_user(own, bias, trained, prior, pull, pull_bias, n, rate, decay)
         longer[:width] = own[:width]
         longer[width] = bias

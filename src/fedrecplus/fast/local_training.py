@@ -11,6 +11,9 @@ from fedrecplus.fast.compiling import kernel, mix
 
 _gather = columns.gather
 _stride = columns.stride
+_whole = columns.whole
+_silence = columns.silence
+_to_rows = columns.to_rows
 _residuals = columns.residuals
 _pull = columns.pull_on_user
 _move_user = columns.move_user
@@ -92,8 +95,9 @@ def train_clients(
     V_prior[:width] = steps.V_prior
     own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
     stride = _stride(largest)
-    table, other = np.zeros((padded, stride), V.dtype), np.zeros((padded, stride), V.dtype)
-    targets, e, counted = np.empty(largest, V.dtype), np.empty(largest, V.dtype), np.empty(largest, V.dtype)
+    table, moved = np.zeros((padded, stride), V.dtype), np.zeros((_whole(largest), width), V.dtype)
+    room = _whole(largest)
+    targets, e, counted = np.zeros(room, V.dtype), np.zeros(room, V.dtype), np.zeros(room, V.dtype)
     numbers = np.empty(largest, np.int64)
     all_weights = 0.0
     for client in clients:
@@ -120,23 +124,25 @@ def train_clients(
             for c in range(width):
                 U[client, c] = own[c]
             U[client, width] = bias
-        _subtract(V, numbers, n, table)
         batch = min(batch_size, n) if batch_size > 0 else n
+        shuffled = batch_size > 0
+        if not how.distances and not how.with_spread:  # nothing to compare: one pass does
+            all_weights += 1.0
+            _add_moved(V, numbers, n, rated, shuffled, how.rated_rows_only, counted, table, total, per_item)
+            continue
+        _to_rows(table, n, width, moved)
+        distance, own_target = _subtract(V, target, numbers, n, moved)
         weight = 1.0
         if how.distances:
-            _gather(target, numbers, n, other)
-            distance, own_target = _gap(table, other, n)
             own_spread = 0.0
             if how.with_spread:
-                _gather(last_spread, numbers, n, other)
-                gap, own_spread = _spread_gap(table, other, n, batch)
+                gap, own_spread = _spread_gap(moved, last_spread, numbers, n, batch)
                 distance += gap
             weight = _weight(distance, own_target, own_spread, n, how)
         all_weights += weight
         if how.with_spread:
-            _add_spread(numbers, n, batch, table, spread)
-        shuffled = batch_size > 0
-        _add(weight, numbers, n, rated, shuffled, how.rated_rows_only, counted, table, total, per_item)
+            _add_spread(numbers, n, batch, moved, spread)
+        _add(weight, numbers, n, rated, shuffled, how.rated_rows_only, counted, moved, total, per_item)
     return all_weights
 
 
@@ -179,30 +185,40 @@ def _local_epochs(
     for _ in range(epochs):
         for a in range(0, n, size):
             b = min(a + size, n)
-            # without batches the rated rows come first, so that a U step over them needs no mask
+            # without batches the rated rows come first, so that a U step over them needs no mask, and rows are padded
             last = rated if rated_only and batch_size == 0 else b
-            _residuals(targets, bias, own, table, a, last, e)
             used = last - a
+            b_padded, last_padded = (_whole(b), _whole(last)) if batch_size == 0 else (b, last)
+            _residuals(targets, bias, own, table, a, last_padded, e)
+            _silence(e, last, last_padded)
             if rated_only and batch_size > 0:
                 used = 0
                 for j in range(a, b):
                     e[j] *= counted[j]
                     used += int(counted[j])
             if used > 0:
-                pull_bias = _pull(e, table, a, last, pull)
+                pull_bias = _pull(e, table, a, last_padded, pull)
                 bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U)
-            _residuals(targets, bias, own, table, a, b, e)
-            _move_items(e, own, V_prior, rate, decay_V, table, a, b)
+            _residuals(targets, bias, own, table, a, b_padded, e)
+            _move_items(e, own, V_prior, rate, decay_V, table, a, b_padded)
     return bias
 
 
 @kernel
-def _subtract(V: Any, rows: Any, n: int, table: Any) -> None:
-    """table[c, j] −= V[rows[j], c]: how the rows moved."""
-    for j in range(n):
-        row = rows[j]
-        for c in range(V.shape[1]):
-            table[c, j] -= V[row, c]
+def _subtract(V: Any, target: Any, rows: Any, n: int, moved: Any) -> tuple[float, float]:
+    """moved[j] −= V[rows[j]]: how the rows moved, Δ. Returns Σ (Δ − step)² and Σ step² over the client's rows."""
+    distance, size = 0.0, 0.0
+    for j in range(np.uint64(n)):
+        row = np.uint64(rows[j])
+        near, far = moved.dtype.type(0), moved.dtype.type(0)
+        for c in range(np.uint64(moved.shape[1])):
+            step = target[row, c]
+            moved[j, c] -= V[row, c]
+            near += (moved[j, c] - step) * (moved[j, c] - step)
+            far += step * step
+        distance += near
+        size += far
+    return distance, size
 
 
 @kernel
@@ -219,40 +235,27 @@ def _weight(distance: float, own_target: float, own_spread: float, n: int, how: 
 
 
 @kernel
-def _gap(table: Any, target: Any, n: int) -> tuple[float, float]:
-    """Σ (Δ − step)² and Σ step² over the client's rows."""
-    distance, size = 0.0, 0.0
-    for c in range(table.shape[0]):
-        near, far = table.dtype.type(0), table.dtype.type(0)
-        for j in range(np.uint64(n)):
-            near += (table[c, j] - target[c, j]) * (table[c, j] - target[c, j])
-            far += target[c, j] * target[c, j]
-        distance += near
-        size += far
-    return distance, size
-
-
-@kernel
-def _spread_gap(table: Any, spread: Any, n: int, batch: int) -> tuple[float, float]:
+def _spread_gap(moved: Any, spread: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
     """tr(M²) with diagonal covariances, and Σ spread, over the client's rows."""
-    factor = table.dtype.type(np.sqrt((n - 1) / batch))
+    factor = moved.dtype.type(np.sqrt((n - 1) / batch))
     distance, size = 0.0, 0.0
-    for c in range(table.shape[0]):
-        for j in range(np.uint64(n)):
-            gap = factor * abs(table[c, j]) - np.sqrt(spread[c, j])
+    for j in range(np.uint64(n)):
+        row = np.uint64(rows[j])
+        for c in range(np.uint64(moved.shape[1])):
+            gap = factor * abs(moved[j, c]) - np.sqrt(spread[row, c])
             distance += gap * gap
-            size += spread[c, j]
+            size += spread[row, c]
     return distance, size
 
 
 @kernel
-def _add_spread(rows: Any, n: int, batch: int, table: Any, spread: Any) -> None:
+def _add_spread(rows: Any, n: int, batch: int, moved: Any, spread: Any) -> None:
     """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
     factor = spread.dtype.type((n - 1) / batch)
-    for j in range(n):
-        row = rows[j]
-        for c in range(spread.shape[1]):
-            spread[row, c] += factor * table[c, j] * table[c, j]
+    for j in range(np.uint64(n)):
+        row = np.uint64(rows[j])
+        for c in range(np.uint64(moved.shape[1])):
+            spread[row, c] += factor * moved[j, c] * moved[j, c]
 
 
 @kernel
@@ -264,16 +267,39 @@ def _add(
     shuffled: bool,
     rated_only: bool,
     counted: Any,
-    table: Any,
+    moved: Any,
     total: Any,
     per_item: Any,
 ) -> None:
     """Add the weighted update to the round's sums."""
     scaled = total.dtype.type(weight)
-    for j in range(n):
+    for j in range(np.uint64(n)):
         if rated_only and (counted[j] == 0 if shuffled else j >= rated):
             continue
-        row = rows[j]
+        row = np.uint64(rows[j])
         per_item[row] += weight
-        for c in range(total.shape[1]):
-            total[row, c] += scaled * table[c, j]
+        for c in range(np.uint64(total.shape[1])):
+            total[row, c] += scaled * moved[j, c]
+
+
+@kernel
+def _add_moved(
+    V: Any,
+    rows: Any,
+    n: int,
+    rated: int,
+    shuffled: bool,
+    rated_only: bool,
+    counted: Any,
+    table: Any,
+    total: Any,
+    per_item: Any,
+) -> None:
+    """What ``_to_rows``, ``_subtract`` and ``_add`` with weight one do, in one pass."""
+    for j in range(np.uint64(n)):
+        if rated_only and (counted[j] == 0 if shuffled else j >= rated):
+            continue
+        row = np.uint64(rows[j])
+        per_item[row] += 1.0
+        for c in range(np.uint64(total.shape[1])):
+            total[row, c] += table[c, j] - V[row, c]

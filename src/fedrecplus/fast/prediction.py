@@ -55,7 +55,8 @@ def refit_clients(
     size = factors + int(biases)
     gram = np.empty((size, size))
     moment = np.empty(size)
-    x = np.empty(size)
+    rows = np.empty((4, size))
+    targets = np.empty(4)
     start = np.empty(size)
     start[:factors] = U_prior[:factors]
     if biases:
@@ -64,19 +65,20 @@ def refit_clients(
         first, last = indptr[client], indptr[client + 1]
         gram[:] = 0.0
         moment[:] = 0.0
-        for at in range(first, last):
-            row = V[items[at]]
-            target = levels[codes[at]] - mean
-            for c in range(factors):
-                x[c] = row[c]
-                target -= row[c] * start[c]
-            if biases:
-                x[factors] = 1.0
-                target -= row[factors] + start[factors]
-            for a in range(size):
-                moment[a] += target * x[a]
-                for b in range(a + 1):
-                    gram[a, b] += x[a] * x[b]
+        for group in range(first, last, 4):
+            rows[:] = 0.0
+            targets[:] = 0.0
+            for at in range(group, min(group + 4, last)):
+                number, row = at - group, items[at]
+                target = levels[codes[at]] - mean
+                for c in range(factors):
+                    rows[number, c] = V[row, c]
+                    target -= V[row, c] * start[c]
+                if biases:
+                    rows[number, factors] = 1.0
+                    target -= V[row, factors] + start[factors]
+                targets[number] = target
+            _add_four(rows, targets, gram, moment)
         decay = max(regularisation * (last - first) + floor, 1e-9)
         for a in range(size):
             gram[a, a] += decay
@@ -86,6 +88,17 @@ def refit_clients(
         if biases:
             out[client, factors] = 1.0
             out[client, factors + 1] = start[factors] + moment[factors]
+
+
+@kernel
+def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
+    """Add four rows to the lower triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
+    row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+    for a in range(np.uint64(len(moment))):
+        x0, x1, x2, x3 = rows[row0, a], rows[row1, a], rows[row2, a], rows[row3, a]
+        moment[a] += targets[row0] * x0 + targets[row1] * x1 + targets[row2] * x2 + targets[row3] * x3
+        for b in range(a + np.uint64(1)):
+            gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
 @kernel

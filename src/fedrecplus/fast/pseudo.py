@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.fast import filling, selection
+from fedrecplus.fast import filling, neighbours, selection
 from fedrecplus.fast.neighbours import likeness_table, neighbour_lists
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.gradients import step_sizes
@@ -95,6 +95,11 @@ def _select(
                 key, np.uint64(purpose("pseudo-items")), round_key, count,
                 not problem.config.pseudo_items.redraw, out,
             )  # fmt: skip
+    elif rule == "similar" and count <= neighbours.LARGEST_TABLE:
+        table = likeness_table(message.features)
+
+        def work(some: NDArray[np.int64]) -> None:
+            selection.top_similar(some, ratings.indptr, ratings.items, problem.pseudo_indptr, table, count, out)
     elif rule == "similar":
         lists = neighbour_lists(message.features)
 

@@ -142,6 +142,45 @@ def _best_match(
 
 
 @kernel
+def top_similar(
+    clients: Any, indptr: Any, items: Any, pseudo_indptr: Any, table: Any, item_count: int, out: Any
+) -> None:
+    """The top k unrated items of each client, where the table of all similarities is at hand.
+
+    A rated item's row of the table is read once, in order: many short steps of a merge cost more than that.
+    """
+    taken = np.full(item_count, -1, np.int64)
+    scores = np.empty(item_count)
+    for client in clients:
+        rated = items[indptr[client] : indptr[client + 1]]
+        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
+        for item in rated:
+            taken[item] = client
+        if len(chosen) >= item_count - len(rated):
+            _take_all(taken, client, chosen)
+            continue
+        if len(chosen) == 0:
+            continue
+        scores[:] = -2.0
+        for item in rated:
+            row = np.uint64(item)
+            for other in range(np.uint64(item_count)):
+                scores[other] = max(scores[other], table[row, other])
+        for item in rated:
+            scores[item] = -3.0
+        lowest = np.partition(scores, item_count - len(chosen))[item_count - len(chosen)]
+        above = 0
+        for item in range(item_count):
+            above += scores[item] > lowest
+        ties, found = len(chosen) - above, 0
+        for item in range(item_count):  # ascending, so that of equal items the lower numbers are taken
+            if scores[item] > lowest or (scores[item] == lowest and ties > 0):
+                ties -= scores[item] == lowest
+                chosen[found] = item
+                found += 1
+
+
+@kernel
 def merge_neighbours(
     clients: Any,
     indptr: Any,

@@ -1,0 +1,99 @@
+"""Bytes that local training moves, over what a plain copy moves in the same time, on one core.
+
+A client's rows live in the first caches, so the copy to compare with is one of a block of that size; the copy through
+memory is shown beside it. The counts are read off ``fast/columns.py`` and ``fast/local_training.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from benchmarks.engines import SAME
+from benchmarks.line import Line
+from benchmarks.rounds import fold, settings
+from fedrecplus import simulation
+from fedrecplus.fast import engine
+from fedrecplus.fast.local_training import train_clients
+from fedrecplus.fast.pseudo import pseudo_rows
+
+NUMBER = 4  # bytes
+
+
+def measure() -> list[Line]:
+    """FedMF's local training, K=5, d=20, on one thread."""
+    problem = simulation.prepare(fold()[0], settings("fedmf", *SAME))
+    factors, epochs = problem.config.model.factors, problem.config.client.local_epochs
+    rows = len(problem.ratings)
+    moved = rows * (epochs * bytes_per_row_epoch(factors) + bytes_per_row(factors))
+    flops = rows * epochs * flops_per_row_epoch(factors)
+    seconds = _training_seconds(problem)
+    block = NUMBER * factors * rows // problem.ratings.clients
+    near, far = _copy_bandwidth(block), _copy_bandwidth(256 << 20)
+    parts = {
+        "GB/s": moved / seconds / 1e9,
+        f"copy of {block / 1024:.1f} KB GB/s": near / 1e9,
+        "copy through memory GB/s": far / 1e9,
+        "over that": moved / seconds / far,
+        "GFlop/s": flops / seconds / 1e9,
+        "ms": 1e3 * seconds,
+    }
+    return [Line("bytes moved over copy bandwidth, local training", moved / seconds / near, "", "≥ .6", parts)]
+
+
+def bytes_per_row_epoch(d: int) -> float:
+    """Two passes of ``residuals``, one of ``pull_on_user`` and one of ``move_items``."""
+    residuals = d + 2 + 2 * d / 4  # the table; target and first error; errors read and written per four columns
+    pull_on_user = d + 1 + d / 4
+    move_items = 2 * d + d  # the table read and written, and the errors once a column
+    return NUMBER * (2 * residuals + pull_on_user + move_items)
+
+
+def bytes_per_row(d: int) -> float:
+    """Once a round: ``gather`` reads and writes; ``_add_moved`` reads table and V, and reads and writes the sum."""
+    return NUMBER * (2 * d + 4 * d)
+
+
+def flops_per_row_epoch(d: int) -> float:
+    """2d for every pass that multiplies and adds, 4d for ``move_items``, which does it twice."""
+    return 2 * (2 * d + 1) + 2 * d + 1 + 4 * d
+
+
+def _training_seconds(problem: simulation.Problem) -> float:
+    state = simulation.start(problem, np.float32)
+    clients = problem.taking_part(0)
+    state, pseudo = pseudo_rows(problem, state, clients)
+    V, U = state.server.V, state.U.copy()
+    rows = engine._rows(problem, pseudo, int(np.diff(problem.ratings.indptr).max()))
+    steps, how = engine._steps(problem, state), engine._weighing(problem, state, state.server.last_step, dry=False)
+    total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread)
+    return _least(lambda: train_clients(clients, rows, steps, how, V, U, False, total, per_item, spread), 100)
+
+
+def _copy_bandwidth(size: int) -> float:
+    """Bytes read and written per second when a block of this size is copied again and again."""
+    source, target = np.ones(size // NUMBER, np.float32), np.zeros(size // NUMBER, np.float32)
+    times = max(1, (64 << 20) // size)
+    return 2.0 * size * times / _least(lambda: _copy(source, target, times), 10)
+
+
+@numba.njit
+def _copy(source: Any, target: Any, times: int) -> None:
+    for _ in range(times):
+        for place in range(np.uint64(len(source))):
+            target[place] = source[place]
+        source, target = target, source
+
+
+def _least(work: Callable[[], Any], times: int) -> float:
+    work()
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - started)
+    return min(taken)

@@ -1,0 +1,46 @@
+"""``python -m benchmarks.one_size CLIENTS``: build, and run a few rounds; prints seconds and peak memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.engines import SAME
+from benchmarks.rounds import seconds_per_round, settings
+from fedrecplus import data, fast, simulation
+
+ROUNDS = 2
+
+
+def main(clients: int) -> None:
+    data.load("synthetic:clients=10")  # compiles
+    started = time.perf_counter()
+    ratings = data.load(f"synthetic:clients={clients},items=4000,ratings_per_client=50")
+    built, build = time.perf_counter() - started, peak()
+    config = settings("fedrec+", *SAME, "pseudo_items.pad=false", "pseudo_items.encoder=content")
+    problem = simulation.prepare(ratings, config)
+    taken = seconds_per_round(fast.simulate_round, problem, np.float32, ROUNDS, warm_up=1)
+    figures = {
+        "clients": clients,
+        "ratings": len(ratings),
+        "pseudo items": int(problem.pseudo_indptr[-1]),
+        "build s": built,
+        "build GB": build,
+        "s per round": min(taken),
+        "peak GB": peak(),
+    }
+    print(json.dumps(figures))
+
+
+def peak() -> float:
+    """The most memory this process ever held, in GB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e9
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
