@@ -80,11 +80,3 @@ def test_a_change_in_any_file_of_the_engine_compiles_anew(tmp_path: Path, monkey
     changed = compiling.kernel(doubled)
     changed(4)
     assert sum(changed.stats.cache_hits.values()) == 0  # type: ignore[attr-defined]
-
-
-@pytest.mark.slow
-def test_all_kernels_compile_in_fifteen_seconds(tmp_path: Path) -> None:
-    code = "from benchmarks.every_kernel import main; main()"
-    first, second = run_with_cache(tmp_path, code), run_with_cache(tmp_path, code)
-    assert first["never used"] == []
-    assert first["processor"] - second["processor"] <= 15.0
