@@ -21,6 +21,7 @@ pytest.importorskip("optuna")
 TUNE = ["tune", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
 # plain server steps, so that few trials are pruned
 SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2", "--set", "server.step=plain"]
+ALONE = ["--workers", "1"]
 SEARCH = ["--search", "client.learning_rate=0.02..0.4:log", "--search", "model.factors=2..8"]
 
 BAD = {
@@ -37,6 +38,10 @@ BAD = {
     "no such fold": ([*TUNE, "--fold", "5"], "no fold 5"),
     "no such share": ([*TUNE, "--share", "1"], "share of 1"),
     "negative seed": ([*TUNE, "--seed", "-1"], "seed"),
+    "no cuts": ([*TUNE, "--cuts", "0"], "--cuts"),
+    "negative cut seed": ([*TUNE, "--cut-seed", "-1"], "--cut-seed"),
+    "negative workers": ([*TUNE, "--workers", "-1"], "--workers"),
+    "no such config": (["tune", "--dataset", "ratings.csv", "--algorithm", "my.toml"], "my.toml"),
     "out is a folder": ([*TUNE, "--out", "."], "is a folder"),
     "study and config in one file": ([*TUNE, "--out", "one", "--storage", "one"], "same file"),
 }
@@ -54,14 +59,14 @@ def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys:
 
 
 def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of([*SHORT, *SEARCH, "--trials", "20", "--out", "won.toml", "--json", "found.json"]) == 0
+    assert exit_code_of([*SHORT, *SEARCH, *ALONE, "--trials", "20", "--out", "won.toml", "--json", "found.json"]) == 0
     told = capsys.readouterr()
     found = json.loads(Path("found.json").read_text())
     winner = load_config("won.toml")
     assert to_dict(winner) == found["config"]
     assert winner.client.learning_rate == found["best"]["settings"]["client.learning_rate"]
     assert len(found["trials"]) == 20
-    assert (found["datasets"], found["fold"], found["share"]) == (["ratings.csv"], 0, 0.1)
+    assert (found["datasets"], found["fold"], found["share"], found["cut_seeds"]) == (["ratings.csv"], 0, 0.1, [0])
     assert found["search"] == [SEARCH[1], SEARCH[3]]
     assert f"{found['best']['rmse']:.4f}" in told.out
     assert "importance" in told.out
@@ -69,10 +74,12 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     assert told.err.count("best") == 20
     assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,won.toml", "--folds", "2"]) == 0
     assert "won " in capsys.readouterr().out
+    assert exit_code_of(["train", "--dataset", "ratings.csv", "--config", "won.toml", "--out", "run"]) == 0
+    assert load_config("run/config.toml") == winner
 
 
 def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of([*SHORT, "--trials", "2"]) == 0
+    assert exit_code_of([*SHORT, *ALONE, "--trials", "2"]) == 0
     assert "model.regularisation" in capsys.readouterr().out
     assert load_config("tuned-fedmf.toml").algorithm == "fedmf"
     assert Path("tuned-fedmf.db").exists()
@@ -80,21 +87,23 @@ def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixtur
 
 def test_a_preset_outside_the_search_begins_at_its_edge(capsys: pytest.CaptureFixture[str]) -> None:
     assert preset("fedmf").model.factors > 5
-    assert exit_code_of([*SHORT, "--search", "model.factors=2..5", "--trials", "2", "--json", "found.json"]) == 0
+    assert (
+        exit_code_of([*SHORT, *ALONE, "--search", "model.factors=2..5", "--trials", "2", "--json", "found.json"]) == 0
+    )
     assert "the first trial has 5" in capsys.readouterr().out
     assert json.loads(Path("found.json").read_text())["trials"][0]["settings"] == {"model.factors": 5}
 
 
 def test_several_data_sets_each_have_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     other = "synthetic:clients=30,items=20,ratings_per_client=5,scale=0:10:1"
-    assert exit_code_of([*SHORT, *SEARCH, "--dataset", other, "--trials", "2"]) == 0
+    assert exit_code_of([*SHORT, *SEARCH, *ALONE, "--dataset", other, "--trials", "2"]) == 0
     out = capsys.readouterr().out
     assert f"  {other}" in out
     assert "  ratings" in out
 
 
 def test_a_killed_study_goes_on_to_the_same_winner(here: Path) -> None:
-    command = [*SHORT, *SEARCH, "--set", "server.rounds=1000", "--set", "evaluation.every=50", "--trials", "9"]
+    command = [*SHORT, *SEARCH, *ALONE, "--set", "server.rounds=1000", "--set", "evaluation.every=50", "--trials", "9"]
     assert exit_code_of([*command, "--out", "whole.toml", "--json", "whole.json"]) == 0
     kill_after(3, *command, "--out", "parts.toml")
     assert load_config("parts.toml")
@@ -103,6 +112,30 @@ def test_a_killed_study_goes_on_to_the_same_winner(here: Path) -> None:
     assert Path("whole.toml").read_bytes() == Path("parts.toml").read_bytes()
     assert trials_of("whole.json") == trials_of("parts.json")
     assert not list(here.glob(".*.part"))
+
+
+def test_workers_cuts_and_a_config_to_start_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*SHORT, *SEARCH, *ALONE, "--trials", "2", "--out", "first.toml"]) == 0
+    again = ["tune", "--dataset", "ratings.csv", "--algorithm", "first.toml", *SEARCH, "--trials", "5"]
+    more = ["--workers", "2", "--cuts", "2", "--cut-seed", "7", "--json", "found.json"]
+    assert exit_code_of([*again, *more]) == 0
+    found = json.loads(Path("found.json").read_text())
+    assert found["cut_seeds"] == [7, 8]
+    assert found["start"] == to_dict(load_config("first.toml"))
+    assert sorted(trial["number"] for trial in found["trials"]) == [0, 1, 2, 3, 4]
+    assert to_dict(load_config("tuned-first.toml")) == found["config"]
+    assert exit_code_of([*again, "--out", "first.toml"]) == 2
+    assert "same file" in capsys.readouterr().err
+
+
+def test_a_study_of_several_workers_that_is_killed_goes_on(here: Path) -> None:
+    command = [*SHORT, *SEARCH, "--workers", "2", "--set", "server.rounds=400", "--set", "evaluation.every=50"]
+    kill_after(2, *command, "--trials", "6", "--out", "won.toml")
+    assert exit_code_of([*command, "--trials", "6", "--out", "won.toml", "--json", "found.json"]) == 0
+    found = json.loads(Path("found.json").read_text())
+    assert [trial["number"] for trial in found["trials"]] == list(range(6))
+    assert found["best"]["rmse"] == min(trial["rmse"] for trial in found["trials"] if trial["rmse"])
+    assert to_dict(load_config("won.toml")) == found["config"]
 
 
 def kill_after(trials: int, *arguments: str) -> None:

@@ -15,7 +15,8 @@ from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments import study
 from fedrecplus.experiments.search_space import parse_dimensions
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, cut, evaluations, tune
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
+from fedrecplus.experiments.validation import cut, evaluations
 from fedrecplus.training import train
 from tests.small_data import small_ratings
 
@@ -168,6 +169,24 @@ def test_several_data_sets_count_alike_whatever_their_scale() -> None:
     assert found.trials[0].by_dataset["percent"] == pytest.approx(on_own_scale * 4 / 100)
     with pytest.raises(UserError, match="twice"):
         tune([sets[0], sets[0]], START, DIMENSIONS, trials=1)
+
+
+def test_cuts_of_one_data_set_are_averaged_before_data_sets_are() -> None:
+    percent = replace(small_ratings(clients=30, seed=3, scale=Scale(0.0, 100.0, 25.0)), name="percent")
+    cuts = [cut(RATINGS, cut_seed=1), cut(RATINGS, cut_seed=2), cut(percent)]
+    found = tune(cuts, START, DIMENSIONS, trials=1)
+    small = [list(evaluations(one, START))[-1][1] for one in cuts[:2]]
+    assert small[0] != small[1]
+    assert found.best.by_dataset["small"] == pytest.approx(np.mean(small))
+    assert found.best.rmse == pytest.approx((np.mean(small) + found.best.by_dataset["percent"]) / 2)
+
+
+def test_cut_seeds_draw_other_ratings_of_the_same_training_part() -> None:
+    one, other = cut(RATINGS, seed=4, cut_seed=0), cut(RATINGS, seed=4, cut_seed=1)
+    training = split(RATINGS, 0, seed=4)[0]
+    held_out = [set(zip(part.client_of_rating, part.items, strict=True)) for part in (one.held_out, other.held_out)]
+    assert held_out[0] != held_out[1]
+    assert held_out[0] | held_out[1] <= set(zip(training.client_of_rating, training.items, strict=True))
 
 
 def test_importances_are_shares_of_the_searched_settings() -> None:

@@ -23,9 +23,10 @@ from fedrecplus.cli.options import (
     Settings,
     UserColumn,
     check_file_place,
+    config_of,
     load_with_bar,
 )
-from fedrecplus.config import Config, assign, load_config, preset
+from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
 from fedrecplus.experiments.report import (
@@ -172,15 +173,9 @@ def _configs_of(names: Sequence[str], settings: Sequence[str]) -> list[Config]:
     configs: list[Config] = []
     taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
     for name in names:
-        config = _config_of(name)
+        config = Config(algorithm=name) if name in TRIVIAL else config_of(name)
         if name.endswith(".toml") and config.algorithm in taken:
             config = replace(config, algorithm=Path(name).stem)
         taken.add(config.algorithm)
         configs.append(config if name in TRIVIAL else assign(config, settings))
     return configs
-
-
-def _config_of(name: str) -> Config:
-    if name.endswith(".toml"):
-        return load_config(name)
-    return Config(algorithm=name) if name in TRIVIAL else preset(name)

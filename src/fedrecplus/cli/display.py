@@ -118,7 +118,7 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 
 @contextlib.contextmanager
 def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
-    """Progress of a search: a bar for all trials with the best so far, and one for that which runs; elsewhere lines."""
+    """Progress of a search: a bar for all trials with the best so far, and one for each that runs; elsewhere lines."""
     console = Console(stderr=True)
     with _bars(console) as bars:
         whole = bars.add_task(name, total=count, rmse="")
@@ -136,7 +136,7 @@ def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
                 return
             if trial.number in running:
                 bars.remove_task(running.pop(trial.number))
-            bars.update(whole, completed=trial.number + 1)
+            bars.update(whole, completed=moment.ended)
             best_so_far = f"; best {best.rmse:.4f}, trial {best.number}" if best else ""
             _line(bars.console, f"trial {trial.number}: {_how_it_went(trial)}{best_so_far}")
 

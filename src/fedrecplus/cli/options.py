@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fedrecplus.config import Config, load_config, preset
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
 
@@ -35,6 +36,11 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
         return load(dataset, options=options)
     with progress_bar() as progress:
         return load(dataset, options=options, progress=progress)
+
+
+def config_of(name: str) -> Config:
+    """A preset, or the config in a TOML file."""
+    return load_config(name) if name.endswith(".toml") else preset(name)
 
 
 def check_file_place(*places: Path | None) -> None:

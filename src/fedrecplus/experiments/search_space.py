@@ -78,8 +78,10 @@ def default_dimensions(config: Config) -> list[Dimension]:
     wanted: list[tuple[str, float, bool]] = [
         ("client.learning_rate", 4.0, True),
         ("model.regularisation", 5.0, True),
+        ("model.user_regularisation", 5.0, config.model.user_regularisation > 0),
         ("model.factors", 2.0, True),
         ("prediction.regularisation", 5.0, config.prediction.factors == "refit"),
+        ("prediction.floor", 5.0, config.prediction.factors == "refit"),
         ("model.start_spread", 5.0, config.model.start_spread > 0),
     ]
     dimensions: list[Dimension] = [

@@ -56,10 +56,13 @@ def open_study(storage: Path | None, task: Mapping[str, Any], warm_up: int) -> I
 
 
 def sampler(seed: int) -> Any:
-    """What draws a trial from those before it. A new one for each trial, so that nothing but the file has a state."""
+    """What draws a trial from those before it, away from those that still run.
+
+    A new one for each trial, so that nothing but the file has a state.
+    """
     optuna = import_optuna()
     with _quietly(optuna):
-        return optuna.samplers.TPESampler(seed=seed % 2**32, multivariate=True, constant_liar=False)
+        return optuna.samplers.TPESampler(seed=seed % 2**32, multivariate=True, constant_liar=True)
 
 
 def distribution(dimension: Dimension) -> Any:

@@ -1,13 +1,14 @@
-"""Search for settings on a validation cut of a training fold. The test fold is dropped before anything else.
+"""Search for settings on validation cuts of the training folds.
 
-Every trial's draws are keyed by how many trials came before it, so that a study which was killed and goes on comes to
-the very trials that it would have come to in one go.
+Every trial's draws are keyed by its number, so that a study with one worker which was killed and goes on comes to the
+very trials that it would have come to in one go. Several workers draw from whatever has ended by then.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,42 +16,17 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, check, to_dict
-from fedrecplus.data import Ratings, split, validation_cut
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.crew import Crew, open_crew
 from fedrecplus.experiments.search_space import Dimension, Range, apply, default_dimensions, value_of
 from fedrecplus.experiments.study import distribution, import_optuna, importances, open_study, sampler
+from fedrecplus.experiments.validation import Cut, Point, Stop
 from fedrecplus.randomness import subkey
-from fedrecplus.simulation import prepare
-from fedrecplus.training.divergence import Diverged, Watch
-from fedrecplus.training.engines import engine_of
-from fedrecplus.training.evaluation import Factors, Fallback, score
 from fedrecplus.training.fingerprint import fingerprint
 
-FOLDS = 5
 _OUTCOME = "outcome"
 _DIGITS = 3
 """so many significant digits of a drawn number are kept: no search is more precise than that"""
-
-Stop = Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A training part in two. The test fold isn't here, so nothing can look at it."""
-
-    fitted: Ratings
-    held_out: Ratings
-
-    @property
-    def name(self) -> str:
-        """The data set's."""
-        return self.fitted.name
-
-
-def cut(ratings: Ratings, fold: int = 0, share: float = 0.1, seed: int = 0) -> Cut:
-    """The validation cut of the ratings outside one of five folds."""
-    training, _ = split(ratings, fold, FOLDS, seed)
-    return Cut(*validation_cut(training, share, seed))
 
 
 @dataclass(frozen=True)
@@ -58,13 +34,14 @@ class Trial:
     """One try."""
 
     number: int
-    """how many trials came before it"""
+    """how many trials began before it"""
     settings: dict[str, Any]
     state: str = "running"
     """in the end ``complete``, ``pruned`` or ``failed``"""
     rmse: float | None = None
     """mean over data sets of the RMSE in standard units after the last round; None unless complete"""
     by_dataset: dict[str, float] = field(default_factory=dict)
+    """the same of each, a mean over its cuts"""
     best_round: int | None = None
     """the evaluated round with the lowest mean RMSE: before the last, fewer rounds do better; the last, more may"""
     best_round_rmse: float | None = None
@@ -80,6 +57,8 @@ class Moment:
     trial: Trial
     best: Trial | None
     """of the trials that are complete"""
+    ended: int
+    """how many trials have come to an end"""
     round: int = 0
     rounds: int = 0
     rmse: float | None = None
@@ -123,54 +102,53 @@ def tune(
     dimensions: Sequence[Dimension] = (),
     *,
     trials: int = 50,
+    workers: int = 1,
     storage: Path | None = None,
     progress: Progress = lambda _: None,
     stop: Stop = lambda: False,
 ) -> Tuned:
     """Try settings until the study has so many trials, the first of them ``start`` itself.
 
-    Of a study that is in ``storage`` already, only the missing trials are run. A trial that is worse than the median of
-    those before it is pruned; one that diverges has failed, and the search goes on. Raises KeyboardInterrupt when
-    ``stop()`` becomes true; what is done is kept. Without ``dimensions``, ``default_dimensions`` are searched.
+    Cuts of one data set are averaged first, then data sets, so that each counts the same. Of a study that is in
+    ``storage`` already, only the missing trials are run. A trial that is worse than the median of those before it is
+    pruned; one that diverges has failed, and the search goes on. Raises KeyboardInterrupt when ``stop()`` becomes true;
+    what is done is kept. Without ``dimensions``, ``default_dimensions`` are searched.
+
+    ``workers`` trials run side by side, each in a process; 0 means one per core. A trial's error is the same in any
+    number of them; which trials are drawn is repeatable with one alone.
 
     After: Akiba et al. 2019 (Optuna), Bergstra et al. 2011 (tree-structured Parzen estimators).
     """
     if trials < 1:
         raise UserError(f"{trials} trials are none", "ask for at least one")
-    if len({cut.name for cut in cuts}) < len(cuts):
+    search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), progress)
+    if len(set(search.task()["data"])) < len(cuts):
         raise UserError("a data set is there twice", "name each data set once")
-    search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), progress, stop)
     with open_study(storage, search.task(), warm_up=start.server.rounds // 4) as study:
         search.clear_up(study)
-        while len(search.trials(study)) < trials:
-            search.run_one(study)
+        missing = trials - len(search.trials(study))
+        if missing > 0:
+            with open_crew(cuts, min(workers or _cores(), missing), stop) as crew:
+                search.run(study, crew, trials)
         return search.result(study)
 
 
-def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterator[tuple[int, float]]:
-    """Train on the fitted part; after each round that is evaluated, its number and the held-out RMSE in standard units.
+def _cores() -> int:
+    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
 
-    An iterator, so that several data sets can go through their rounds in step. Raises ``Diverged``, or
-    KeyboardInterrupt when asked to stop.
-    """
-    problem, engine = prepare(cut.fitted, config), engine_of(config)
-    state, fallback = engine.start(problem), Fallback.of(cut.fitted)
-    watch = Watch.of(cut.held_out, Factors(state.U, state.server.V, problem.mean), fallback)
-    scale = cut.held_out.scale
-    while state.server.round < config.server.rounds:
-        if stop():
-            raise KeyboardInterrupt
-        with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for afterwards
-            state, _ = engine.simulate_round(problem, state)
-        watch.look_at_state(state)
-        number = state.server.round
-        if number % config.evaluation.every == 0 or number == config.server.rounds:
-            if not np.isfinite(state.U).all():
-                raise Diverged(number, "U is not finite any more")
-            factors = Factors(engine.prediction_factors(problem, state), state.server.V, problem.mean)
-            scores = score(cut.held_out, factors.predict, fallback)
-            watch.look_at_scores(scores, number)
-            yield number, scores.rmse * scale.standard_step / scale.step
+    return thread_count()
+
+
+@dataclass
+class _Running:
+    """A trial while it runs."""
+
+    trial: Trial
+    asked: Any
+    """Optuna's side of it"""
+    rounds: int
+    started: float
+    points: list[Point] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -181,7 +159,6 @@ class _Search:
     start: Config
     dimensions: list[Dimension]
     progress: Progress
-    stop: Stop
 
     def task(self) -> dict[str, Any]:
         """What makes two calls the same study."""
@@ -193,8 +170,9 @@ class _Search:
 
     def trials(self, study: Any) -> list[Trial]:
         """All trials that came to an end, in order; one that was killed isn't among them."""
-        ended = (trial.user_attrs.get(_OUTCOME) for trial in study.get_trials(deepcopy=False))
-        return [Trial(**outcome) for outcome in ended if outcome is not None]
+        outcomes = (trial.user_attrs.get(_OUTCOME) for trial in study.get_trials(deepcopy=False))
+        ended = [Trial(**outcome) for outcome in outcomes if outcome is not None]
+        return sorted(ended, key=lambda trial: trial.number)
 
     def clear_up(self, study: Any) -> None:
         """Give up what a killed process was at, and make sure that the first trial is the start itself."""
@@ -204,42 +182,82 @@ class _Search:
             outcome = trial.user_attrs.get(_OUTCOME)
             _tell(study, trial.number, Trial(**outcome)) if outcome else study.tell(trial.number, state=states.FAIL)
         waiting = study.get_trials(deepcopy=False, states=(states.WAITING,))
-        if not self.trials(study) and not waiting:
+        if not waiting and all(trial.number > 0 for trial in self.trials(study)):
             study.enqueue_trial({d.name: d.nearest(value_of(self.start, d.name)) for d in self.dimensions})
 
-    def run_one(self, study: Any) -> None:
-        """Ask for settings, train, tell how it went."""
-        number = len(self.trials(study))
+    def run(self, study: Any, crew: Crew, trials: int) -> None:
+        """Keep the crew busy until so many trials have come to an end."""
+        running: dict[int, _Running] = {}
+        while len(ended := self.trials(study)) < trials:
+            if crew.free and len(ended) + len(running) < trials:
+                self._begin(study, crew, running, ended)
+                continue
+            number, event = crew.next()
+            if isinstance(event, Point):
+                self._judge(study, crew, running, number, event)
+            elif event.why:
+                self._end(study, running.pop(number), state="failed", why=event.why)
+            else:
+                done = running.pop(number)
+                self._end(study, done, **self._complete(done))
+
+    def _begin(self, study: Any, crew: Crew, running: dict[int, _Running], ended: list[Trial]) -> None:
+        """Ask for settings and let them be trained. A number that a kill left unused is used first."""
+        taken = {*running, *(trial.number for trial in ended)}
+        number = next(number for number in itertools.count() if number not in taken)
         study.sampler = sampler(subkey(self.start.seed, "tune", number))
         asked = study.ask({dimension.name: distribution(dimension) for dimension in self.dimensions})
         trial = Trial(number, {d.name: self._value(d, asked.params[d.name]) for d in self.dimensions})
-        started = time.monotonic()
+        began = _Running(trial, asked, 0, time.monotonic())
         try:
-            outcome = self._train(trial, asked, _best(self.trials(study)))
-        except Diverged as diverged:
-            outcome = {"state": "failed", "why": str(diverged)}
+            config = apply(self.start, trial.settings)
         except UserError as error:
-            outcome = {"state": "failed", "why": error.problem}
-        ended = Trial(number, trial.settings, seconds=time.monotonic() - started, **outcome)
-        asked.set_user_attr(_OUTCOME, asdict(ended))
-        _tell(study, asked.number, ended)
-        self.progress(Moment(ended, _best(self.trials(study))))
+            self._end(study, began, state="failed", why=error.problem)
+            return
+        began.rounds = config.server.rounds
+        running[number] = began
+        self.progress(Moment(trial, _best(ended), len(ended), 0, began.rounds))
+        crew.begin(number, config)
 
-    def _train(self, trial: Trial, asked: Any, best: Trial | None) -> dict[str, Any]:
-        config = apply(self.start, trial.settings)
-        rounds = config.server.rounds
-        self.progress(Moment(trial, best, 0, rounds))
-        means: dict[int, float] = {}
-        rmses: list[float] = []
-        for points in zip(*(evaluations(cut, config, self.stop) for cut in self.cuts), strict=True):
-            number, rmses = points[0][0], [rmse for _, rmse in points]
-            means[number] = float(np.mean(rmses))
-            self.progress(Moment(trial, best, number, rounds, means[number]))
-            asked.report(means[number], number)
-            if number < rounds and asked.should_prune():
-                return {"state": "pruned", "why": f"above the median in round {number}", **_best_round(means)}
-        by_dataset = {cut.name: rmse for cut, rmse in zip(self.cuts, rmses, strict=True)}
-        return {"state": "complete", "rmse": means[rounds], "by_dataset": by_dataset, **_best_round(means)}
+    def _judge(self, study: Any, crew: Crew, running: dict[int, _Running], number: int, point: Point) -> None:
+        """Note how far a trial has come; give it up if others were better by then."""
+        judged, ended = running[number], self.trials(study)
+        judged.points.append(point)
+        mean = self._mean(point)
+        self.progress(Moment(judged.trial, _best(ended), len(ended), point.round, judged.rounds, mean))
+        judged.asked.report(mean, point.round)
+        hopeless = point.round < judged.rounds and judged.asked.should_prune()
+        crew.answer(number, go_on=not hopeless)
+        if hopeless:
+            done, why = running.pop(number), f"above the median in round {point.round}"
+            self._end(study, done, state="pruned", why=why, **self._best_round(done))
+
+    def _end(self, study: Any, done: _Running, **outcome: Any) -> None:
+        """Write down how a trial went."""
+        seconds = time.monotonic() - done.started
+        trial = Trial(done.trial.number, done.trial.settings, seconds=seconds, **outcome)
+        done.asked.set_user_attr(_OUTCOME, asdict(trial))
+        _tell(study, done.asked.number, trial)
+        ended = self.trials(study)
+        self.progress(Moment(trial, _best(ended), len(ended)))
+
+    def _complete(self, done: _Running) -> dict[str, Any]:
+        last = done.points[-1]
+        means = {"rmse": self._mean(last), "by_dataset": self._by_dataset(last)}
+        return {"state": "complete", **means, **self._best_round(done)}
+
+    def _by_dataset(self, point: Point) -> dict[str, float]:
+        of_name: dict[str, list[float]] = {}
+        for cut, rmse in zip(self.cuts, point.rmses, strict=True):
+            of_name.setdefault(cut.name, []).append(rmse)
+        return {name: float(np.mean(rmses)) for name, rmses in of_name.items()}
+
+    def _mean(self, point: Point) -> float:
+        return float(np.mean(list(self._by_dataset(point).values())))
+
+    def _best_round(self, done: _Running) -> dict[str, Any]:
+        best = min(done.points, key=self._mean)
+        return {"best_round": best.round, "best_round_rmse": self._mean(best)}
 
     def _value(self, dimension: Dimension, drawn: Any) -> Any:
         is_own = drawn == value_of(self.start, dimension.name)
@@ -260,11 +278,6 @@ def _tell(study: Any, number: int, trial: Trial) -> None:
     states = import_optuna().trial.TrialState
     # Optuna forgets trials that failed; told as pruned, they keep it away from where training diverges
     study.tell(number, trial.rmse, states.COMPLETE if trial.rmse is not None else states.PRUNED)
-
-
-def _best_round(means: dict[int, float]) -> dict[str, Any]:
-    best = min(means, key=lambda number: means[number])
-    return {"best_round": best, "best_round_rmse": means[best]}
 
 
 def _best(trials: Sequence[Trial]) -> Trial | None:
