@@ -184,7 +184,7 @@ def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     assert folder.finished
     assert [line["round"] for line in folder.metrics()] == [1, 2, 3]
-    assert {"mae", "rmse", "seconds", "bytes_up_per_client_round", "config"} <= folder.result().keys()
+    assert {"mae", "rmse", "seconds", "bytes_up_per_client_round", "config", "made"} <= folder.result().keys()
     assert not (folder.path / "checkpoint.safetensors").exists()
     json.dumps(folder.result(), allow_nan=False)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import fedrecplus
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
 from fedrecplus.report.build import page_of
 from fedrecplus.report.elements import plot, table
 from fedrecplus.report.inputs import gather, kind_of
+from fedrecplus.report.origins import made_of_runs
 from fedrecplus.report.plotly_js import plotly_js
 from tests.report.small_report import DATA, small_inputs
 
@@ -74,9 +76,39 @@ def test_numbers_of_studies_say_command_version_commit_seed_and_time(report: str
     origins = re.findall(r'<details class="made">.*?</dl>', report)
     assert len(origins) >= 6
     for origin in origins:
-        assert all(f"<dt>{name}</dt>" in origin for name in ("command", "version", "commit", "seed", "time"))
-    assert "compare --dataset" in report
-    assert "train --dataset" in report
+        assert all(f"<dt>{name}</dt>" in origin for name in ("command", "version", "commit"))
+        assert "not recorded" not in origin
+        assert f"fedrecplus {fedrecplus.__version__}" in origin
+    for name in ("compare", "ablate", "ablate heterogeneity", "theory", "audit"):
+        assert f"<dd><code>fedrecplus {name} " in report
+
+
+def test_every_run_keeps_its_own_origin_whatever_checkout_the_page_is_made_from() -> None:
+    run = {"algorithm": "fedmf", "dataset": "d", "fold": 0, "seed": 3}
+    made = {
+        "command": "fedrecplus train x",
+        "version": "0.0.9",
+        "commit": None,
+        "seed": 3,
+        "when": "2025-01-02T03:04:05",
+    }
+    shown = made_of_runs([{**run, "made": made}, {**run, "fold": 1, "made": {**made, "commit": "abc"}}, run])
+    assert shown.count("<dl>") == 3
+    assert "fedrecplus 0.0.9" in shown
+    assert "did not run from a git checkout" in shown
+    assert ">abc<" in shown
+    assert "not recorded" in shown
+    assert "2025-01-02T03:04:05" in shown
+
+
+def test_a_resumed_run_shows_both_commands() -> None:
+    made = {"command": "fedrecplus train x", "version": "1", "commit": "abc", "when": "2025-01-02T03:04:05"}
+    later = {**made, "command": "fedrecplus train --resume", "commit": "def", "seconds": 2.0}
+    run = {"algorithm": "fedmf", "dataset": "d", "fold": None, "seed": 0, "made": {**made, "resumed": later}}
+    shown = made_of_runs([run])
+    assert "train x" in shown
+    assert "train --resume" in shown
+    assert ">def<" in shown
 
 
 def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(report: str) -> None:

@@ -33,7 +33,7 @@ from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse
 from fedrecplus.experiments.heterogeneity import Study, heterogeneity
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_trial import Trial
-from fedrecplus.experiments.provenance import Stopwatch
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 
 HETEROGENEITY = "heterogeneity"

@@ -29,10 +29,10 @@ from fedrecplus.cli.options import (
     check_file_place,
     load_with_bar,
 )
-from fedrecplus.config import Config, assign, change, check, load_config, preset
+from fedrecplus.config import Config, assign, change, check, dumps, load_config, preset
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.provenance import Stopwatch
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 from fedrecplus.training.run_folder import CONFIG
 
@@ -85,6 +85,7 @@ def audit_command(
         say(text)
     if json_file:
         content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+        content["configs"] = {case.label: dumps(case.config) for case in found}
         write_text(json_file, json.dumps({**content, "made": watch.made(seed or 0)}, indent=2) + "\n")
     if html_file:
         write_text(html_file, _page(rows, training.name))

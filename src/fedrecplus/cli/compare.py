@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,6 +44,7 @@ from fedrecplus.experiments.report import (
     to_markdown,
 )
 from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 
 
@@ -90,11 +91,11 @@ def compare_command(
     configs = _configs_of([name.strip() for name in algorithms.split(",") if name.strip()], settings or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
-    sets = [load_with_bar(name, options) for name in dataset]
+    watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
     comparisons = compare_with_bars(sets, configs, folds, seed or 0, baseline, workers, out, resume)
     for comparison in comparisons:
         show_comparison(comparison, details)
-    write_reports(comparisons, json_file, csv_file, markdown_file)
+    write_reports(comparisons, watch.made(seed or 0), out, json_file, csv_file, markdown_file)
 
 
 def compare_with_bars(
@@ -107,7 +108,7 @@ def compare_with_bars(
     out: Path | None,
     resume: bool,
 ) -> list[Comparison]:
-    """Compare on each data set, with live progress; the tables go into ``out``, too."""
+    """Compare on each data set, with live progress."""
     comparisons = []
     names = {config.algorithm for config in configs} | set(TRIVIAL)
     try:
@@ -131,8 +132,6 @@ def compare_with_bars(
     except KeyboardInterrupt:
         hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
         raise Interrupted(hint) from None
-    if out:
-        write_reports(comparisons, out / "comparison.json", out / "comparison.csv", out / "comparison.md")
     return comparisons
 
 
@@ -157,15 +156,24 @@ def show_comparison(comparison: Comparison, details: bool = False) -> None:
 
 
 def write_reports(
-    comparisons: Sequence[Comparison], json_file: Path | None, csv_file: Path | None, markdown_file: Path | None
+    comparisons: Sequence[Comparison],
+    made: dict[str, Any],
+    out: Path | None,
+    json_file: Path | None = None,
+    csv_file: Path | None = None,
+    markdown_file: Path | None = None,
 ) -> None:
-    """Write the files that are asked for."""
-    if json_file:
-        write_text(json_file, json.dumps(to_json(comparisons), indent=2) + "\n")
-    if csv_file:
-        write_text(csv_file, to_csv(comparisons))
-    if markdown_file:
-        write_text(markdown_file, to_markdown(comparisons))
+    """Write the files that are asked for, and all of them into ``out``."""
+    texts = {
+        "json": json.dumps(to_json(comparisons, made), indent=2) + "\n",
+        "csv": to_csv(comparisons),
+        "md": to_markdown(comparisons),
+    }
+    asked = {"json": json_file, "csv": csv_file, "md": markdown_file}
+    for kind, text in texts.items():
+        for place in (asked[kind], out / f"comparison.{kind}" if out else None):
+            if place:
+                write_text(place, text)
 
 
 def _configs_of(names: Sequence[str], settings: Sequence[str]) -> list[Config]:

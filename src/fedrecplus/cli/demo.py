@@ -12,6 +12,7 @@ from fedrecplus.cli.display import say
 from fedrecplus.cli.options import JsonFile, check_file_place, load_with_bar
 from fedrecplus.config import preset
 from fedrecplus.data import FileOptions
+from fedrecplus.provenance import Stopwatch
 
 ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private")
 _SHOWN = "fedrec+"
@@ -28,10 +29,11 @@ def demo_command(
     A few minutes on two cores. Every run folder stays in runs/demo, which a second demo replaces.
     """
     check_file_place(json_file)
+    watch = Stopwatch()
     ratings = load_with_bar(dataset, FileOptions())
     configs = [preset(name) for name in ALGORITHMS]
     comparisons = compare_with_bars([ratings], configs, folds, 0, None, 0, out, resume=False)
     show_comparison(comparisons[0])
-    write_reports(comparisons, json_file, None, None)
+    write_reports(comparisons, watch.made(0), out, json_file)
     say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")
     say(f"next: fedrecplus recommend {out / _SHOWN / 'fold-0'} --client {ratings.client_ids[0]}")

@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import check_file_place
-from fedrecplus.experiments.provenance import command_line
+from fedrecplus.provenance import command_line
 from fedrecplus.training.atomic import write_text
 
 

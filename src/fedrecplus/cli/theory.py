@@ -11,7 +11,7 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import loads
-from fedrecplus.experiments.provenance import Stopwatch
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 
 

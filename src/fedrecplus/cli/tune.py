@@ -32,6 +32,7 @@ from fedrecplus.experiments.search_space import Dimension, apply, default_dimens
 from fedrecplus.experiments.study import import_optuna
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
 from fedrecplus.experiments.validation import cut
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 
 _SHOWN = 5
@@ -97,6 +98,7 @@ def tune_command(
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
     import_optuna()  # if it is missing, that is said before data is fetched
     options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    watch = Stopwatch()
     seeds = [(start.seed if cut_seed is None else cut_seed) + more for more in range(cuts)]
     sets = [load_with_bar(name, options) for name in dataset]
     if len({ratings.name for ratings in sets}) < len(sets):
@@ -127,7 +129,8 @@ def tune_command(
     if json_file:
         chosen_by = {"fold": fold, "share": share, "cut_seeds": seeds}
         asked = {"datasets": dataset, **chosen_by, "search": [str(one) for one in dimensions]}
-        write_text(json_file, json.dumps({**asked, **tuned.to_dict()}, indent=2) + "\n")
+        content = {**asked, **tuned.to_dict(), "made": watch.made(start.seed)}
+        write_text(json_file, json.dumps(content, indent=2) + "\n")
     _report(tuned, dimensions, out, storage)
 
 

@@ -69,4 +69,5 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
             **last.get("standing", {}),
         },
         "config": to_dict(config),
+        "made": data.get("made"),
     }

@@ -16,6 +16,7 @@ from fedrecplus.deploy.journal import JOURNAL, Journal
 from fedrecplus.deploy.settings import Deployment, check_deployable
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.errors import UserError
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.run_folder import RunFolder
 
 _LOOK, _STALE, _MOST_IN_VAIN = 0.3, 15.0, 20
@@ -49,7 +50,8 @@ def begin(
     check_deployable(config)
     RunFolder(folder).check_free(overwrite=overwrite)
     (folder / JOURNAL).unlink(missing_ok=True)
-    RunFolder(folder).begin(config, {**data, "catalogue": catalogue.digest}, overwrite=overwrite)
+    noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
+    RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
     catalogue.write(folder / ITEMS)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split
 from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
 from fedrecplus.training.evaluation import Fallback, score
 from fedrecplus.training.groups import by_group, errors_of
@@ -83,7 +84,7 @@ class Bench:
 
 
 def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
-    started = time.perf_counter()
+    watch, started = Stopwatch(), time.perf_counter()
     factors = TRIVIAL[job.algorithm](training)
     seconds = time.perf_counter() - started
     # these predictors know by themselves what to do with the cold
@@ -106,6 +107,7 @@ def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
         "groups": by_group(errors, training),
         "ranking": rank(training, test, factors, fallback),
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
+        "made": watch.made(job.config.seed),
     }
     return Outcome(job, row, errors.rmse_by_client())
 

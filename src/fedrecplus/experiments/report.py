@@ -17,13 +17,17 @@ RANKING_HEADINGS = ("ranking", "NDCG@10", "HR@10", "recall@10")
 _ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES, *(f"{group}_rmse" for group in GROUPS), *RANKING)
 
 
-def to_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """``rows`` one per algorithm and fold; trivial predictors and published figures stand apart."""
+def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = None) -> dict[str, Any]:
+    """``rows`` one per algorithm and fold; trivial predictors and published figures stand apart.
+
+    ``made`` says where the whole comes from; every row says it of itself, since a resumed comparison has older ones.
+    """
     return {
         "rows": [row for comparison in comparisons for row in comparison.rows],
         "trivial": [row for comparison in comparisons for row in comparison.trivial],
         "summary": [summary.to_dict() for comparison in comparisons for summary in comparison.summaries],
         "published": [asdict(row) for comparison in comparisons for row in comparison.published],
+        "made": made,
     }
 
 

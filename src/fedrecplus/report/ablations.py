@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, bullets, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, bullets, paragraph, plot, table
+from fedrecplus.report.origins import made
 
 _TITLES = {
     "pseudo-items": "The figure: how many pseudo items",
@@ -25,7 +26,7 @@ def _section(study: dict[str, Any], content: dict[str, Any]) -> Section:
         _plot(study),
         table([*study["vary"], "MAE", "RMSE", "NMSE", "p", "KB up per client and round"], _rows(study)),
         bullets(_says(study)),
-        made(content, config=study["config"]),
+        made(content.get("made"), {"config that all rows share": study["config"]}),
     ]
     return Section(study["study"], _TITLES.get(study["study"], study["study"]), parts)
 

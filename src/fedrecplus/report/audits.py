@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, paragraph, plot, table
+from fedrecplus.report.origins import made
 
 _COLUMNS = {
     "scheme": "scheme", "attack": "attack", "pseudo_ratio": "ρ", "local_epochs": "K", "rmse": "RMSE",
@@ -35,7 +36,7 @@ def audit_section(content: dict[str, Any]) -> Section:
         paragraph("Down and to the left is better: lower error, and an attack that does no better than a coin (0.5)."),
         plot(list(traces.values()), layout, "Accuracy against what attacks find out.") if measured else "",
         table([_COLUMNS[name] for name in shown], [[_cell(row.get(name)) for name in shown] for row in rows]),
-        made(content),
+        made(content.get("made"), {f"config of {name}": config for name, config in content.get("configs", {}).items()}),
     ]
     return Section("audit", "What uploads give away", parts)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from fedrecplus.experiments.provenance import commit
+from fedrecplus import __version__
+from fedrecplus.provenance import commit
 from fedrecplus.report.ablations import ablation_sections
 from fedrecplus.report.audits import audit_section
 from fedrecplus.report.curves import curves_section
@@ -32,7 +32,7 @@ def page(found: Sequence[Found], title: str, command: str) -> str:
     links = "".join(f'<li><a href="#{text(each.name)}">{text(each.title)}</a></li>' for each in sections)
     here = files(__package__)
     style, script = (here.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    facts = [f"fedrecplus {version('fedrecplus')}", f"commit {commit() or 'unknown'}", _now()]
+    facts = [f"fedrecplus {__version__}", f"commit {commit()}" if commit() else "no git checkout", _now()]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.report.elements import Section, details, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, plot, table
+from fedrecplus.report.origins import made_of_runs
 
 _NEAR = 1.005
 """near its best: within half a per cent"""
@@ -28,7 +29,7 @@ def curves_section(runs: Sequence[dict[str, Any]]) -> Section | None:
             "Time to accuracy: the same over seconds of rounds, without evaluation.",
         ),
         _time_table(curves),
-        details("runs", *(_run(run) for own in groups.values() for run in own)),
+        _origin([run for own in groups.values() for run in own]),
     ]
     return Section("curves", "Learning curves and time to accuracy", parts)
 
@@ -76,13 +77,6 @@ def _cost(curve: dict[str, list[float]], target: float) -> list[str]:
     return [f"{curve['round'][place]:.0f}", f"{curve['seconds'][place]:.2f}", f"{sent:.2f}"]
 
 
-def _run(run: dict[str, Any]) -> str:
-    """One run and how to get it again."""
-    result, data = run["result"], run["data"]
-    fold = "--full" if result["fold"] is None else f"--fold {result['fold']}"
-    source = data.get("dataset", result["dataset"])
-    command = f"fedrecplus train --dataset {source} --config {run['folder']}/config.toml {fold}"
-    seconds = f"{result['seconds']:.1f} s of rounds, seed {result['seed']}, fold {result['fold']}"
-    return paragraph(f"{result['algorithm']}: RMSE {result['rmse']:.4f}, {seconds}.") + made(
-        run, command, run["config"]
-    )
+def _origin(runs: Sequence[dict[str, Any]]) -> str:
+    results = [run["result"] for run in runs]
+    return made_of_runs(results, {f"config of {run['folder']}": run["config"] for run in runs if run["config"]})

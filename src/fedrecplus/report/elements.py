@@ -83,18 +83,3 @@ def details(summary: str, *parts: str) -> str:
 def config_details(summary: str, config: str) -> str:
     """A config that a reader may open and copy."""
     return details(summary, f"<pre>{text(config)}</pre>")
-
-
-def made(content: Mapping[str, Any], command: str = "", config: str = "") -> str:
-    """Where a section's numbers come from: command, version, commit, seed, time, config."""
-    facts = content.get("made") or {}
-    shown = [
-        ("command", facts.get("command") or command or "not recorded"),
-        ("version", facts.get("version") or "not recorded: see the top of the page"),
-        ("commit", facts.get("commit") or "not recorded: see the top of the page"),
-        ("seed", facts.get("seed", "in the config")),
-        ("time", f"{facts['when']}, {facts['seconds']} s on {facts['cores']} cores" if facts else "not recorded"),
-    ]
-    rows = "".join(f"<dt>{text(name)}</dt><dd><code>{text(value)}</code></dd>" for name, value in shown)
-    settings = config_details("config", config) if config else ""
-    return f'<details class="made"><summary>where these numbers come from</summary><dl>{rows}</dl>{settings}</details>'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, bullets, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, bullets, paragraph, plot, table
+from fedrecplus.report.origins import made
 
 _MOST_SHOWN = 0.02
 """differences of RMSE beyond this have the full colour"""
@@ -26,7 +27,7 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
         _map(scenarios, rules, cells),
         _attacks(scenarios, rules, cells),
         bullets(content["findings"]),
-        made(content, config=content["config"]),
+        made(content.get("made"), {"config that all cells share": content["config"]}),
     ]
     return Section("heterogeneity", "What the aggregation is for", parts)
 

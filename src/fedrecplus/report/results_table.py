@@ -7,7 +7,8 @@ from typing import Any
 
 from fedrecplus.config import dumps, from_dict
 from fedrecplus.experiments.published import Published, published
-from fedrecplus.report.elements import Section, bullets, config_details, details, made, paragraph, plot, table
+from fedrecplus.report.elements import Section, bullets, details, paragraph, plot, table
+from fedrecplus.report.origins import made_of_runs
 
 PAPER = "FedRec+ paper"
 PAPER_SETS = ("ml-100k", "ml-1m")
@@ -46,8 +47,7 @@ def _one_set(name: str, content: dict[str, Any] | None) -> list[str]:
     if others:
         parts.append(details("what others report", table(headings[:4], [_published_cells(row)[:4] for row in others])))
     if content and ours:
-        parts += [bullets(_orderings(ours, paper)), _bars(name, ours, known), made(content, _command(content, name))]
-        parts += [config_details(f"config of {label}", config) for label, config in _configs(content, name)]
+        parts += [bullets(_orderings(ours, paper)), _bars(name, ours, known), _origin(content, name)]
     return parts
 
 
@@ -100,14 +100,7 @@ def _bars(name: str, ours: Sequence[dict[str, Any]], known: Sequence[Published])
     return plot([own, theirs], layout, f"RMSE on {name}, mean ± sd over folds, beside what the paper prints.")
 
 
-def _command(content: dict[str, Any], name: str) -> str:
+def _origin(content: dict[str, Any], name: str) -> str:
     rows = [row for row in content["rows"] if row["dataset"] == name]
-    asked = ",".join(dict.fromkeys(row["algorithm"] for row in rows))
-    folds = len({row["fold"] for row in rows})
-    seed = rows[0]["seed"] if rows else 0
-    return f"fedrecplus compare --dataset {name} --algorithms {asked} --folds {folds} --seed {seed}"
-
-
-def _configs(content: dict[str, Any], name: str) -> list[tuple[str, str]]:
-    configs = {row["algorithm"]: row["config"] for row in content["rows"] if row["dataset"] == name}
-    return [(label, dumps(from_dict(tables))) for label, tables in configs.items()]
+    configs = {f"config of {row['algorithm']}": dumps(from_dict(row["config"])) for row in rows}
+    return made_of_runs([*rows, *(row for row in content.get("trivial", []) if row["dataset"] == name)], configs)

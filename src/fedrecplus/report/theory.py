@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, bullets, details, made, plot, table
+from fedrecplus.report.elements import Section, bullets, details, plot, table
+from fedrecplus.report.origins import made
 
 _SYMBOLS = {
     "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
@@ -32,7 +33,7 @@ def theory_section(content: dict[str, Any], number: int = 1) -> Section:
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
         table(["lemma", "measured", "bound", "measured/bound"], _lemmas(content["lemmas"])),
-        made(content, config=content["config"]),
+        made(content.get("made"), {"config": content["config"]}),
     ]
     ending = "the conditions hold" if content["applies"] else "the conditions do not hold"
     title = f"The theorem beside a run of {content['algorithm']} on {content['dataset']}: {ending}"

@@ -11,6 +11,7 @@ import numpy as np
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
 from fedrecplus.training.attempt import Outcome, Task, attempt
 from fedrecplus.training.checkpoint import Checkpoint
@@ -46,22 +47,26 @@ def train(
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
     ``fold`` and ``about_data`` are noted in the folder.
     """
+    watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
+    data["made"] = watch.began(config.seed)
     folder = RunFolder(Path(out)) if out is not None else None
-    saved = None
+    saved, begun = None, None
     if folder and resume and folder.begun:
         folder.check_same(config, data)
         if folder.finished:
             return finished_run(folder, config)
-        saved = _go_back_to_checkpoint(folder)
+        saved, begun = _go_back_to_checkpoint(folder), folder.data().get("made", {})
     elif folder:
         folder.begin(config, data, overwrite=overwrite)
     judged = test if test is not None else _sample(ratings)
     task = Task(ratings, test, judged, Fallback.of(ratings), config, folder, progress, stop, checkpoint_seconds)
-    return _finish(task, _attempts(task, saved), data)
+    outcome = _attempts(task, saved)
+    made = watch.made(config.seed)
+    return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
 
 
 def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:
@@ -102,8 +107,8 @@ def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
     task.progress(Step(0, task.config.server.rounds, message=message))
 
 
-def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> Run:
-    result = result_of(task, outcome, data)
+def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
+    result = {**result_of(task, outcome, data), "made": made}
     recommender = recommender_of(task.ratings, outcome.factors, task.fallback, task.config)
     if task.folder is None:
         return Run(task.config, result, recommender)
