@@ -32,7 +32,7 @@ from fedrecplus.deploy.store import Store, now
 from fedrecplus.deploy.versions import mismatch
 from fedrecplus.deploy.wire import Request, broadcast_of, refusal_packet, reply_packet, request_of
 from fedrecplus.errors import UserError
-from fedrecplus.model import start_U
+from fedrecplus.model import predict, start_U
 from fedrecplus.protocol import Broadcast, ErrorReport
 from fedrecplus.rounds.refit import refit
 
@@ -143,7 +143,7 @@ def _error_of(people: list[Participant], broadcast: Broadcast, request: Request)
             if request.config.prediction.factors == "refit"
             else one.U
         )
-        squared += float(((broadcast.mean + V @ U[:-1] + U[-1] - one.ratings) ** 2).sum())
+        squared += float(((predict(U, V, broadcast.mean) - one.ratings) ** 2).sum())
         count += len(one.items)
     return ErrorReport(squared, count)
 
