@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
+from tests.cli.refusing import refused
 
 TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
 COMPARE = ["compare", "--dataset", "ratings.csv"]
@@ -55,13 +56,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, said = BAD[case]
-    assert exit_code_of(arguments) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert "Traceback" not in told.err
-    assert told.out == ""
-    assert [file.name for file in here.iterdir()] == ["ratings.csv"]
+    refused(*BAD[case], here, capsys)
 
 
 def test_a_run_in_the_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

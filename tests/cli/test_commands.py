@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -143,3 +144,13 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_version_is_the_package_s() -> None:
     project = Path(__file__).parents[2] / "pyproject.toml"
     assert tomllib.loads(project.read_text())["project"]["version"] == fr.__version__
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "tune", "ablate", "audit", "data info"])
+def test_commands_that_read_files_explain_the_same_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    for option in ("--user-column", "--item-column", "--rating-column", "--separator", "--scale", "--duplicates"):
+        assert re.search(rf"{option} \S+ +Own file: ", out), option
+    assert "\\[" not in out
+    assert "--options" not in out

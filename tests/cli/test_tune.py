@@ -15,6 +15,7 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import load_config, preset, to_dict
+from tests.cli.refusing import refused
 
 pytest.importorskip("optuna")
 
@@ -49,13 +50,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_said_and_nothing_is_written(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, said = BAD[case]
-    assert exit_code_of(arguments) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert "Traceback" not in told.err
-    assert told.out == ""
-    assert [file.name for file in here.iterdir()] == ["ratings.csv"]
+    refused(*BAD[case], here, capsys)
 
 
 def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +11,7 @@ import typer
 
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import (
-    Duplicates,
-    ItemColumn,
-    JsonFile,
-    RatingColumn,
-    ScaleText,
-    Seed,
-    Separator,
-    Settings,
-    UserColumn,
-    check_file_place,
-    load_with_bar,
-)
+from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, load_with_bar, names_in, reads_own_files
 from fedrecplus.config import Config, assign, change, check, preset
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
@@ -34,7 +21,7 @@ from fedrecplus.experiments.heterogeneity import Study, heterogeneity
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_trial import Trial
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json, write_text
 
 HETEROGENEITY = "heterogeneity"
 
@@ -51,7 +38,7 @@ class Places:
     def write(self, content: dict[str, Any], csv: str, markdown: str) -> None:
         """Write them."""
         if self.json:
-            write_text(self.json, json.dumps(content, indent=2) + "\n")
+            write_json(self.json, content)
         if self.csv:
             write_text(self.csv, csv)
         if self.markdown:
@@ -62,6 +49,7 @@ class Places:
             write_text(self.plot, page_of([content]))
 
 
+@reads_own_files
 def ablate_command(
     study: Annotated[
         str | None,
@@ -93,12 +81,8 @@ def ablate_command(
     plot_file: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
     ] = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    separator: Separator = None,
-    scale: ScaleText = None,
-    duplicates: Duplicates = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Vary settings of a preset, on the same folds, and say what they are worth.
 
@@ -120,22 +104,17 @@ def ablate_command(
     usual = "fedmf" if study == HETEROGENEITY else "fedrec+"
     config = change(preset(algorithm or usual), "seed", seed or 0, "--seed")
     config = check(assign(config, settings or []))
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     if study == HETEROGENEITY:
         if vary:
             raise UserError("heterogeneity varies clients and rules, not settings", "leave --vary away")
         ratings = load_with_bar(dataset, options)
-        found = _heterogeneity(ratings, config, _names(scenarios), _names(rules), share, folds or 1, workers)
+        found = _heterogeneity(ratings, config, names_in(scenarios), names_in(rules), share, folds or 1, workers)
         _finish_heterogeneity(found, watch.made(config.seed), places)
         return
     wanted = _wanted(study, vary or [], config)
     ratings = load_with_bar(dataset, options)
     ablations = [_ablate(ratings, *each, folds or 5, workers, out) for each in wanted]
     _finish_ablations(ablations, watch.made(config.seed), places)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _wanted(study: str | None, vary: Sequence[str], config: Config) -> list[tuple[str, Config, tuple[str, ...]]]:

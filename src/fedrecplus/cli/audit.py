@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,26 +16,24 @@ from fedrecplus.audit.running import Tell, run
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import (
-    Duplicates,
-    ItemColumn,
     JsonFile,
-    RatingColumn,
-    ScaleText,
     Seed,
-    Separator,
     Settings,
-    UserColumn,
     check_file_place,
+    config_of,
     load_with_bar,
+    names_in,
+    reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps, load_config, preset
+from fedrecplus.config import Config, assign, change, check, dumps, load_config
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json, write_text
 from fedrecplus.training.run_folder import CONFIG
 
 
+@reads_own_files
 def audit_command(
     schemes: Annotated[
         list[str], typer.Argument(metavar="RUN-OR-PRESET…", help="Presets, TOML files, or folders of runs.")
@@ -53,12 +50,8 @@ def audit_command(
     html_file: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="A figure of accuracy against attack; wants plotly.")
     ] = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    separator: Separator = None,
-    scale: ScaleText = None,
-    duplicates: Duplicates = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Attack what clients upload, and say how much of their ratings a curious server learns.
 
@@ -72,11 +65,10 @@ def audit_command(
     """
     check_file_place(json_file, html_file)
     watch = Stopwatch()
-    chosen = tuple(name.strip() for name in (attacks or "").split(",") if name.strip())
+    chosen = tuple(names_in(attacks))
     extent = Extent(rounds, users, chosen)
     _ = extent.names  # misspellings are found before data is fetched
     found = cases(_configs(schemes, settings or [], seed))
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
@@ -86,7 +78,7 @@ def audit_command(
     if json_file:
         content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
         content["configs"] = {case.label: dumps(case.config) for case in found}
-        write_text(json_file, json.dumps({**content, "made": watch.made(seed or 0)}, indent=2) + "\n")
+        write_json(json_file, {**content, "made": watch.made(seed or 0)})
     if html_file:
         write_text(html_file, _page(rows, training.name))
 
@@ -105,7 +97,7 @@ def _config_of(name: str) -> Config:
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG)
-    return load_config(name) if name.endswith(".toml") else preset(name)
+    return config_of(name)
 
 
 @contextlib.contextmanager

@@ -13,18 +13,14 @@ import typer
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
-    Duplicates,
-    ItemColumn,
     JsonFile,
-    RatingColumn,
-    ScaleText,
     Seed,
-    Separator,
     Settings,
-    UserColumn,
     check_file_place,
     config_of,
     load_with_bar,
+    names_in,
+    reads_own_files,
 )
 from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
@@ -48,6 +44,7 @@ from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.atomic import write_text
 
 
+@reads_own_files
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
@@ -70,12 +67,8 @@ def compare_command(
         Path | None, typer.Option("--csv", metavar="FILE", help="A line per algorithm and fold.")
     ] = None,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")] = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    separator: Separator = None,
-    scale: ScaleText = None,
-    duplicates: Duplicates = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Train several algorithms on the same folds and say whether they differ.
 
@@ -88,9 +81,8 @@ def compare_command(
     RMSE, averaged over folds, against the baseline's.
     """
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of([name.strip() for name in algorithms.split(",") if name.strip()], settings or [])
+    configs = _configs_of(names_in(algorithms), settings or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
     comparisons = compare_with_bars(sets, configs, folds, seed or 0, baseline, workers, out, resume)
     for comparison in comparisons:

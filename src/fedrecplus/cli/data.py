@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from fedrecplus.cli.display import say, show_list, show_table
+from fedrecplus.cli.options import reads_own_files
 from fedrecplus.data import FileOptions, describe, load, progress_bar
 from fedrecplus.data.movielens.cache import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
@@ -15,20 +15,18 @@ from fedrecplus.errors import unknown_name
 
 data_app = typer.Typer(help="Data sets: list, fetch, look into.", no_args_is_help=True)
 
-_PIPED_WIDTH = 120
-
 
 @data_app.command("list")
 def list_sets() -> None:
     """List the data sets that are known by name."""
-    table = Table("name", "clients", "items", "ratings", "scale", "here", box=None, pad_edge=False)
+    rows = []
     for known in KNOWN.values():
         here = "yes" if cached_path(known.name).exists() else "no"
         counts = (f"{count:,}" for count in (known.clients, known.items, known.ratings))
-        table.add_row(known.name, *counts, str(known.scale), here)
-    table.add_row("synthetic", "any", "any", "any", "any", "made")
-    _console().print(table)
-    _console().print("\nOr the path of a file of your own: CSV, TSV, '::' or Parquet, gzipped or not.", highlight=False)
+        rows.append([known.name, *counts, str(known.scale), here])
+    rows.append(["synthetic", "any", "any", "any", "any", "made"])
+    show_table(["name", "clients", "items", "ratings", "scale", "here"], rows)
+    say("\nOr the path of a file of your own: CSV, TSV, '::' or Parquet, gzipped or not.")
 
 
 @data_app.command("get")
@@ -38,28 +36,21 @@ def get(name: Annotated[str, typer.Argument(help="A known name, such as ml-100k.
         raise unknown_name("data set", name, KNOWN)
     with progress_bar() as progress:
         ratings = load(name, progress=progress)
-    _console().print(f"{name}: {len(ratings):,} ratings, kept in {cached_path(name)}", highlight=False, soft_wrap=True)
+    say(f"{name}: {len(ratings):,} ratings, kept in {cached_path(name)}")
     _note_other_size(name, len(ratings))
 
 
 @data_app.command("info")
+@reads_own_files
 def info(
     data: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A known name, synthetic, or a file.")],
-    user_column: Annotated[str | None, typer.Option(help="Column of users, by name or number.")] = None,
-    item_column: Annotated[str | None, typer.Option(help="Column of items, by name or number.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Column of ratings, by name or number.")] = None,
-    separator: Annotated[str | None, typer.Option(help="What stands between columns.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Rating scale, LOW:HIGH:STEP.")] = None,
-    duplicates: Annotated[str, typer.Option(help="An item rated twice: error, last or mean.")] = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Show what is in a data set."""
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     with progress_bar() as progress:
         ratings = load(data, options=options, progress=progress)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for label, value in _lines(describe(ratings)):
-        table.add_row(label, value)
-    _console().print(table)
+    show_list(_lines(describe(ratings)))
     _note_other_size(data, len(ratings))
 
 
@@ -94,11 +85,4 @@ def _histogram(counts: dict[str, int], most_lines: int = 12) -> list[tuple[str, 
 def _note_other_size(name: str, ratings: int) -> None:
     """Somebody may have put something else into FEDRECPLUS_DATA under a known name."""
     if name in KNOWN and ratings != KNOWN[name].ratings:
-        note = f"note: {name} as published has {KNOWN[name].ratings:,} ratings, this copy has {ratings:,}"
-        _console().print(note, highlight=False, soft_wrap=True)
-
-
-def _console() -> Console:
-    # piped output has no width of its own; rich's 80 would cut names
-    console = Console()
-    return console if console.is_terminal else Console(width=_PIPED_WIDTH)
+        say(f"note: {name} as published has {KNOWN[name].ratings:,} ratings, this copy has {ratings:,}")

@@ -32,6 +32,9 @@ INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
 
 
+typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
+
+
 class Commands(typer.core.TyperGroup):
     """Commands whose misspellings are answered with the nearest name."""
 

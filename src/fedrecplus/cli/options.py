@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,14 +23,42 @@ Settings = Annotated[
     ),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here as JSON, too.")]
-UserColumn = Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")]
-ItemColumn = Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")]
-RatingColumn = Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")]
-Separator = Annotated[str | None, typer.Option(help="Own file: what stands between columns.")]
-ScaleText = Annotated[str | None, typer.Option("--scale", metavar="LOW:HIGH:STEP", help="Own file: rating scale.")]
-Duplicates = Annotated[
-    str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
-]
+
+
+def own_file(
+    user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Own file: what stands between columns.")] = None,
+    scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
+    duplicates: Annotated[
+        str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
+    ] = "error",
+) -> FileOptions:
+    """How to read a file of ratings of one's own."""
+    return FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+
+
+def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of ``own_file``, after its own; it gets them as one argument, ``options``."""
+    own, more = (inspect.signature(function, eval_str=True) for function in (command, own_file))
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        options = own_file(**{name: given.pop(name) for name in more.parameters})
+        command(**given, options=options)
+
+    kept = [parameter for parameter in own.parameters.values() if parameter.name != "options"]
+    merged = own.replace(parameters=[*kept, *more.parameters.values()])
+    # what typer reads
+    called.__annotations__ = {name: parameter.annotation for name, parameter in merged.parameters.items()}
+    called.__signature__ = merged  # type: ignore[attr-defined]
+    return called
+
+
+def names_in(text: str | None) -> list[str]:
+    """``A,B,…`` as a list."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from fedrecplus.cli.display import show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json
 from fedrecplus.training.recommender import Recommender
 
 
@@ -30,6 +29,6 @@ def recommend_command(
     check_file_place(json_file)
     best = Recommender.load(run).recommend(client, n)
     if json_file:
-        write_text(json_file, json.dumps([asdict(item) for item in best], indent=2) + "\n")
+        write_json(json_file, [asdict(item) for item in best])
     rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
     show_table(["title", "item", "predicted rating"], rows)

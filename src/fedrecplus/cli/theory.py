@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,8 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import loads
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
+from fedrecplus.theory.tables import HEADINGS, lemma_rows
+from fedrecplus.training.atomic import write_json, write_text
 
 
 def theory_command(
@@ -43,7 +43,7 @@ def theory_command(
     found["made"] = watch.made(loads(found["config"]).seed)
     _show(found)
     if json_file:
-        write_text(json_file, json.dumps(found, indent=2) + "\n")
+        write_json(json_file, found)
     if plot_file:
         from fedrecplus.report.build import page_of
 
@@ -62,25 +62,6 @@ def _show(found: dict[str, Any]) -> None:
         lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–"])
     show_table(headings, lines)
     say("")
-    show_table(["lemma", "measured", "bound", "measured/bound"], lemma_rows(found["lemmas"]))
+    show_table(HEADINGS, lemma_rows(found["lemmas"]))
     for sentence in found["says"]:
         say(sentence)
-
-
-def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
-    """The lemmas that compare two numbers, a row each."""
-    names = {
-        "wasserstein": "D ≤ m Σ p²W", "gradient_distance": "‖∇f − ∇f̃‖²", "local_updates": "‖x_K − x‖²",
-    }  # fmt: skip
-    rows = []
-    for key, name in names.items():
-        found = lemmas[key]
-        if found:
-            measured = found.get("measured", found.get("distance"))
-            fails = " (does not hold)" if found["ratio"] > 1.0 else ""
-            rows.append([name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}{fails}"])
-    best = lemmas["gaussian"]
-    distances = (
-        f"{best['distance'][0]:.3f} (B={best['batch'][0]}) to {best['distance'][-1]:.3f} (B={best['batch'][-1]})"
-    )
-    return [*rows, ["Kolmogorov distance to a Gaussian", distances, f"{best['at_best']:.3f} at best", ""]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,24 +13,12 @@ import typer
 
 from fedrecplus.cli.display import say, show_table, show_training
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import (
-    Duplicates,
-    ItemColumn,
-    JsonFile,
-    RatingColumn,
-    ScaleText,
-    Seed,
-    Separator,
-    Settings,
-    UserColumn,
-    check_file_place,
-    load_with_bar,
-)
+from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, load_with_bar, reads_own_files
 from fedrecplus.config import Config, assign, change, check, load_config, preset
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.training import Run, train
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -55,6 +42,7 @@ class Data:
         return {"dataset": dataset, "folds": self.folds, "options": asdict(self.options)}
 
 
+@reads_own_files
 def train_command(
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings: a known name or a file.")
@@ -72,12 +60,8 @@ def train_command(
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds between checkpoints.")
     ] = CHECKPOINT_SECONDS,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    separator: Separator = None,
-    scale: ScaleText = None,
-    duplicates: Duplicates = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Train one algorithm and test it on the fold that was left out.
 
@@ -96,7 +80,6 @@ def train_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file)
     began = _began(out) if resume and out else None
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     data = _data_of(dataset, fold, full, options, began)
     chosen = _config_of(algorithm, config, seed, settings or [], began)
     ratings = load_with_bar(data.dataset, data.options)
@@ -186,7 +169,7 @@ def _numbered(folder: Path) -> Iterator[Path]:
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
     if json_file:
-        write_text(json_file, json.dumps(result, indent=2) + "\n")
+        write_json(json_file, result)
     headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
     figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,20 +10,7 @@ import typer
 
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import (
-    Duplicates,
-    ItemColumn,
-    JsonFile,
-    RatingColumn,
-    ScaleText,
-    Seed,
-    Separator,
-    Settings,
-    UserColumn,
-    check_file_place,
-    config_of,
-    load_with_bar,
-)
+from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, config_of, load_with_bar, reads_own_files
 from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
@@ -33,11 +19,12 @@ from fedrecplus.experiments.study import import_optuna
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
 from fedrecplus.experiments.validation import cut
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json, write_text
 
 _SHOWN = 5
 
 
+@reads_own_files
 def tune_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithm: Annotated[str, typer.Option(metavar="PRESET", help="The preset or TOML file to start from.")],
@@ -66,12 +53,8 @@ def tune_command(
         typer.Option(metavar="FILE", help="The study, which a second call goes on with. Default: --out as .db."),
     ] = None,
     json_file: JsonFile = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    separator: Separator = None,
-    scale: ScaleText = None,
-    duplicates: Duplicates = "error",
+    *,
+    options: FileOptions,
 ) -> None:
     """Search for settings with a lower error, on validation cuts of the training folds.
 
@@ -97,7 +80,6 @@ def tune_command(
     start = check(start if seed is None else replace(start, seed=seed))
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
     import_optuna()  # if it is missing, that is said before data is fetched
-    options = FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
     watch = Stopwatch()
     seeds = [(start.seed if cut_seed is None else cut_seed) + more for more in range(cuts)]
     sets = [load_with_bar(name, options) for name in dataset]
@@ -130,7 +112,7 @@ def tune_command(
         chosen_by = {"fold": fold, "share": share, "cut_seeds": seeds}
         asked = {"datasets": dataset, **chosen_by, "search": [str(one) for one in dimensions]}
         content = {**asked, **tuned.to_dict(), "made": watch.made(start.seed)}
-        write_text(json_file, json.dumps(content, indent=2) + "\n")
+        write_json(json_file, content)
     _report(tuned, dimensions, out, storage)
 
 

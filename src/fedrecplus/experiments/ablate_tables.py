@@ -6,6 +6,7 @@ import csv
 import io
 
 from fedrecplus.experiments.ablate import FIGURES, Ablation
+from fedrecplus.experiments.markdown import markdown_table
 
 HEADINGS = ("MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "seconds", "KB up")
 
@@ -36,6 +37,5 @@ def to_csv(ablation: Ablation) -> str:
 def to_markdown(ablation: Ablation) -> str:
     """The table, with what it is about above it."""
     headings, rows = table(ablation)
-    lines = [f"## {ablation.study}: {ablation.algorithm} on {ablation.dataset}, {ablation.folds} folds", ""]
-    lines += ["| " + " | ".join(row) + " |" for row in [headings, ["---"] * len(headings), *rows]]
-    return "\n".join(lines) + "\n"
+    title = f"## {ablation.study}: {ablation.algorithm} on {ablation.dataset}, {ablation.folds} folds"
+    return f"{title}\n\n{markdown_table(headings, rows)}"

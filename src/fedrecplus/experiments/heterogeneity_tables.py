@@ -8,6 +8,7 @@ from typing import Any
 
 from fedrecplus.experiments.heterogeneity import REFERENCE, Cell, Study
 from fedrecplus.experiments.heterogeneity_scenarios import SCENARIOS
+from fedrecplus.experiments.markdown import markdown_table
 
 SIGNIFICANT = 0.05
 WORTH_SAYING = 1e-3
@@ -135,6 +136,6 @@ def to_csv(study: Study) -> str:
 def to_markdown(study: Study) -> str:
     """The table and what it says."""
     headings, rows = table(study)
-    lines = [f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients", ""]
-    lines += ["| " + " | ".join(row) + " |" for row in [headings, ["---"] * len(headings), *rows]]
-    return "\n".join([*lines, "", *(f"- {line}" for line in findings(study))]) + "\n"
+    title = f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients"
+    said = "".join(f"- {line}\n" for line in findings(study))
+    return f"{title}\n\n{markdown_table(headings, rows)}\n{said}"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
+from fedrecplus.experiments.markdown import markdown_table
 
 HEADINGS = ("algorithm", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "rounds", "seconds", "KB up", "KB down")
 PAIRED_HEADINGS = ("algorithm", "RMSE, 95 % interval", "mean difference", "clients", "p")
@@ -49,10 +50,10 @@ def to_markdown(comparisons: Sequence[Comparison]) -> str:
         rows = [*map(cells, summaries), *published_cells(comparison)]
         parts += [
             f"## {comparison.dataset}\n",
-            _table(HEADINGS, rows),
-            _table(PAIRED_HEADINGS, [*map(paired_cells, summaries)]),
-            _table(GROUP_HEADINGS, [*map(group_cells, summaries)]),
-            _table(RANKING_HEADINGS, [*map(ranking_cells, summaries)]),
+            markdown_table(HEADINGS, rows),
+            markdown_table(PAIRED_HEADINGS, [*map(paired_cells, summaries)]),
+            markdown_table(GROUP_HEADINGS, [*map(group_cells, summaries)]),
+            markdown_table(RANKING_HEADINGS, [*map(ranking_cells, summaries)]),
         ]
     return "\n".join(parts)
 
@@ -109,11 +110,3 @@ def published_cells(comparison: Comparison) -> list[list[str]]:
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its groups and ranking metrics beside the other figures."""
     return {**row, **{f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS}, **row["ranking"]}
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(map(_line, [headings, ["---"] * len(headings), *rows])) + "\n"
-
-
-def _line(row: Sequence[str]) -> str:
-    return "| " + " | ".join(row) + " |"

@@ -6,6 +6,7 @@ from typing import Any
 
 from fedrecplus.report.elements import Section, bullets, details, plot, table
 from fedrecplus.report.origins import made
+from fedrecplus.theory.tables import HEADINGS, lemma_rows
 
 _SYMBOLS = {
     "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
@@ -32,7 +33,7 @@ def theory_section(content: dict[str, Any], number: int = 1) -> Section:
         table(["condition", "holds", "found"], conditions, classes=marked),
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
-        table(["lemma", "measured", "bound", "measured/bound"], _lemmas(content["lemmas"])),
+        table(HEADINGS, lemma_rows(content["lemmas"])),
         made(content.get("made"), {"config": content["config"]}),
     ]
     ending = "the conditions hold" if content["applies"] else "the conditions do not hold"
@@ -45,14 +46,7 @@ def _curve(content: dict[str, Any]) -> str:
     traces = [
         {"type": "scatter", "mode": "markers", "name": "‖∇f‖², measured", "x": t, "y": content["gradient"]},
         {"type": "scatter", "mode": "lines", "name": "smallest so far", "x": t, "y": content["smallest"]},
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "fit",
-            "line": {"dash": "dot"},
-            "x": t,
-            "y": content["fit"]["curve"],
-        },
+        _dotted("fit", t, content["fit"]["curve"]),
     ]
     if content["bounds"]:
         bounds = [each["bound"] for each in content["bounds"]]
@@ -69,14 +63,7 @@ def _gaussian(found: dict[str, Any]) -> str:
     x, best = found["batch"], found["at_best"]
     traces = [
         {"type": "scatter", "mode": "lines+markers", "name": "batch gradients", "x": x, "y": found["distance"]},
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "normal draws",
-            "line": {"dash": "dot"},
-            "x": x,
-            "y": [best] * len(x),
-        },
+        _dotted("normal draws", x, [best] * len(x)),
     ]
     axes = {
         "xaxis": {"type": "log", "title": {"text": "batch size B"}},
@@ -88,19 +75,5 @@ def _gaussian(found: dict[str, Any]) -> str:
     )
 
 
-def _lemmas(found: dict[str, Any]) -> list[list[str]]:
-    names = {
-        "wasserstein": "Wasserstein bound: D ≤ m Σ p²W", "gradient_distance": "gradient distance: ‖∇f − ∇f̃‖²",
-        "local_updates": "local updates: mean ‖x_K − x‖²",
-    }  # fmt: skip
-    rows = []
-    for key, name in names.items():
-        each = found[key]
-        if each is None:
-            rows.append([name, "", "", "no weights, so nothing to bound"])
-            continue
-        note = "" if each.get("applies", True) else " (its step-size condition does not hold)"
-        note += ", does not hold" if each["ratio"] > 1.0 else ""
-        measured = each.get("measured", each.get("distance"))
-        rows.append([name, f"{measured:.4g}", f"{each['bound']:.4g}", f"{each['ratio']:.3g}{note}"])
-    return rows
+def _dotted(name: str, x: list[int], y: list[float]) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "lines", "name": name, "line": {"dash": "dot"}, "x": x, "y": y}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,6 +37,11 @@ def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
     with beside(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A JSON file for people to look into, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def write_tensors(

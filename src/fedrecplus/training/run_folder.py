@@ -15,7 +15,7 @@ from typing import Any
 
 from fedrecplus.config import Config, dumps, load_config, to_dict
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_text
+from fedrecplus.training.atomic import write_json, write_text
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.model_files import CLIENTS, MODEL
 
@@ -44,7 +44,7 @@ class RunFolder:
         self.check_free(overwrite=overwrite)
         for name in (RESULT, CHECKPOINT, MODEL, CLIENTS, METRICS, CONFIG, DATA):
             (self.path / name).unlink(missing_ok=True)
-        write_text(self.path / DATA, json.dumps(data, indent=2) + "\n")
+        write_json(self.path / DATA, data)
         write_text(self.path / METRICS, "")
         write_text(self.path / CONFIG, dumps(config))
 
@@ -113,7 +113,7 @@ class RunFolder:
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the result, which makes the run a finished one."""
-        write_text(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+        write_json(self.path / RESULT, result)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
     def _read_json(self, name: str) -> dict[str, Any]:
