@@ -52,6 +52,9 @@ def test_the_bar_is_shown_and_taken_away(grouplens: GroupLens, capsys: pytest.Ca
     with progress_bar() as progress:
         load(NAME, progress=progress)
     assert capsys.readouterr().out == ""
+    with progress_bar() as progress:
+        load(NAME, progress=progress)
+    assert capsys.readouterr().err == "", "nothing to wait for, nothing to show"
 
 
 def test_a_wrong_md5_is_told_and_nothing_is_kept(grouplens: GroupLens) -> None:

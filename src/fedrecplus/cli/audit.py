@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fedrecplus.audit.audit import Case, Extent, cases
 from fedrecplus.audit.running import Tell, run
 from fedrecplus.audit.tables import HEADINGS, line, summary
-from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     JsonFile,
     Seed,
@@ -103,15 +102,20 @@ def _config_of(name: str) -> Config:
 @contextlib.contextmanager
 def _bars(found: Sequence[Case]) -> Iterator[Tell]:
     """A bar per case in a terminal; elsewhere a line per case when it is done."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[what]}"), TimeElapsedColumn())
+    console = plain_console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[what]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in found}
 
         def tell(case: Case, what: str, share: float) -> None:
             bars.update(tasks[case.label], completed=share, what=what)
             if share >= 1.0 and not console.is_terminal:
-                console.print(f"{case.label}: {what}", highlight=False, soft_wrap=True, markup=False)
+                console.print(f"{case.label}: {what}", soft_wrap=True)
 
         yield tell
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import say, show_list, show_table
-from fedrecplus.cli.options import reads_own_files
-from fedrecplus.data import FileOptions, describe, load, progress_bar
+from fedrecplus.cli.options import load_with_bar, reads_own_files
+from fedrecplus.data import FileOptions, describe
 from fedrecplus.data.movielens.cache import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.errors import unknown_name
@@ -34,8 +34,7 @@ def get(name: Annotated[str, typer.Argument(help="A known name, such as ml-100k.
     """Fetch a data set into the cache."""
     if name not in KNOWN:
         raise unknown_name("data set", name, KNOWN)
-    with progress_bar() as progress:
-        ratings = load(name, progress=progress)
+    ratings = load_with_bar(name, FileOptions())
     say(f"{name}: {len(ratings):,} ratings, kept in {cached_path(name)}")
     _note_other_size(name, len(ratings))
 
@@ -48,8 +47,7 @@ def info(
     options: FileOptions,
 ) -> None:
     """Show what is in a data set."""
-    with progress_bar() as progress:
-        ratings = load(data, options=options, progress=progress)
+    ratings = load_with_bar(data, options)
     show_list(_lines(describe(ratings)))
     _note_other_size(data, len(ratings))
 

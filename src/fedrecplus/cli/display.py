@@ -19,6 +19,11 @@ _NAME_WIDTH = 24
 """so much of a name stays on one line"""
 
 
+def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A console that shows text as it is: a scale such as 0:100:1 is no emoji, a name in brackets no markup."""
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
 def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", spare: Sequence[str] = ()
 ) -> bool:
@@ -27,7 +32,7 @@ def show_table(
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; what is still too wide is
     left to the terminal to wrap. Says whether the table is whole.
     """
-    console = Console()
+    console = plain_console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
     whole = _least_width(columns) <= room
@@ -39,7 +44,7 @@ def show_table(
         table.add_column(heading, justify="right", no_wrap=True)
     for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
-    Console(width=max(room, _least_width(columns))).print(table, highlight=False)
+    plain_console(width=max(room, _least_width(columns))).print(table)
     return whole
 
 
@@ -51,24 +56,24 @@ def _least_width(columns: Sequence[Sequence[str]]) -> int:
 
 def show_list(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and what they mean, folded to the terminal's width."""
-    console = Console()
+    console = plain_console()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for pair in pairs:
         table.add_row(*pair)
-    Console(width=None if console.is_terminal else _PIPED_WIDTH).print(table, highlight=False)
+    plain_console(width=None if console.is_terminal else _PIPED_WIDTH).print(table)
 
 
 def say(text: str) -> None:
     """A line on standard output, never wrapped."""
-    Console().print(text, highlight=False, soft_wrap=True, markup=False)
+    plain_console().print(text, soft_wrap=True)
 
 
 @contextlib.contextmanager
 def show_training(name: str) -> Iterator[Progress]:
     """Progress of one training: a bar in a terminal, a line per evaluation elsewhere."""
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     with _bars(console) as bars:
         task: TaskID | None = None
 
@@ -88,7 +93,7 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 
     Gives the function that makes a job's progress, and the one to call with each outcome.
     """
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     with _bars(console) as bars:
         whole = bars.add_task(name, total=count, rmse="")
         tasks: dict[tuple[str, int], TaskID] = {}
@@ -119,7 +124,7 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 @contextlib.contextmanager
 def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
     """Progress of a search: a bar for all trials with the best so far, and one for each that runs; elsewhere lines."""
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     with _bars(console) as bars:
         whole = bars.add_task(name, total=count, rmse="")
         running: dict[int, TaskID] = {}
@@ -151,7 +156,7 @@ def _how_it_went(trial: Trial) -> str:
 def _bars(console: Console) -> Iterator[Bars]:
     """Bars that are drawn in a terminal and only counted elsewhere."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rmse]}"),
@@ -178,4 +183,4 @@ def _tell(console: Console, bars: Bars, task: TaskID, name: str, step: Step, lin
 
 
 def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+    console.print(text, soft_wrap=True)

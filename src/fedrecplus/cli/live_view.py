@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from fedrecplus.cli.display import plain_console
 from fedrecplus.deploy.running import View
 
 _SHOWN = 12
@@ -19,7 +19,7 @@ _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up"
 @contextlib.contextmanager
 def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
     """The function to call with each view of the run."""
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     told = 0
 
     def in_lines(view: View) -> None:
@@ -27,7 +27,7 @@ def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
         for line in view.lines[told:]:
             facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
             text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)
-            console.print(text, highlight=False, soft_wrap=True, markup=False)
+            console.print(text, soft_wrap=True)
         told = max(told, len(view.lines))
 
     if not console.is_terminal:

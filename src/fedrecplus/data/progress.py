@@ -20,7 +20,7 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     >>> with progress_bar() as progress:
     ...     progress("ml-1m.zip", 10, 100)
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Bar(*columns, console=console or Console(stderr=True), transient=True)
     tasks: dict[str, TaskID] = {}
 
@@ -34,4 +34,5 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     try:
         yield report
     finally:
-        bar.stop()
+        if tasks:  # stopping a bar that was never shown would leave an empty line
+            bar.stop()
