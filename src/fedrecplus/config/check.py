@@ -74,6 +74,11 @@ def _check_combinations(config: Config) -> None:
             f"denoising clients need uniform weights, not aggregation.rule={weighing.rule}",
             "set aggregation.rule=uniform or aggregation.denoising=0",
         )
+    if weighing.denoising > 0 and weighing.covariance != "none":
+        raise UserError(
+            "denoising clients upload sums of several clients' rows, which have no covariance of one client's update",
+            "set aggregation.covariance=none or aggregation.denoising=0",
+        )
     if weighing.denoising > 0 and weighing.weigh_on == "client":
         raise UserError(
             "denoising clients upload counts, which have no place beside a client's own weight",
