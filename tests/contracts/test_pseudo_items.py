@@ -14,6 +14,7 @@ from fedrecplus.device import Device
 from fedrecplus.fast.pseudo import pseudo_rows
 from fedrecplus.parts import choices, part
 from fedrecplus.pseudo_items._drawing import draw_unrated
+from fedrecplus.rounds.filling import pseudo_count, pseudo_items
 from tests.contracts.one_round import broadcast_of, devices_of, problem_of
 
 RULES = choices("pseudo_items")
@@ -41,6 +42,14 @@ def test_a_set_is_of_unrated_items_as_many_as_asked_for_ascending(rule: str, cou
         assert (np.diff(chosen) > 0).all()
         assert not np.isin(chosen, device.items).any()
         assert ((chosen >= 0) & (chosen < ITEMS)).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_client_that_rated_nothing_has_no_pseudo_items(rule: str) -> None:
+    newcomer = replace(DEVICES[0], items=np.empty(0, np.int64), ratings=np.empty(0))
+    assert pseudo_count(0, ITEMS, PROBLEMS[rule].config.pseudo_items) == 0
+    assert len(select(rule, 0, newcomer)) == 0
+    assert len(pseudo_items(MESSAGES[rule], newcomer, PROBLEMS[rule].config).items) == 0
 
 
 @pytest.mark.parametrize("rule", RULES)

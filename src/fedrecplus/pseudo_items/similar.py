@@ -20,6 +20,7 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Config) -
     unrated = np.setdiff1d(np.arange(items), device.items)
     if count >= len(unrated):
         return unrated
-    scores = similarity(broadcast.features[unrated], broadcast.features[device.items]).max(axis=1)
+    # the least cosine there is, for a client that rated nothing
+    scores = similarity(broadcast.features[unrated], broadcast.features[device.items]).max(axis=1, initial=-1.0)
     best_first = np.lexsort((unrated, -scores))
     return np.sort(unrated[best_first[:count]])
