@@ -37,7 +37,20 @@ BAD = {
     "nothing to resume": ([*TRAIN, "--resume", "--out", "run"], "no run to resume"),
     "nothing to resume in runs": ([*TRAIN, "--resume"], "to resume"),
     "out is a file": ([*TRAIN, "--out", "ratings.csv"], "is a file"),
+    "out where nothing can be written": ([*TRAIN, "--out", "/proc/run"], "can't be written"),
     "json is a folder": ([*TRAIN, "--json", "."], "is a folder"),
+    "json below a file": ([*TRAIN, "--json", "ratings.csv/figures.json"], "is a file"),
+    "json where nothing can be written": ([*TRAIN, "--json", "/proc/new/figures.json"], "can't be written"),
+    "json is a device": ([*TRAIN, "--json", "/dev/null"], "is a device"),
+    "an encoder of metadata that isn't there": (
+        [*TRAIN, "--set", "pseudo_items.rule=similar", "--set", "pseudo_items.encoder=content"],
+        "needs titles, genres or years",
+    ),
+    "a table too large for its covariance": (
+        [*TRAIN, *(f"--set={one}" for one in ("engine=reference", "aggregation.covariance=full", "model.factors=60"))],
+        "at most 2,000 numbers",
+    ),
+    "steps too large to train with": ([*TRAIN, "--set", "client.learning_rate=1e5", "--out", "run"], "diverged"),
     "no scale": ([*TRAIN, "--scale", "1-5"], "low:high:step"),
     "rating off the scale": ([*TRAIN, "--scale", "1:3:1"], "line"),
     "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
@@ -47,6 +60,15 @@ BAD = {
     "compare an unknown one": ([*COMPARE, "--algorithms", "fedmf,fedrec*"], "unknown algorithm 'fedrec*'"),
     "compare one twice": ([*COMPARE, "--algorithms", "fedmf,fedmf"], "twice"),
     "unknown baseline": ([*COMPARE, "--algorithms", "fedmf", "--baseline", "fedrec"], "unknown baseline"),
+    "compare into a file": ([*COMPARE, "--algorithms", "fedmf", "--out", "ratings.csv"], "is a file"),
+    "compare, json where nothing can be written": (
+        [*COMPARE, "--algorithms", "fedmf", "--json", "/proc/figures.json"],
+        "can't be written",
+    ),
+    "compare, resume and overwrite": (
+        [*COMPARE, "--algorithms", "fedmf", "--out", "runs", "--resume", "--overwrite"],
+        "give one of them",
+    ),
     "one fold": ([*COMPARE, "--algorithms", "fedmf", "--folds", "1"], "folds"),
     "recommend from nowhere": (["recommend", "run", "--client", "1"], "no such folder"),
     "recommend from no run": (["recommend", ".", "--client", "1"], "model.safetensors"),
@@ -69,6 +91,24 @@ def test_a_run_in_the_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "seed: 0 then, 1 now" in capsys.readouterr().err
     assert Path("run/result.json").read_bytes() == before
     assert exit_code_of([*short, "--seed", "1", "--overwrite"]) == 0
+
+
+def test_compared_runs_in_the_way_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    short = [*COMPARE, "--algorithms", "fedmf", "--folds", "2", "--set", "server.rounds=2", "--out", "runs"]
+    assert exit_code_of(short) == 0
+    before = Path("runs/fedmf/fold-0/result.json").read_bytes()
+    assert exit_code_of([*short, "--seed", "1"]) == 2
+    assert "runs/fedmf/fold-0 holds a finished run" in capsys.readouterr().err
+    assert Path("runs/fedmf/fold-0/result.json").read_bytes() == before
+    assert exit_code_of([*short, "--seed", "1", "--overwrite"]) == 0
+    assert Path("runs/fedmf/fold-0/result.json").read_bytes() != before
+
+
+def test_a_run_that_cannot_come_to_its_end_leaves_other_files_alone() -> None:
+    Path("run").mkdir()
+    Path("run/notes.txt").write_text("mine")
+    assert exit_code_of([*TRAIN, "--set", "client.learning_rate=1e5", "--out", "run"]) == 2
+    assert [file.name for file in Path("run").iterdir()] == ["notes.txt"]
 
 
 def test_a_client_that_isn_t_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

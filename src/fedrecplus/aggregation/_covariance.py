@@ -19,6 +19,16 @@ LARGEST_FULL = 2_000
 """numbers in a table up to which a full covariance is offered: its square is stored"""
 
 
+def check_full(table_size: int) -> None:
+    """Refuse a full covariance of a table with so many numbers that its square doesn't fit."""
+    if table_size > LARGEST_FULL:
+        raise UserError(
+            f"aggregation.covariance = 'full' needs a table of at most {LARGEST_FULL:,} numbers, this one has "
+            f"{table_size:,}",
+            "set aggregation.covariance=diagonal",
+        )
+
+
 def batch_rows(rows: int, settings: Config) -> int:
     """B: rows in a local step."""
     return min(settings.client.batch_size, rows) if settings.client.batch_size > 0 else rows
@@ -34,12 +44,6 @@ def update_variance(delta: Array, settings: Config) -> Array:
 def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, settings: Config) -> Array:
     """K²η_L²Σ_u/B in full, over the flattened table. Ours: as ``update_variance``, which is its diagonal."""
     n, columns = delta.shape
-    if table_rows * columns > LARGEST_FULL:
-        raise UserError(
-            f"aggregation.covariance = 'full' needs a table of at most {LARGEST_FULL} numbers, this one has "
-            f"{table_rows * columns}",
-            "set aggregation.covariance=diagonal",
-        )
     cells = (items[:, None] * columns + np.arange(columns)).ravel()
     flat = delta.ravel()
     own = scipy.linalg.block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)

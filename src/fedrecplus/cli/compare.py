@@ -24,6 +24,7 @@ from fedrecplus.cli.options import (
 )
 from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
+from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
 from fedrecplus.experiments.report import (
     GROUP_HEADINGS,
@@ -59,6 +60,7 @@ def compare_command(
     workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the runs in --out.")] = False,
     details: Annotated[
         bool, typer.Option("--details", help="Show error by group, ranking metrics and the whole tests, too.")
     ] = False,
@@ -80,11 +82,15 @@ def compare_command(
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's.
     """
+    if resume and overwrite:
+        raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
     configs = _configs_of(names_in(algorithms), settings or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
-    comparisons = compare_with_bars(sets, configs, folds, seed or 0, baseline, workers, out, resume)
+    comparisons = compare_with_bars(
+        sets, configs, folds, seed or 0, baseline, workers, out, resume=resume, overwrite=overwrite
+    )
     for comparison in comparisons:
         show_comparison(comparison, details)
     write_reports(comparisons, watch.made(seed or 0), out, json_file, csv_file, markdown_file)
@@ -98,7 +104,9 @@ def compare_with_bars(
     baseline: str | None,
     workers: int,
     out: Path | None,
-    resume: bool,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
 ) -> list[Comparison]:
     """Compare on each data set, with live progress."""
     comparisons = []
@@ -116,6 +124,7 @@ def compare_with_bars(
                     workers=workers,
                     out=place,
                     resume=resume,
+                    overwrite=overwrite,
                     progress=progress,
                     done=done,
                     stop=stop,

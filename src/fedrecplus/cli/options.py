@@ -14,6 +14,7 @@ import typer
 from fedrecplus.config import Config, load_config, preset
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
+from fedrecplus.training.atomic import check_writable
 
 Seed = Annotated[int | None, typer.Option(help="Seed of folds, start values and draws. Default: 0.")]
 Settings = Annotated[
@@ -77,7 +78,9 @@ def config_of(name: str) -> Config:
 def check_file_place(*places: Path | None) -> None:
     """Find out before a long training that its figures could not be written."""
     for place in places:
-        if place is not None and place.is_dir():
-            raise UserError(f"{place} is a folder", "give the name of a file")
-        if place is not None and place.parent.exists() and not place.parent.is_dir():
-            raise UserError(f"{place.parent} is a file", "give a place in a folder")
+        if place is None:
+            continue
+        if place.exists() and not place.is_file():
+            kind = "a folder" if place.is_dir() else "a device or a pipe"
+            raise UserError(f"{place} is {kind}", "give the name of a file")
+        check_writable(place.parent)

@@ -19,6 +19,7 @@ from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_fold
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.training import Progress
 from fedrecplus.training.progress import silent
+from fedrecplus.training.run_folder import RunFolder
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")
@@ -77,6 +78,7 @@ def compare(
     workers: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     progress: Callable[[Job], Progress] = lambda _: silent,
     done: Callable[[Outcome], None] = lambda _: None,
     stop: Stop = lambda: False,
@@ -84,7 +86,8 @@ def compare(
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
-    core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again.
+    core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
+    are in the way are refused, unless ``overwrite`` says that they may be replaced.
     """
     configs = named_configs(algorithms, seed)
     baseline = baseline or next(iter(configs))
@@ -97,6 +100,9 @@ def compare(
         for fold in range(folds_count)
         for name, config in {**extra, **configs}.items()
     ]
+    for job in jobs:
+        if job.folder and not resume:
+            RunFolder(job.folder).check_free(overwrite=overwrite)
     outcomes: dict[tuple[str, int], Outcome] = {}
     for outcome in run_jobs(Bench(ratings, folds_count, resume), jobs, workers, progress, stop):
         outcomes[outcome.job.algorithm, outcome.job.fold] = outcome

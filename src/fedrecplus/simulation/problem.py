@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.aggregation._covariance import check_full
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.encoders._catalogue import content_features
 from fedrecplus.encoders._unit import unit_rows
-from fedrecplus.model import Shape
+from fedrecplus.model import Shape, start_V
 from fedrecplus.parts import part
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
@@ -88,7 +89,18 @@ def prepare(ratings: Ratings, config: Config) -> Problem:
         [pseudo_count(int(size), ratings.item_count, config.pseudo_items) for size in sizes], dtype=np.int64
     )
     indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
-    return Problem(config, ratings, public, mean, indptr)
+    problem = Problem(config, ratings, public, mean, indptr)
+    _try_out(problem)
+    return problem
+
+
+def _try_out(problem: Problem) -> None:
+    """Find out before the first round what the ratings and the settings can't do together."""
+    config, items = problem.config, problem.ratings.item_count
+    if config.aggregation.covariance == "full":
+        check_full(items * problem.shape.v_columns)
+    if problem.selects_by_features or problem.rates_by_features:
+        problem.features(start_V(config.seed, items, config.model, problem.mean))
 
 
 def item_averages(ratings: Ratings) -> NDArray[np.float64]:

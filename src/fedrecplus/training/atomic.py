@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,20 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from fedrecplus.errors import UserError
+
+_REMEDY = "choose a place that can be written to"
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder in which no file could be made, whether it is there yet or not. Leaves nothing behind."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise UserError(f"{there} is a file", "give a place in a folder")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder} can't be written to: {error.strerror or error}", _REMEDY) from None
 
 
 @contextlib.contextmanager
@@ -27,7 +42,7 @@ def beside(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}", "choose a place that can be written to") from None
+        raise UserError(f"{path}: {error.strerror or error}", _REMEDY) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

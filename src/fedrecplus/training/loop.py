@@ -13,6 +13,7 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
+from fedrecplus.simulation import prepare
 from fedrecplus.training.attempt import Outcome, Task, attempt
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, Diverged, with_smaller_step
@@ -51,6 +52,7 @@ def train(
     config = check(preset(config) if isinstance(config, str) else config)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
+    prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)
     folder = RunFolder(Path(out)) if out is not None else None
@@ -97,6 +99,8 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
 def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
     rate = with_smaller_step(task.config, retries).client.learning_rate
     if retries > MOST_RETRIES:
+        if task.folder:
+            task.folder.give_up()
         raise UserError(
             f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
             f"set client.learning_rate to {rate:g} or less, or a lower server.learning_rate",

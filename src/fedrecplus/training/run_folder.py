@@ -7,6 +7,7 @@ finished.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from fedrecplus.config import Config, dumps, load_config, to_dict
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_json, write_text
+from fedrecplus.training.atomic import check_writable, write_json, write_text
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.model_files import CLIENTS, MODEL
 
@@ -42,16 +43,14 @@ class RunFolder:
     def begin(self, config: Config, data: Mapping[str, Any], *, overwrite: bool) -> None:
         """Make the folder ready for a new run; refuse one that holds a run, unless it may be overwritten."""
         self.check_free(overwrite=overwrite)
-        for name in (RESULT, CHECKPOINT, MODEL, CLIENTS, METRICS, CONFIG, DATA):
-            (self.path / name).unlink(missing_ok=True)
+        self._remove_run()
         write_json(self.path / DATA, data)
         write_text(self.path / METRICS, "")
         write_text(self.path / CONFIG, dumps(config))
 
     def check_free(self, *, overwrite: bool) -> None:
-        """Refuse a folder that holds a run already."""
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"{self.path} is a file", "give a folder with --out")
+        """Refuse a folder that holds a run already, or that can't be written to."""
+        check_writable(self.path)
         if self.begun and not overwrite:
             kind = "a finished run" if self.finished else "an unfinished run"
             go_on = "" if self.finished else "--resume to go on with it, "
@@ -111,10 +110,20 @@ class RunFolder:
         with (self.path / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
+    def give_up(self) -> None:
+        """Leave no run behind, for one that can't come to its end; the folder goes, too, if nothing else is in it."""
+        self._remove_run()
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the result, which makes the run a finished one."""
         write_json(self.path / RESULT, result)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
+
+    def _remove_run(self) -> None:
+        for name in (RESULT, CHECKPOINT, MODEL, CLIENTS, METRICS, CONFIG, DATA):
+            (self.path / name).unlink(missing_ok=True)
 
     def _read_json(self, name: str) -> dict[str, Any]:
         try:
