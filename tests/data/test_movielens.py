@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,18 @@ LAYOUTS = {
 }
 
 
+def publish(name: str, clients: int, items: int, ratings: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test, let the published set be so small."""
+    monkeypatch.setitem(KNOWN, name, replace(KNOWN[name], clients=clients, items=items, ratings=ratings))
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("unpacked", [False, True])
 def test_every_layout_is_read_from_the_users_folder(
     name: str, unpacked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
+    publish(name, 2, 2, 2, monkeypatch)
     (tmp_path / f"{name}.zip").write_bytes(LAYOUTS[name])
     if unpacked:
         _unpack(tmp_path, name, {"ml-10m": "ml-10M100K"}.get(name, name))
@@ -69,6 +76,7 @@ def test_ratings_without_movies_have_no_catalogue_and_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
+    publish("ml-20m", 3, 3, 4, monkeypatch)
     (tmp_path / "ml-20m").mkdir()
     (tmp_path / "ml-20m" / "ratings.csv").write_text(RATINGS_CSV)
     assert load("ml-20m").catalogue is None
@@ -91,10 +99,30 @@ def test_a_bad_archive_in_the_users_folder_is_refused(
     contents: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
+    publish("ml-25m", 3, 3, 4, monkeypatch)
     (tmp_path / "ml-25m.zip").write_bytes(contents)
     with pytest.raises(UserError, match=message):
         load("ml-25m")
     assert not cached_path("ml-25m").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, known in KNOWN.items() if not known.changes])
+def test_what_is_not_the_whole_set_does_not_go_by_its_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
+    (tmp_path / f"{name}.zip").write_bytes(LAYOUTS[name])
+    with pytest.raises(UserError, match=f"has 2 ratings by 2 users of 2 items; as published, {name} has ") as caught:
+        load(name)
+    assert f"{name}.zip" in caught.value.problem
+    assert "--dataset PATH" in caught.value.remedy
+    assert not cached_path(name).exists()
+    with monkeypatch.context() as patch:  # and one that came into the cache all the same is not taken from there
+        publish(name, 2, 2, 2, patch)
+        load(name)
+    assert cached_path(name).exists()
+    with pytest.raises(UserError, match="as published"):
+        load(name)
 
 
 def test_an_md5_beside_the_users_archive_is_heeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

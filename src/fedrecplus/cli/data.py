@@ -81,6 +81,6 @@ def _histogram(counts: dict[str, int], most_lines: int = 12) -> list[tuple[str, 
 
 
 def _note_other_size(name: str, ratings: int) -> None:
-    """Somebody may have put something else into FEDRECPLUS_DATA under a known name."""
+    """GroupLens replaces some sets from time to time."""
     if name in KNOWN and ratings != KNOWN[name].ratings:
         say(f"note: {name} as published has {KNOWN[name].ratings:,} ratings, this copy has {ratings:,}")

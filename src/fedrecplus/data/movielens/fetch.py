@@ -20,7 +20,7 @@ from fedrecplus.errors import UserError
 def load_known(known: KnownSet, progress: Progress | None = None) -> Ratings:
     """A set from the cache, else from the first source that has it, which then goes into the cache."""
     cached = load_cached(known.name)
-    if cached is not None:
+    if cached is not None and not known.differs(cached):
         return cached
     with work_folder() as work:
         ratings = _from_sources(known, work, progress)
@@ -51,7 +51,7 @@ def _from_sources(known: KnownSet, work: Path, progress: Progress | None) -> Rat
 
 def _state_of_cache(name: str) -> str:
     path = cached_path(name)
-    return f"{path} is damaged or of another version" if path.exists() else f"{path} is not there"
+    return f"{path} is damaged, of another version or not the whole set" if path.exists() else f"{path} is not there"
 
 
 def _from_users_folder(known: KnownSet) -> Ratings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 
 _WHOLE_STARS = Scale(1.0, 5.0, 1.0)
@@ -36,6 +37,20 @@ class KnownSet:
     ratings: int
     unpacks_to: str = ""
     """the folder in the archive, where it isn't called like the set"""
+    changes: bool = False
+    """GroupLens replaces it from time to time, so the counts hold only for the version of the day"""
+
+    def differs(self, ratings: Ratings) -> str:
+        """How these ratings differ in number from the published set; empty if they don't, or may."""
+        found = (ratings.clients, ratings.item_count, len(ratings))
+        published = (self.clients, self.items, self.ratings)
+        if self.changes or found == published:
+            return ""
+        return f"{_counts(*found)}; as published, {self.name} has {_counts(*published)}"
+
+
+def _counts(clients: int, items: int, ratings: int) -> str:
+    return f"{ratings:,} ratings by {clients:,} users of {items:,} items"
 
 
 KNOWN = {
@@ -43,7 +58,7 @@ KNOWN = {
     for known in (
         KnownSet("ml-100k", _TABS, _WHOLE_STARS, 943, 1_682, 100_000),
         KnownSet("ml-1m", _COLONS, _WHOLE_STARS, 6_040, 3_706, 1_000_209),
-        KnownSet("ml-latest-small", _CSV, _HALF_STARS, 610, 9_724, 100_836),
+        KnownSet("ml-latest-small", _CSV, _HALF_STARS, 610, 9_724, 100_836, changes=True),
         KnownSet("ml-10m", _COLONS, _HALF_STARS, 69_878, 10_677, 10_000_054, "ml-10M100K"),
         KnownSet("ml-20m", _CSV, _HALF_STARS, 138_493, 26_744, 20_000_263),
         KnownSet("ml-25m", _CSV, _HALF_STARS, 162_541, 59_047, 25_000_095),

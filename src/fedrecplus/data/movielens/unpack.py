@@ -72,7 +72,13 @@ def _with_catalogue(ratings: Ratings, movies: bytes | None, file_name: str, sour
 
 def _ratings(data: bytes, known: KnownSet, source: str) -> Ratings:
     options = FileOptions(user=1, item=2, rating=3, separator=known.layout.separator, scale=known.scale)
-    return checked_ratings(read_text(data, source, options), known.name, options)
+    ratings = checked_ratings(read_text(data, source, options), known.name, options)
+    if difference := known.differs(ratings):
+        raise UserError(
+            f"{source} has {difference}",
+            "download the set again, or give this one as a file of your own: --dataset PATH",
+        )
+    return ratings
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes | None:
