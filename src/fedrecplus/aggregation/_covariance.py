@@ -44,6 +44,7 @@ def update_variance(delta: Array, settings: Config) -> Array:
 def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, settings: Config) -> Array:
     """K²η_L²Σ_u/B in full, over the flattened table. Ours: as ``update_variance``, which is its diagonal."""
     n, columns = delta.shape
+    check_full(table_rows * columns)
     cells = (items[:, None] * columns + np.arange(columns)).ravel()
     flat = delta.ravel()
     own = scipy.linalg.block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
