@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,31 @@ def prior(settings: ModelSettings, mean: float) -> tuple[Array, Array]:
     if settings.shrink_to == "start":
         V_prior[: shape.factors] = U_prior[: shape.factors] = start_point(settings, mean)
     return U_prior, V_prior
+
+
+def mean_row(V: Array, popularity: NDArray[Any]) -> Array:
+    """The row of V that ratings have on average: popular items count more."""
+    weights = popularity / max(popularity.sum(), 1)
+    mean: Array = weights @ V.astype(np.float64)
+    return mean
+
+
+def typical(V: Array, popularity: NDArray[Any], rating: float, settings: ModelSettings, mean: float) -> Array:
+    """The U along the mean row whose predictions are nearest to ``rating``, the mean of all ratings.
+
+    Where the mean row says nothing, as before training from a start around zero, it is zero.
+    Ours: who has rated next to nothing is best taken for an average person, not for one who rates everything zero.
+    """
+    shape = Shape.of(settings)
+    average = mean_row(V, popularity)
+    rest = rating - mean - (average[shape.factors] if shape.biases else 0.0)
+    average = average[: shape.factors]
+    along = V[:, : shape.factors].astype(np.float64) @ average
+    square = float(popularity @ along**2)
+    U = np.zeros(shape.u_columns)
+    if square > 0.0:
+        U[: shape.factors] = rest * float(popularity @ along) / square * average
+    return U
 
 
 def start_rows(key: int, rows: NDArray[np.int64], columns: int, settings: ModelSettings, mean: float) -> Array:

@@ -146,6 +146,7 @@ def test_a_value_may_hold_an_equals_sign() -> None:
         (["aggregation.rule=wasserstein", "aggregation.denoising=0.2"], "uniform weights"),
         (["aggregation.weigh_on=client", "aggregation.denoising=0.2"], "counts"),
         (["aggregation.covariance=diagonal", "aggregation.denoising=0.2"], "no covariance of one client"),
+        (["model.floor=1", "aggregation.normalise=sum"], "means over an item's uploads"),
         (["aggregation.rule=wasserstein", "aggregation.covariance=full"], "reference engine"),
         (["pseudo_items.redraw=true", "virtual_ratings.refresh=false"], "drawn anew"),
     ],

@@ -41,7 +41,7 @@ class Person:
                 store.unrate(item)
 
     def upload(self) -> set[int]:
-        state = first_state(self.config, len(CATALOGUE.ids), 0.0)
+        state = first_state(self.config, CATALOGUE.public, 0.0)
         state = type(state)(self.round, state.V, state.last_step, state.last_spread, state.moments)
         reply = answer(request_packet(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
         assert "refusal" not in reply.facts, reply.facts
@@ -129,7 +129,7 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
 
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
-    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    state = first_state(person.config, CATALOGUE.public, 0.0)
     packet = request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
@@ -140,7 +140,7 @@ def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> Non
 def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     person.upload()
-    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    state = first_state(person.config, CATALOGUE.public, 0.0)
     other = small_config(virtual_ratings__refresh=True)
     reply = answer(request_packet(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
     assert reply.facts["refusal"] == "settings"
@@ -153,6 +153,6 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
         raise ValueError("the rating 4.0 of item 2")
 
     monkeypatch.setattr("fedrecplus.deploy.answering.run_round", broken)
-    state = first_state(person.config, len(CATALOGUE.ids), 0.0)
+    state = first_state(person.config, CATALOGUE.public, 0.0)
     reply = answer(request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})

@@ -18,6 +18,7 @@ PSEUDO_RULES = [rule for rule in choices("pseudo_items") if rule != "none"]
 OPTIONS = {
     "biases": ["model.biases=true", "model.global_mean=true", "model.start=normal"],
     "shrink": ["model.shrink_to=start", "model.decay_per=rating", "model.user_regularisation=0.1"],
+    "floor": ["model.floor=2", "client.fraction=0.3"],
     "u-rated": ["client.u_step=rated"],
     "batches": ["client.batch_size=5"],
     "batches-u-rated": ["client.batch_size=5", "client.u_step=rated", "model.biases=true"],
@@ -99,11 +100,11 @@ def test_other_scales_agree(scale: Scale) -> None:
 
 
 @pytest.mark.parametrize("biases", ["true", "false"])
-@pytest.mark.parametrize("shrink", ["zero", "start"])
+@pytest.mark.parametrize("shrink", ["model.shrink_to=zero", "model.shrink_to=start", "prediction.shrink_to=typical"])
 def test_private_refits_agree(biases: str, shrink: str) -> None:
     changes = [
         f"model.biases={biases}",
-        f"model.shrink_to={shrink}",
+        shrink,
         "prediction.factors=refit",
         "model.global_mean=true",
     ]

@@ -9,8 +9,8 @@ import scipy.optimize
 from fedrecplus.config import Config, assign
 from fedrecplus.config.settings import ModelSettings
 from fedrecplus.gradients import errors
-from fedrecplus.model import Shape, predict, prior, start_U, start_V
-from fedrecplus.rounds.refit import refit
+from fedrecplus.model import Shape, predict, prior, start_U, start_V, typical
+from fedrecplus.rounds.refit import refit, refit_prior
 
 BIASED = ModelSettings(factors=2, biases=True, global_mean=True)
 
@@ -46,13 +46,16 @@ def test_the_column_that_meets_the_item_bias_is_one_and_not_trained() -> None:
 
 
 @pytest.mark.parametrize("biases", ["true", "false"])
-@pytest.mark.parametrize("shrink", ["zero", "start"])
+@pytest.mark.parametrize("shrink", ["zero", "start", "typical"])
 def test_a_refit_is_the_minimum_of_its_objective(biases: str, shrink: str) -> None:
-    changes = [f"model.biases={biases}", f"model.shrink_to={shrink}", "model.factors=3", "prediction.floor=0.3"]
+    where = "prediction" if shrink == "typical" else "model"
+    changes = [f"model.biases={biases}", f"{where}.shrink_to={shrink}", "model.factors=3", "prediction.floor=0.3"]
     config = assign(Config(), changes)
     rng, shape = np.random.default_rng(0), Shape.of(config.model)
     V, ratings, mean = rng.normal(size=(8, shape.v_columns)), rng.uniform(1, 5, 8), 3.0
-    U_prior, _ = prior(config.model, mean)
+    U_prior = refit_prior(V, np.arange(8), 3.4, mean, config)
+    if shrink != "typical":
+        np.testing.assert_array_equal(U_prior, prior(config.model, mean)[0])
     free = shape.u_trained.astype(bool)
     decay = config.prediction.regularisation * 8 + 0.3
 
@@ -61,8 +64,29 @@ def test_a_refit_is_the_minimum_of_its_objective(biases: str, shrink: str) -> No
         U[free] = x
         return float(((ratings - predict(U, V, mean)) ** 2).sum() + decay * ((x - U_prior[free]) ** 2).sum())
 
-    fitted = refit(V, ratings, mean, config)
+    fitted = refit(V, ratings, mean, config, U_prior)
     if config.model.biases:
         assert fitted[shape.factors] == 1.0
     best = scipy.optimize.minimize(objective, np.zeros(int(free.sum())), tol=1e-12)
     np.testing.assert_allclose(fitted[free], best.x, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [ModelSettings(factors=2), BIASED], ids=["plain", "biased"])
+def test_the_typical_person_is_the_nearest_to_the_mean_rating_along_the_mean_row(settings: ModelSettings) -> None:
+    rng, popularity = np.random.default_rng(1), np.array([9, 1, 0, 5])
+    V = 1.0 + 0.3 * rng.normal(size=(4, Shape.of(settings).v_columns))
+    U = typical(V, popularity, 3.7, settings, 0.5)
+    average = np.average(V, axis=0, weights=popularity)
+    assert U[0] / U[1] == pytest.approx(average[0] / average[1])
+
+    def error(length: float) -> float:
+        rows = V[:, :2] @ (length * U[:2]) + 0.5 + (average[2] if settings.biases else 0.0)
+        return float(popularity @ (rows - 3.7) ** 2)
+
+    assert error(1.0) < min(error(0.99), error(1.01))
+    assert U[2:].tolist() == [0.0] * (Shape.of(settings).u_columns - 2)
+
+
+def test_where_the_mean_row_says_nothing_nobody_is_typical() -> None:
+    V = np.array([[1.0, -2.0], [-1.0, 2.0]])
+    assert typical(V, np.array([3, 3]), 3.5, ModelSettings(factors=2), 0.0).tolist() == [0.0, 0.0, 0.0]

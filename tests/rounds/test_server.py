@@ -10,6 +10,7 @@ import pytest
 
 from fedrecplus import simulation
 from fedrecplus.config import assign, preset
+from fedrecplus.gradients import floor_step
 from fedrecplus.parts import choices
 from fedrecplus.rounds.server import aggregate_of, apply, server_round
 from tests.contracts.one_round import RATINGS, START
@@ -154,3 +155,33 @@ def test_a_round_costs_what_its_messages_weigh() -> None:
     assert report.clients == RATINGS.clients
     assert report.bytes_up == 4 * rows * (1 + START.model.factors)
     assert report.bytes_down == 4 * RATINGS.clients * RATINGS.item_count * START.model.factors
+
+
+def test_a_floor_weighs_as_much_as_so_many_ratings() -> None:
+    """Where n clients want one row at a point and the floor wants it at the mean row, it settles in between."""
+    config = assign(START, ["pseudo_items.rule=none", "client.learning_rate=0.1", "client.local_epochs=1"])
+    config = assign(config, ["model.floor=6", "server.step=plain", "server.learning_rate=1"])
+    popularity = np.array([3, 1_000_000])  # the second row is the mean
+    state = replace(server_state(), V=np.array([[5.0], [1.0]]), popularity=popularity)
+    for _ in range(300):
+        wish = 0.1 * (4.0 - state.V[:1])
+        state = apply(state, np.vstack([wish, 1e-12 * np.ones((1, 1))]), np.zeros((0, 1)), config)
+    assert state.V[0, 0] == pytest.approx((3 * 4.0 + 6 * 1.0) / 9, abs=1e-3)
+
+
+def test_a_floor_never_pulls_past_the_mean_and_leaves_rows_that_nobody_uploaded() -> None:
+    config = assign(START, ["model.floor=1e6", "server.step=plain", "server.learning_rate=1"])
+    V, popularity = np.array([[3.0, 1.0], [7.0, 2.0], [0.0, 0.0]]), np.array([1, 1, 2])
+    state = replace(server_state(), V=V, popularity=popularity)
+    nearly_nothing = np.array([[1e-12, 0.0], [1e-12, 1e-12], [0.0, 0.0]])
+    after = apply(state, nearly_nothing, np.zeros((0, 2)), config).V
+    np.testing.assert_allclose(after, [[2.5, 0.75], [2.5, 0.75], [0.0, 0.0]])
+
+
+def test_pseudo_rows_dilute_the_floor_as_they_dilute_ratings() -> None:
+    steps = []
+    for ratio in (0.0, 3.0):
+        changes = ["model.floor=1", f"pseudo_items.ratio={ratio}", "pseudo_items.rule=random"]
+        state = replace(server_state(), popularity=np.full(len(server_state().V), 50))
+        steps.append(floor_step(state.V, state.popularity, assign(START, changes), 0))
+    np.testing.assert_allclose(steps[0], 4 * steps[1])

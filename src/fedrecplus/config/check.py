@@ -13,6 +13,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "model.start_spread": (0.0, 1e3),
     "model.regularisation": (0.0, 1e6),
     "model.user_regularisation": (-1e6, 1e6),
+    "model.floor": (0.0, 1e6),
     "client.local_epochs": (1, 10_000),
     "client.learning_rate": (1e-12, 1e6),
     "client.learning_rate_decay": (1e-6, 10.0),
@@ -88,6 +89,11 @@ def _check_combinations(config: Config) -> None:
         raise UserError(
             f"aggregation.rule={weighing.rule} looks at all uploads together, so no client can weigh itself",
             "set aggregation.weigh_on=server",
+        )
+    if config.model.floor > 0 and weighing.normalise != "item":
+        raise UserError(
+            f"model.floor needs means over an item's uploads, not aggregation.normalise={weighing.normalise}",
+            "set aggregation.normalise=item or model.floor=0",
         )
     if weighing.covariance == "full" and config.engine == "fast":
         raise UserError(

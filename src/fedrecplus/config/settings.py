@@ -30,6 +30,8 @@ class ModelSettings:
     """whether every uploaded row decays V by λ (paper), or every rated one: λ is then divided by 1 + ρ"""
     shrink_to: Literal["zero", "start"] = "zero"
     """what weight decay pulls towards: zero (paper) or the start value without its noise"""
+    floor: float = 0.0
+    """weight decay of a row of V towards the mean row besides, whatever the number of its ratings: holds rare items"""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ class PredictionSettings:
     """refit: weight decay per rated item"""
     floor: float = 0.0
     """refit: weight decay besides, whatever the number of rated items"""
+    shrink_to: Literal["model", "typical"] = "model"
+    """refit: what weight decay pulls towards: ``model.shrink_to``, or who gives the mean item the mean rating"""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from fedrecplus.deploy.wire import Request, broadcast_of, refusal_packet, reply_
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict, start_U
 from fedrecplus.protocol import Broadcast, ErrorReport
-from fedrecplus.rounds.refit import refit
+from fedrecplus.rounds.refit import refit, refit_prior
 
 REASONS = ("version", "request", "catalogue", "settings", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
@@ -136,10 +136,13 @@ def _newcomer(person: int, rated: Rated, secret: int, request: Request) -> Parti
 def _error_of(people: list[Participant], broadcast: Broadcast, request: Request) -> ErrorReport:
     """Squared error on the node's own ratings, before this round moves V."""
     squared, count = 0.0, 0
+    public = broadcast.public
+    rating = float(np.average(public.averages(len(broadcast.V)), weights=np.maximum(public.popularity, 1)))
+    U_prior = refit_prior(broadcast.V, public.popularity, rating, broadcast.mean, request.config)
     for one in people:
         V = broadcast.V[one.items]
         U = (
-            refit(V, one.ratings, broadcast.mean, request.config)
+            refit(V, one.ratings, broadcast.mean, request.config, U_prior)
             if request.config.prediction.factors == "refit"
             else one.U
         )

@@ -81,7 +81,7 @@ def _prepare(link: Link, path: Path, journal: Journal) -> Service:
 
 def _first_or_saved(service: Service) -> ServerState:
     saved = service.folder.checkpoint()
-    state = saved.state.server if saved else first_state(service.config, len(service.catalogue.ids), service.mean)
+    state = saved.state.server if saved else first_state(service.config, service.catalogue.public, service.mean)
     service.folder.rewrite_metrics(service.folder.metrics(up_to=state.round) if saved else [])
     lines = service.journal.keep_up_to(state.round)
     if saved:

@@ -79,6 +79,7 @@ def default_dimensions(config: Config) -> list[Dimension]:
         ("client.learning_rate", 4.0, True),
         ("model.regularisation", 5.0, True),
         ("model.user_regularisation", 5.0, config.model.user_regularisation > 0),
+        ("model.floor", 4.0, config.model.floor > 0),
         ("model.factors", 2.0, True),
         ("prediction.regularisation", 5.0, config.prediction.factors == "refit"),
         ("prediction.floor", 5.0, config.prediction.factors == "refit"),

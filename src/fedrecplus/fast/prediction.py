@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.fast.compiling import kernel
 from fedrecplus.fast.threads import chunks, on_threads
-from fedrecplus.model import prior
 from fedrecplus.simulation import Problem, SimulationState
+from fedrecplus.simulation.prediction import prediction_prior
 
 
 def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]:
@@ -20,7 +20,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
         return state.U
     factors = state.U.copy()
     V = state.server.V
-    U_prior, _ = prior(config.model, problem.mean)
+    U_prior = prediction_prior(problem, V)
     scale = ratings.scale
     levels = scale.standardise(scale.values(np.arange(scale.levels)))
     rows = np.diff(ratings.indptr)

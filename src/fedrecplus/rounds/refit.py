@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
-from fedrecplus.model import Shape, prior
+from fedrecplus.model import Shape, prior, typical
 
 Array = NDArray[np.float64]
 
 
-def refit(V: Array, ratings: Array, mean: float, settings: Config) -> Array:
+def refit_prior(V: Array, popularity: NDArray[Any], rating: float, mean: float, settings: Config) -> Array:
+    """What refits shrink to, for the whole table V; ``rating`` is the mean of all ratings, one public number."""
+    if settings.prediction.shrink_to == "typical":
+        return typical(V, popularity, rating, settings.model, mean)
+    return prior(settings.model, mean)[0]
+
+
+def refit(V: Array, ratings: Array, mean: float, settings: Config, U_prior: Array) -> Array:
     """argmin_U Σ (r − U·V)² + (λn + floor)‖U − prior‖² over the n rated rows V, in closed form.
 
     It needs V and the person's ratings, nothing else, so it is also how a newcomer gets factors without a round of
@@ -19,7 +28,6 @@ def refit(V: Array, ratings: Array, mean: float, settings: Config) -> Array:
     came from it.
     """
     shape = Shape.of(settings.model)
-    U_prior, _ = prior(settings.model, mean)
     U = U_prior.copy()
     targets = ratings - mean
     if shape.biases:

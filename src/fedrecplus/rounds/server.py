@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedrecplus.aggregation._covariance import update_covariance, update_variance
 from fedrecplus.aggregation._joining import join
 from fedrecplus.config.settings import Config
+from fedrecplus.gradients import floor_step
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
@@ -26,6 +27,8 @@ class ServerState:
     last_step: Array
     last_spread: Array
     moments: list[Array]
+    popularity: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """how often each item was rated, as everybody may know; needed where ``model.floor`` is set"""
 
 
 def broadcast(state: ServerState, mean: float, public: PublicItems, features: Array) -> Broadcast:
@@ -43,8 +46,11 @@ def apply(state: ServerState, aggregate: Array, spread: Array, settings: Config)
     rate = global_rate(settings, state.round)
     server = replace(settings.server, learning_rate=rate)
     aggregate = aggregate.astype(state.V.dtype, copy=False)
+    if settings.model.floor > 0:
+        uploaded = aggregate.any(axis=1, keepdims=True)
+        aggregate = aggregate + uploaded * floor_step(state.V, state.popularity, settings, state.round)
     step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
-    return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments)
+    return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments, state.popularity)
 
 
 def global_rate(settings: Config, round_number: int) -> float:

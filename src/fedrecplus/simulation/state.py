@@ -35,6 +35,7 @@ class SimulationState:
             "V": self.server.V,
             "last_step": self.server.last_step,
             "last_spread": self.server.last_spread,
+            "popularity": self.server.popularity,
             "U": self.U,
             "drawn": self.drawn,
             "pseudo_items": self.pseudo_items,
@@ -47,7 +48,9 @@ class SimulationState:
     def of_arrays(cls, named: dict[str, NDArray[Any]]) -> SimulationState:
         """The state that ``arrays`` wrote."""
         moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
-        server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_spread"], moments)
+        server = ServerState(
+            int(named["round"][0]), named["V"], named["last_step"], named["last_spread"], moments, named["popularity"]
+        )
         return cls(server, named["U"], named["drawn"], named["pseudo_items"], named["virtual_ratings"])
 
 
@@ -73,7 +76,7 @@ def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
     moments = [np.zeros_like(V) for _ in range(part("server_steps", config.server.step).MOMENTS)]
     places = 0 if config.pseudo_items.redraw else int(problem.pseudo_indptr[-1])
     return SimulationState(
-        server=ServerState(0, V, np.zeros_like(V), _start_spread(problem, V), moments),
+        server=ServerState(0, V, np.zeros_like(V), _start_spread(problem, V), moments, problem.public.popularity),
         U=U,
         drawn=np.zeros(ratings.clients, dtype=bool),
         pseudo_items=np.zeros(places, dtype=ratings.items.dtype),
