@@ -15,6 +15,7 @@ from fedrecplus.deploy.participation import load_participants
 from fedrecplus.deploy.starting import first_state
 from fedrecplus.deploy.store import Store
 from fedrecplus.deploy.wire import request_packet
+from fedrecplus.pseudo_items.grouped import group_size, groups
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 
@@ -156,3 +157,74 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
     state = first_state(person.config, CATALOGUE.public, 0.0)
     reply = answer(request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})
+
+
+def values(person: Person) -> dict[int, float]:
+    """What stands behind each row of the next upload: more than any attack can compute from uploads."""
+    with Store.open(person.path) as store:
+        one = load_participants(store, MODEL)[0]
+    assert one.kept is not None
+    rows = np.concatenate([one.items, one.kept.items])
+    return dict(zip(rows.tolist(), np.concatenate([one.ratings, one.kept.ratings]).tolist(), strict=True))
+
+
+def rated(person: Person) -> set[int]:
+    with Store.open(person.path) as store:
+        return set(load_participants(store, MODEL)[0].items.tolist())
+
+
+CHANGES = {
+    "new ratings": lambda person: person.rate({str(item): 2.0 for item in range(121, 133, 2)}),
+    "changed ratings": lambda person: person.rate({str(item): 5.0 - item % 5 for item in range(0, 12, 2)}),
+    "ratings taken back": lambda person: person.unrate([str(item) for item in range(0, 10, 2)]),
+    "rated pseudo items": lambda person: person.rate(
+        {str(item): 1.0 for item in sorted(values(person).keys() - rated(person))[:5]}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("rule", ["grouped", "random", "matched", "similar"])
+def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str, tmp_path: Path) -> None:
+    """An attacker who knows both uploads, and even each row's value, takes every row that came or moved for rated."""
+    person = Person(tmp_path, small_config(pseudo_items__rule=rule))
+    person.rate({item: 1.0 + int(item) % 5 for item in FIRST})
+    person.upload()
+    before, rated_before = values(person), rated(person)
+    CHANGES[change](person)
+    person.upload()
+    after, ever_rated = values(person), rated_before | rated(person)
+    assert before.keys() <= after.keys()
+    suspects = {item for item, value in after.items() if before.get(item) != value}
+    guilty = suspects & ever_rated
+    assert len(guilty) >= 2, "the change is in there"
+    share = person.config.pseudo_items.ratio
+    assert len(suspects - ever_rated) >= share * len(guilty), "and so is its share of rows that nobody rated"
+
+
+def test_newcomers_bring_the_rest_of_their_groups(tmp_path: Path) -> None:
+    person = Person(tmp_path, small_config())
+    before = person.upload()
+    group = groups(CATALOGUE.public, group_size(person.config.pseudo_items))
+    new = [item for item in range(60, 200, 9) if item not in before]
+    person.rate({str(item): 3.0 for item in new})
+    after = person.upload()
+    touched = np.flatnonzero(np.isin(group, group[new]))
+    assert set(touched.tolist()) <= after, "else a row without its group would be told from a row with it"
+
+
+@pytest.mark.parametrize("rule", ["grouped", "matched"])
+def test_newcomers_are_no_more_popular_than_their_company(rule: str, tmp_path: Path) -> None:
+    popularity, dice = CATALOGUE.public.popularity, np.random.default_rng(1)
+    wins = []
+    for number in range(40):
+        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule))
+        before = person.upload()
+        # as people do: popular items first
+        new = [item for item in dice.choice(120, 14, replace=False) if item not in before][:6]
+        person.rate({str(item): 3.0 for item in new})
+        appeared = np.array(sorted(person.upload() - before))
+        real = np.isin(appeared, new)
+        more = popularity[appeared[real]][:, None] - popularity[appeared[~real]]
+        wins.append(((more > 0) + 0.5 * (more == 0)).mean())
+    assert abs(np.mean(wins) - 0.5) < 0.07, "of a newcomer and its company, popularity picks the newcomer by chance"

@@ -6,6 +6,7 @@ taken back, and a row whose rating jumps names itself as rated. So changes wait 
 - A new rating enters with the batch, beside at least as many new pseudo items as the settings give each rating.
 - A rating taken back becomes a pseudo item with a virtual rating at the next batch: no row ever disappears.
 - A changed rating is used in uploads from the next batch on.
+- Where the value of a row moves by any of these, kept virtual ratings move with it, as many as each rating's share.
 
 Recommendations use the person's ratings as they are at the moment.
 """
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.participation import Participant
 from fedrecplus.device import Device, PseudoItems
@@ -78,16 +80,36 @@ def _extended(
     stay = ~np.isin(kept.items, device.items)
     taken_back = np.setdiff1d(one.items, device.items)
     old_rows = np.union1d(one.items, kept.items)
-    new = len(np.setdiff1d(device.items, old_rows))
-    count = _new_count(new, len(device.items), int(stay.sum()) + len(taken_back), len(broadcast.V), settings)
-    fresh = np.union1d(_draw(count, old_rows, device, broadcast, settings), taken_back)
+    newcomers = ~np.isin(device.items, old_rows)
+    pseudo = int(stay.sum()) + len(taken_back)
+    count = _new_count(int(newcomers.sum()), len(device.items), pseudo, len(broadcast.V), settings)
+    # chosen for the newcomers alone: company that suits the other ratings would tell the newcomers from it
+    company = replace(device, items=device.items[newcomers], ratings=device.ratings[newcomers])
+    fresh = np.union1d(_draw(count, old_rows, company if newcomers.any() else device, broadcast, settings), taken_back)
     ratings = np.empty(0)
     if len(fresh):
-        filled = part("virtual_ratings", settings.virtual_ratings.rule).fill(fresh, device, broadcast, settings)
-        ratings = put_on_scale(filled, fresh, device, settings, broadcast.round)
+        ratings = _virtual_ratings(fresh, device, broadcast, settings)
     items = np.concatenate([kept.items[stay], fresh])
     order = np.argsort(items)
-    return PseudoItems(items[order], np.concatenate([kept.ratings[stay], ratings])[order])
+    extended = PseudoItems(items[order], np.concatenate([kept.ratings[stay], ratings])[order])
+    if settings.virtual_ratings.refresh:
+        return extended  # all of them move in every round
+    moves = _moves(one, kept, device, extended)
+    share = _share(len(one.items), settings)
+    return _stirred(extended, kept.items[stay], int(np.ceil(share * moves)), device, broadcast, settings)
+
+
+def _virtual_ratings(items: Items, device: Device, broadcast: Broadcast, settings: Config) -> NDArray[np.float64]:
+    filled = part("virtual_ratings", settings.virtual_ratings.rule).fill(items, device, broadcast, settings)
+    return put_on_scale(filled, items, device, settings, broadcast.round)
+
+
+def _share(rated: int, settings: Config) -> float:
+    """Pseudo items per rating."""
+    how = settings.pseudo_items
+    if how.rule == "none":
+        return 0.0
+    return how.ratio if how.count == 0 else how.count / max(rated, 1)
 
 
 def _new_count(new: int, rated: int, pseudo: int, items: int, settings: Config) -> int:
@@ -95,22 +117,55 @@ def _new_count(new: int, rated: int, pseudo: int, items: int, settings: Config) 
     how = settings.pseudo_items
     if how.rule == "none":
         return 0
-    share = how.ratio if how.count == 0 else how.count / max(rated - new, 1)
-    wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(share * new)))
+    wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(_share(rated - new, settings) * new)))
     if how.pad:
         wanted = size_class(rated + pseudo + wanted) - rated - pseudo
     return max(0, min(wanted, items - rated - pseudo))
 
 
 def _draw(count: int, old_rows: Items, device: Device, broadcast: Broadcast, settings: Config) -> Items:
-    """So many items by the settings' rule that are in no upload yet; of too many, a keyed choice."""
+    """So many items by the settings' rule that are in no upload yet.
+
+    What the rule gives first is taken first (the rest of a rated item's group, say): it is asked for more only by as
+    many as are lacking. Of too many, a keyed choice.
+    """
     rule, items = part("pseudo_items", settings.pseudo_items.rule), len(broadcast.V)
-    fresh, asked = np.empty(0, dtype=np.int64), count + len(old_rows)
-    while count and len(fresh) < count:
+    fresh, asked = np.empty(0, dtype=np.int64), count
+    while len(fresh) < count:
         chosen = rule.select(min(asked, items - len(device.items)), device, broadcast, settings)
-        fresh = np.setdiff1d(chosen, old_rows)
+        fresh = np.setdiff1d(chosen, np.union1d(old_rows, device.items))
         if asked >= items:
             break
-        asked *= 2
+        asked += max(count - len(fresh), 1)
     order = np.argsort(keys(subkey(device.secret, "batch", broadcast.round), fresh))
     return np.sort(fresh[order[:count]])
+
+
+def _moves(one: Participant, kept: PseudoItems, device: Device, extended: PseudoItems) -> int:
+    """Rows of earlier uploads that a change of the person's ratings gives another value."""
+    before = dict(zip(kept.items.tolist(), kept.ratings.tolist(), strict=True))
+    before |= dict(zip(one.items.tolist(), one.ratings.tolist(), strict=True))
+    after = dict(zip(extended.items.tolist(), extended.ratings.tolist(), strict=True))
+    after |= dict(zip(device.items.tolist(), device.ratings.tolist(), strict=True))
+    return sum(after[item] != rating for item, rating in before.items())
+
+
+def _stirred(
+    pseudo: PseudoItems, old: Items, count: int, device: Device, broadcast: Broadcast, settings: Config
+) -> PseudoItems:
+    """The same pseudo items, so many of the old ones with another virtual rating.
+
+    Ours: virtual ratings are kept, so a value that moves would name a row as rated, now or before. As many others move
+    with it as the settings give each rating. They are drawn anew; where that gives the same value, it goes one step
+    towards the middle of the scale.
+    """
+    other = replace(device, secret=subkey(device.secret, "stirred", broadcast.round))
+    chosen = old[np.argsort(keys(other.secret, old))[:count]]
+    if len(chosen) == 0:
+        return pseudo
+    places = np.searchsorted(pseudo.items, chosen)
+    middle = (STANDARD_LOW + STANDARD_HIGH) / 2
+    drawn, now = _virtual_ratings(chosen, other, broadcast, settings), pseudo.ratings[places]
+    ratings = pseudo.ratings.copy()
+    ratings[places] = np.where(drawn != now, drawn, now + np.where(now > middle, -device.step, device.step))
+    return PseudoItems(pseudo.items, ratings)
