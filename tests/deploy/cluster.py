@@ -148,7 +148,7 @@ class Cluster:
 
     def kill_app(self) -> None:
         standing = self.journal.standing()
-        if standing.get("phase") in ("round", "waiting"):
+        if standing.get("phase") in ("starting", "round", "waiting"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(standing["pid"]), signal.SIGKILL)
 

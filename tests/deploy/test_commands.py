@@ -9,6 +9,7 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.serving import serve
+from fedrecplus.deploy.store import Store
 from tests.deploy.in_process import InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
 
@@ -71,6 +72,8 @@ def test_files_are_imported(tmp_path: Path, home: list[str], capsys: pytest.Capt
         (["device", "rate", "3", "--remove"], "isn't rated"),
         (["device", "rate", "3", "4", "--person", "eve"], "no person"),
         (["device", "recommend"], "no model yet"),
+        (["device", "sent"], "nothing was sent yet"),
+        (["device", "import", "nowhere.csv"], "nowhere.csv: No such file"),
         (["device", "init"], "is there already"),
         (["node", "join", "nowhere"], "no address"),
     ],
@@ -82,12 +85,53 @@ def test_mistakes_are_answered_in_words(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", "only one column\nx\n", "1193,five\n2,three\n"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no rating"),
+        ("only one column\nx\n", "line 1: 1 columns"),
+        ("1193,five\n2,three\n", "line 2: 'three' is no rating"),
+        ("item,rating\n1193,5\n50,9\n", "line 3: 9 is not on the scale 1:5:1"),
+        ("1193,5\n50,nan\n", "line 2: nan is not on the scale"),
+        ("user,item,rating\n1,2,3\n", "--silo"),
+        ("1193,5\n1193,4\n", "line 2: item '1193' for the second time"),
+    ],
+)
 def test_a_file_without_ratings_is_refused(
-    text: str, tmp_path: Path, home: list[str], capsys: pytest.CaptureFixture[str]
+    text: str, said: str, tmp_path: Path, home: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bad.csv").write_text(text)
     assert exit_code_of(["device", "import", str(tmp_path / "bad.csv"), *home]) == 2
+    assert said in capsys.readouterr().err
+    assert exit_code_of(["device", "status", *home]) == 0
+    assert capsys.readouterr().out.startswith("0 ratings"), "nothing of it is stored"
+
+
+def test_the_last_upload_can_be_looked_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    homes = prepared(tmp_path, small_ratings(), small_config())
+    serve(InProcessLink(homes), tmp_path / "run")
+    node = ["--home", str(homes[1].path)]
+    with Store.open(homes[1].store) as store:
+        store.rate({"no such item": 3.0}, 4)
+        mine = store.ratings()[4].keys() - {"no such item"}
+        rows = int(store.sent()[-1]["rows"])
+    assert exit_code_of(["device", "sent", "--person", "4", *node]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()[1:]
+    assert len(lines) < rows, "of one person"
+    assert {line.split()[-3] for line in lines if "yes" in line.split()} == mine
+    assert exit_code_of(["device", "status", *node]) == 0
+    assert "1 of them are of items that the newest model doesn't know" in capsys.readouterr().out
+
+
+def test_the_scale_can_be_changed_where_all_ratings_are_on_it(
+    home: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["device", "rate", "3", "5", *home]) == 0
+    assert exit_code_of(["device", "scale", "1:4:1", *home]) == 2
+    assert exit_code_of(["device", "rate", "4", "3.5", *home]) == 2
+    assert "device scale" in capsys.readouterr().err
+    assert exit_code_of(["device", "scale", "0.5:5:0.5", *home]) == 0
+    assert exit_code_of(["device", "rate", "4", "3.5", *home]) == 0
 
 
 def test_everything_can_be_forgotten(tmp_path: Path, home: list[str]) -> None:

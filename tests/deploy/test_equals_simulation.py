@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedrecplus.data import Scale
 from fedrecplus.deploy.messages import FlowerLink
+from fedrecplus.deploy.recommending import recommend
 from fedrecplus.deploy.serving import serve
+from fedrecplus.deploy.store import Store
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessGrid, InProcessLink, prepared, small_config
 from tests.deploy.replay import simulated
 from tests.small_data import small_ratings
 
-PRESETS = ["fedrec+", "fedrec+private", "fedrec", "fedrec-hf", "fedmf"]
+PRESETS = ["fedrec+", "fedrec+private", "fedrec+paper", "fedrec", "fedrec-hf", "fedmf", "fedmf-vanilla"]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -35,6 +38,21 @@ def test_a_silo_through_the_fast_engine_equals_the_reference(
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
     np.testing.assert_allclose(_V(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=most)
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_half_stars_and_items_with_names_are_no_exception(engine: str, tmp_path: Path) -> None:
+    whole = small_ratings(scale=Scale(0.5, 5.0, 0.5))
+    names = np.array([f"isbn {number:03}-x" for number in range(whole.item_count)])
+    ratings = replace(whole, item_ids=names, client_ids=np.array([f"user {u}" for u in range(whole.clients)]))
+    config = small_config(engine=engine, precision="float64")
+    homes = prepared(tmp_path, ratings, config)
+    serve(InProcessLink(homes), tmp_path / "run")
+    np.testing.assert_allclose(_V(tmp_path), simulated(ratings, replace(config, engine="reference")), atol=1e-12)
+    with Store.open(homes[0].store) as store:
+        best = recommend(store, store.persons()["user 3"], 3, tmp_path / "run")
+        assert all(item.item in names for item in best)
+        assert all(0.5 <= item.rating <= 5.0 for item in best)
 
 
 def test_clients_that_weigh_themselves_equal_the_simulation(tmp_path: Path) -> None:

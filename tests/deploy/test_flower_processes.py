@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import socket
 import ssl
 import stat
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from cryptography import x509
 
 from fedrecplus.deploy.certificates import CA, NODE_KEY, SERVER, SERVER_KEY, make_node_key, make_server_certificates
-from fedrecplus.deploy.environment import flower_environment
+from fedrecplus.deploy.environment import flower_environment, free_port
 from fedrecplus.deploy.extra import require_flower
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.superlink import ServerHome
@@ -130,6 +131,24 @@ def test_insecure_is_for_loopback_alone(tmp_path: Path) -> None:
         NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=True)
     with pytest.raises(UserError, match=r"ca\.crt is needed"):
         NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=False)
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UserError, match=r"in use(.|\n)*--port"):
+            ServerHome(tmp_path, "127.0.0.1", taken.getsockname()[1]).check_port()
+    ServerHome(tmp_path, "127.0.0.1", free_port()).check_port()
+
+
+def test_only_a_nodes_public_key_can_be_admitted(tmp_path: Path) -> None:
+    server = ServerHome(tmp_path)
+    with pytest.raises(UserError, match="No such file"):
+        server.admit(tmp_path / "nobody.pub")
+    make_node_key(tmp_path)
+    with pytest.raises(UserError, match="no node's public key"):
+        server.admit(tmp_path / NODE_KEY)
 
 
 def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.journal import Journal
+from fedrecplus.deploy.locking import is_served
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.training.run_folder import RunFolder
 
@@ -61,20 +64,26 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
             time.sleep(0.2)
         keys = [str(tmp_path / name / "node.pub") for name in ("anna", "shop")]
         assert call("server", "admit", *keys, "--home", home).count("admitted as node") == 2
+        assert call("server", "admit", keys[0], "--home", home).count("admitted before") == 1
         with (
             staying(tmp_path / "anna.log", "node", "join", address, "--ca", ca, "--poll", "0.2", *anna),
             staying(tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--share-error", *shop),
         ):
-            out = ["--out", str(tmp_path / "run")]
-            said = call(
-                "deploy", "run", "fedrec+private", "--items", str(items), "--nodes", "2", "--rounds", "3",
-                "--home", home, *out,
-            )  # fmt: skip
-    assert "round 3/3, clients 7, nodes 2" in said
+            out = ["--home", home, "--out", str(tmp_path / "run")]
+            wanted = ["deploy", "run", "fedrec+private", "--items", str(items), "--nodes", "2", "--rounds", "4", *out]
+            with staying(tmp_path / "run.log", *wanted):
+                end = time.monotonic() + 200
+                while not Journal(tmp_path / "run").lines():
+                    assert time.monotonic() < end, (tmp_path / "run.log").read_text()
+                    time.sleep(0.1)
+            assert not is_served(tmp_path / "run"), "who stops the command stops the training"
+            assert not RunFolder(tmp_path / "run").finished
+            said = call("deploy", "run", "fedrec+private", "--resume", *out)
+    assert "round 4/4, clients 7, nodes 2" in said
     assert "loss" in said
     assert RunFolder(tmp_path / "run").finished
     assert len(call("device", "recommend", "-n", "3", *anna).strip().splitlines()) == 4
-    assert "3 uploads" in call("device", "status", *anna)
+    assert re.search("[4-9] uploads", call("device", "status", *anna))
     call("device", "forget", "--yes", *anna)
     assert not (tmp_path / "anna" / "store.db").exists()
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import change
+from fedrecplus.data import Scale
 from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
 from fedrecplus.deploy.checks import Refusal
 from fedrecplus.deploy.continuing import go_on
 from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.locking import alone_in
+from fedrecplus.deploy.locking import alone_in, is_served
 from fedrecplus.deploy.packet import Packet
 from fedrecplus.deploy.serving import serve
 from fedrecplus.deploy.settings import Deployment, check_deployable
@@ -171,11 +172,38 @@ def test_when_everybody_is_set_aside_the_run_says_so(tmp_path: Path) -> None:
         serve(link, tmp_path / "run")
 
 
+def test_nodes_that_were_set_aside_can_be_pardoned(tmp_path: Path) -> None:
+    config = small_config(engine="reference", precision="float64", rounds=5)
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=2, strikes=2))
+    link.tamper = lambda node, packet: spoiled(packet) if node == 2 or packet.facts["round"] > 2 else packet
+    with pytest.raises(UserError, match="every node is set aside"):
+        serve(link, tmp_path / "run")
+    with pytest.raises(UserError, match="--pardon"):
+        serve(link, tmp_path / "run")
+    Journal(tmp_path / "run").pardon()
+    serve(InProcessLink(link.homes), tmp_path / "run")
+    assert [len(line["nodes"]) for line in Journal(tmp_path / "run").lines()] == [1, 1, 1, 2, 2]
+
+
+def test_a_device_with_another_scale_says_so_and_takes_no_part(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2)
+    with Store.open(homes[1].store) as store:
+        store.change_scale(Scale(0.0, 10.0, 1.0))
+    serve(InProcessLink(homes), tmp_path / "run")
+    last = Journal(tmp_path / "run").lines()[-1]
+    assert last["standing"]["refused"] == {"node-scale": 3}
+    assert last["standing"]["strikes"] == {}
+    assert "`fedrecplus device scale 1:5:1` changes it" in caplog.text
+
+
 def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
     with alone_in(tmp_path), pytest.raises(UserError, match="another server app"), alone_in(tmp_path, patience=0.3):
         pass
     with alone_in(tmp_path, patience=0.3):
-        pass
+        assert is_served(tmp_path)
+    assert not is_served(tmp_path)
 
 
 def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:

@@ -8,16 +8,19 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.foreground import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
-from fedrecplus.cli.options import Settings, load_with_bar
+from fedrecplus.cli.options import Settings, config_of, load_with_bar, reads_own_files
 from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
-from fedrecplus.config import Config, assign, change, check, load_config, preset, presets
+from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.continuing import go_on
 from fedrecplus.deploy.extra import require_flower
+from fedrecplus.deploy.journal import Journal
 from fedrecplus.deploy.local import LocalOptions, run_local
+from fedrecplus.deploy.locking import is_served
 from fedrecplus.deploy.running import begin, new_model, run_to_the_end
 from fedrecplus.deploy.settings import Deployment
 from fedrecplus.deploy.superlink import ServerHome
@@ -43,6 +46,9 @@ def run_command(
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    pardon: Annotated[
+        bool, typer.Option("--pardon", help="With --resume: ask nodes again that were set aside.")
+    ] = False,
     after: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Go on with the model of a finished run; devices know it still.")
     ] = None,
@@ -63,6 +69,10 @@ def run_command(
         if not RunFolder(out).begun:
             raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
         chosen = load_config(out / CONFIG)
+        if pardon:
+            if is_served(out):
+                raise UserError(f"the run in {out} is at work", "stop it first")
+            Journal(out).pardon()
     else:
         if items is None:
             raise UserError(
@@ -78,20 +88,24 @@ def run_command(
 
 
 @deploy_app.command("items")
+@reads_own_files
 def items_command(
     dataset: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A public data set of ratings of the items.")],
+    options: FileOptions,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The catalogue to write.")] = Path("items.safetensors"),
 ) -> None:
     """Write the catalogue that a server runs with: ids, titles, features, popularity. It keeps no single rating."""
-    catalogue = ItemCatalogue.of(load_with_bar(dataset, FileOptions()))
+    catalogue = ItemCatalogue.of(load_with_bar(dataset, options))
     catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 
 
 @deploy_app.command("local")
+@reads_own_files
 def local_command(
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings to spread over the nodes.")],
     out: Out,
+    options: FileOptions,
     nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 3,
     rounds: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 5,
     config: Annotated[str, typer.Option(metavar="CONFIG", help="A preset's name or a TOML config.")] = "fedrec+private",
@@ -107,21 +121,21 @@ def local_command(
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
     require_flower()
     chosen = _config(config, rounds, settings or [])
-    options = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
-    ratings = load_with_bar(dataset, FileOptions())
-    with show_rounds(rounds) as show:
-        run_local(ratings, chosen, out, options, show, say, overwrite=overwrite)
+    how = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
+    ratings = load_with_bar(dataset, options)
+    with terminated_like_interrupted(), show_rounds(rounds) as show:
+        run_local(ratings, chosen, out, how, show, say, overwrite=overwrite)
     _report(out)
 
 
 def _run(server: ServerHome, out: Path, config: Config) -> None:
-    with show_rounds(config.server.rounds) as show:
+    with terminated_like_interrupted(), show_rounds(config.server.rounds) as show:
         run_to_the_end(server, out, show, say)
     _report(out)
 
 
 def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
-    config = preset(name) if name in presets() else load_config(name)
+    config = config_of(name)
     if rounds is not None:
         config = change(config, "server.rounds", rounds)
     return check(assign(config, settings))

@@ -15,6 +15,7 @@ from fedrecplus.deploy.importing import import_many, import_own
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.recommending import recommend
 from fedrecplus.deploy.removing import forget
+from fedrecplus.deploy.showing import last_upload, unknown_items
 from fedrecplus.deploy.store import BATCH, OWNER, Store
 from fedrecplus.errors import UserError
 
@@ -97,7 +98,10 @@ def status(
     if as_json:
         say(json.dumps(facts, indent=2))
         return
-    say(f"{facts['ratings']} ratings of {facts['persons']} person(s) in {facts['store']}")
+    of_whom = f" of {facts['persons']} persons" if facts["persons"] != 1 else ""
+    say(f"{facts['ratings']} ratings{of_whom}, on the scale {facts['scale']}, in {facts['store']}")
+    if facts["unknown_items"]:
+        say(f"{facts['unknown_items']} of them are of items that the newest model doesn't know")
     sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
     say(f"{len(facts['sent'])} uploads, {sent:.1f} kB sent, {received:.1f} kB received")
     say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
@@ -109,6 +113,25 @@ def status(
     ]  # fmt: skip
     if rows:
         show_table(headings, rows, "everything that was ever sent")
+
+
+@device_app.command()
+def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
+    """Show the last upload row by row: the server knows the items, not which of them you rated."""
+    with Store.open(home_of(home).store) as store:
+        rows = last_upload(store, _person(store, person))
+    cells = [[row.title or row.item, row.item, "yes" if row.rated else "", f"{row.change:.4f}"] for row in rows]
+    show_table(["title", "item", "rated", "change"], cells)
+
+
+@device_app.command("scale")
+def scale_command(
+    scale: Annotated[str, typer.Argument(metavar="LOW:HIGH:STEP", help="The scale that the server's items are on.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Rate on another scale; ratings that are stored keep their values, and must be on it."""
+    with Store.open(home_of(home).store) as store:
+        store.change_scale(Scale.parse(scale))
 
 
 @device_app.command("recommend")
@@ -152,8 +175,10 @@ def _facts(store: Store) -> dict[str, Any]:
     sent = store.sent()
     return {
         "store": str(store.path),
-        "persons": len(store.persons()),
+        "scale": str(store.scale),
+        "persons": sum(len(ratings) > 0 for ratings in store.ratings().values()),
         "ratings": sum(len(ratings) for ratings in store.ratings().values()),
+        "unknown_items": unknown_items(store),
         "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],
         "sent": sent,
         "bytes_sent": sum(line["bytes"] for line in sent),

@@ -1,22 +1,33 @@
-"""A process that is kept alive until somebody stops the command."""
+"""Commands that stay until somebody stops them."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterator
 from types import FrameType
 
 from fedrecplus.deploy.supervising import Supervised
 
 
-def keep_in_foreground(process: Supervised) -> None:
-    """Until Ctrl-C or a termination signal; then it ends with all its helpers."""
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """A service manager's termination signal does what Ctrl-C does."""
 
     def stop(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        process.keep_alive()
+        yield
     finally:
         signal.signal(signal.SIGTERM, before)
-        process.end()
+
+
+def keep_in_foreground(process: Supervised) -> None:
+    """Keep a process alive until Ctrl-C or a termination signal; then it ends with all its helpers."""
+    with terminated_like_interrupted():
+        try:
+            process.keep_alive()
+        finally:
+            process.end()

@@ -15,6 +15,11 @@ from fedrecplus.errors import UserError
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")
 
+_HINT = (
+    "if it isn't let in: the operator must have admitted this node's key (`node key` shows it, `server admit` takes "
+    "it), --ca must be that server's, and a node that was killed must wait some 20 s"
+)
+
 
 @node_app.command()
 def key(home: Home = DEFAULT_HOME) -> None:
@@ -42,7 +47,8 @@ def join(
         raise UserError(f"{device.store}: no store of ratings here", "make one with `fedrecplus device init`")
     command = device.command(_checked(address), ca=ca, insecure=insecure)
     say(f"joining {address} with the ratings in {device.store}")
-    keep_in_foreground(Supervised(command, device.environment(poll=poll, share_error=share_error), None, say))
+    environment = device.environment(poll=poll, share_error=share_error)
+    keep_in_foreground(Supervised(command, environment, None, say, hint=_HINT))
 
 
 def _checked(address: str) -> str:

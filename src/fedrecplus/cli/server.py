@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.display import say
+from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.foreground import keep_in_foreground
 from fedrecplus.deploy.certificates import CA
 from fedrecplus.deploy.superlink import ServerHome
@@ -38,6 +38,7 @@ def up(
       fedrecplus server up --host 0.0.0.0 --name fed.example.org
     """
     server = ServerHome(home.expanduser().absolute(), host, port, insecure)
+    server.check_port()
     server.prepare(name or [])
     say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
     keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
@@ -50,4 +51,23 @@ def admit(
     """Let nodes connect, by their public keys. The server must be up."""
     server = ServerHome.load(home.expanduser().absolute())
     for file in key:
-        say(f"{file}: admitted as node {server.admit(file)}")
+        node = server.admit(file)
+        say(f"{file}: admitted before" if node is None else f"{file}: admitted as node {node}")
+
+
+@server_app.command()
+def nodes(home: Home = DEFAULT_HOME) -> None:
+    """List the nodes that were admitted. The server must be up."""
+    everybody = ServerHome.load(home.expanduser().absolute()).nodes()
+    rows = [[node["node-id"], node["status"], node["online-at"], node["offline-at"]] for node in everybody]
+    show_table(["node", "status", "online since", "offline since"], rows)
+
+
+@server_app.command()
+def expel(
+    node: Annotated[int, typer.Argument(help="The node's number; `server nodes` lists them.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Let a node connect no more; its key is forgotten. The server must be up."""
+    ServerHome.load(home.expanduser().absolute()).expel(node)
+    say(f"node {node} is expelled")

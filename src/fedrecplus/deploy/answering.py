@@ -36,7 +36,7 @@ from fedrecplus.model import predict, start_U
 from fedrecplus.protocol import Broadcast, ErrorReport
 from fedrecplus.rounds.refit import refit, refit_prior
 
-REASONS = ("version", "request", "catalogue", "settings", "storage", "store", "fault")
+REASONS = ("version", "request", "catalogue", "scale", "settings", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 
 
@@ -44,9 +44,11 @@ class Refused(Exception):
     """The node can't take part; the argument is one of ``REASONS``."""
 
 
+log = logging.getLogger("fedrecplus")
+
+
 def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
     """The reply to a request, whatever happens. What went wrong is logged here and told the server in one word."""
-    log = logging.getLogger("fedrecplus")
     try:
         return _answer(packet, path, share_error)
     except Refused as refused:
@@ -67,12 +69,13 @@ def _answer(packet: Packet, path: Path, share_error: bool) -> Packet:
     started = time.perf_counter()
     wrong = mismatch(packet.facts.get("version"), "the server")
     if wrong:
-        logging.getLogger("fedrecplus").error("%s", wrong)
+        log.error("%s", wrong)
         raise Refused("version")
     request = _understood(packet)
     with Store.open(path) as store:
         catalogue = _catalogue(store, request)
         if known_settings(store, request.model) not in (None, settings_text(request.config)):
+            log.error("the server changed the settings of model %s; a model keeps those it began with", request.model)
             raise Refused("settings")  # a model keeps the settings it began with: others could undo its protection
         reply = last_answer(store, request)
         if reply is not None:
@@ -95,7 +98,7 @@ def _understood(packet: Packet) -> Request:
         check_deployable(request.config)
         int(request.model, 16)
     except (KeyError, TypeError, ValueError, UserError) as error:
-        logging.getLogger("fedrecplus").error("the server's request makes no sense: %s", error)
+        log.error("the server's request makes no sense: %s", error)
         raise Refused("request") from None
     if request.V.ndim != 2 or not np.isfinite(request.V).all():
         raise Refused("request")
@@ -111,6 +114,12 @@ def _catalogue(store: Store, request: Request) -> ItemCatalogue:
         raise Refused("catalogue")
     if len(catalogue.ids) != len(request.V):
         raise Refused("request")
+    if catalogue.scale != store.scale:
+        log.error(
+            "ratings here are on the scale %s, the server's on %s; `fedrecplus device scale %s` changes it",
+            store.scale, catalogue.scale, catalogue.scale,
+        )  # fmt: skip
+        raise Refused("scale")
     return catalogue
 
 
@@ -125,6 +134,8 @@ def _participants(store: Store, request: Request, broadcast: Broadcast, catalogu
             people.append(with_batch(before[person], rated, batch, device, broadcast, request.config))
         elif len(rated.items):
             people.append(_newcomer(person, rated, secret, request))
+    if not people:
+        log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return people
 
 

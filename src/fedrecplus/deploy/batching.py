@@ -42,13 +42,12 @@ class Rated:
 
 
 def rated_of(ratings: dict[str, float], catalogue: ItemCatalogue) -> Rated:
-    """A person's ratings by item number; items that the catalogue lacks and ratings off its scale are left out."""
+    """A person's ratings, which are on the catalogue's scale, by item number; items that it lacks are left out."""
     known = sorted((catalogue.numbers[item], rating) for item, rating in ratings.items() if item in catalogue.numbers)
     items = np.array([number for number, _ in known], dtype=np.int64)
     values = np.array([rating for _, rating in known], dtype=np.float64)
-    on_scale = catalogue.scale.holds(values) if len(values) else np.zeros(0, dtype=bool)
     scale = catalogue.scale
-    return Rated(items[on_scale], scale.standardise(scale.values(scale.codes(values[on_scale]))))
+    return Rated(items, scale.standardise(scale.values(scale.codes(values))))
 
 
 def changes(one: Participant, rated: Rated) -> int:

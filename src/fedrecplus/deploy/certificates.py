@@ -45,6 +45,18 @@ def make_node_key(folder: Path) -> Path:
     return folder / NODE_PUBLIC
 
 
+def check_public_key(path: Path) -> None:
+    """Refuse a file that isn't a node's public key."""
+    try:
+        known = path.read_bytes()[:40].startswith(b"ecdsa-sha2-nistp")
+    except OSError as error:
+        raise UserError(
+            f"{path}: {error.strerror}", f"give the {NODE_PUBLIC} that `node key` made on the node"
+        ) from None
+    if not known:
+        raise UserError(f"{path} is no node's public key", f"give the {NODE_PUBLIC} that `node key` made on the node")
+
+
 def _make_authority(folder: Path) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec

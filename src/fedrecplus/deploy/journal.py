@@ -40,10 +40,20 @@ class Journal:
     def keep_up_to(self, round_number: int) -> list[dict[str, Any]]:
         """Drop lines of rounds that a restart does again; returns the others."""
         kept = [line for line in self.lines() if line["round"] <= round_number]
-        temporary = self.folder / f".{JOURNAL}.part"
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        temporary.replace(self.folder / JOURNAL)
+        self._write(kept)
         return kept
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        temporary = self.folder / f".{JOURNAL}.part"
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        temporary.replace(self.folder / JOURNAL)
+
+    def pardon(self) -> None:
+        """Forget the strikes, so that nodes which were set aside are asked again when the run goes on."""
+        lines = self.lines()
+        for line in lines[-1:]:
+            line["standing"]["strikes"] = {}
+        self._write(lines)
 
     def stand(self, **facts: Any) -> None:
         """Where the run is now; whoever follows it reads this."""

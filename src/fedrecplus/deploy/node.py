@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrecplus.deploy.certificates import NODE_KEY, make_node_key
 from fedrecplus.deploy.client_environment import SHARE_ERROR, STORE
-from fedrecplus.deploy.environment import flower_environment, free_port, is_loopback, split_address
+from fedrecplus.deploy.environment import flower_environment, is_loopback, split_address
 from fedrecplus.deploy.extra import require_flower
 from fedrecplus.deploy.supernode_process import POLL
 from fedrecplus.errors import UserError
@@ -31,7 +31,7 @@ class NodeHome:
         """The public key to hand to the server's operator; made on first use."""
         return make_node_key(self.path)
 
-    def command(self, address: str, *, ca: Path | None, insecure: bool, port: int | None = None) -> list[str]:
+    def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
         """What starts the SuperNode."""
         require_flower()
         host, _ = split_address(address)
@@ -46,7 +46,7 @@ class NodeHome:
             safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
         return [
             sys.executable, "-m", "fedrecplus.deploy.supernode_process", "--superlink", address,
-            "--host", "127.0.0.1", "--port", str(port or free_port()), "--isolation", "subprocess", *safety,
+            "--host", "127.0.0.1", "--isolation", "subprocess", *safety,
         ]  # fmt: skip
 
     def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:

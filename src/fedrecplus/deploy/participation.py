@@ -73,6 +73,12 @@ def last_answer(store: Store, request: Request) -> Packet | None:
     return Packet.of_bytes(row[0]) if row else None
 
 
+def newest_answer(store: Store, model: str) -> Packet:
+    """The last answer that was given for a model."""
+    row = store.connection.execute("SELECT content FROM answers WHERE model = ?", (model,)).fetchone()
+    return Packet.of_bytes(row[0])
+
+
 def known_settings(store: Store, model: str) -> str | None:
     """The settings under which this model began here."""
     row = store.connection.execute("SELECT settings FROM models WHERE model = ?", (model,)).fetchone()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 from fedrecplus.config import Config
 from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
 from fedrecplus.deploy.journal import JOURNAL, Journal
+from fedrecplus.deploy.locking import is_served
 from fedrecplus.deploy.settings import Deployment, check_deployable
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.errors import UserError
@@ -57,27 +60,43 @@ def begin(
 
 
 def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None], say: Callable[[str], None]) -> None:
-    """Submit, follow, and go on from the last checkpoint whenever the server or its app was killed."""
+    """Submit, follow, and go on from the last checkpoint whenever the server or its app was killed.
+
+    An app that works in the folder already, because only its follower was gone, is followed. Ctrl-C ends the app, too.
+    """
     journal, idle, first = Journal(folder), 0, True
-    while not RunFolder(folder).finished:
-        if idle == _MOST_IN_VAIN:
-            raise UserError(f"the server's app died {idle} times in one round", "look into its log, then use --resume")
-        server.wait_until_up(600.0)
-        before = len(journal.lines())
-        try:
-            run = server.submit(folder)
-        except UserError:
-            if server.is_up():
-                raise
-            continue  # killed just now
-        if not first:
-            say("the server was gone; going on from the last round")
-        _follow(server, folder, run, show)
-        idle, first = 0 if len(journal.lines()) > before else idle + 1, False
+    run: int | None = None
+    try:
+        while not RunFolder(folder).finished:
+            if idle == _MOST_IN_VAIN:
+                raise UserError(
+                    f"the server's app died {idle} times in one round", "look into its log, then use --resume"
+                )
+            server.wait_until_up(600.0)
+            before = len(journal.lines())
+            try:
+                run = None if _is_at_work(folder) else server.submit(folder)
+            except UserError:
+                if server.is_up():
+                    raise
+                continue  # killed just now
+            if run is None:
+                say("the server's app is at work; following it")
+            elif not first:
+                say("the server was gone; going on from the last round")
+            _follow(server, folder, run, show)
+            idle, first = 0 if len(journal.lines()) > before else idle + 1, False
+    except KeyboardInterrupt:
+        say("stopping the server's app; go on with --resume")
+        if run is not None:
+            with contextlib.suppress(UserError):  # a server that is gone has ended it already
+                server.stop(run)
+        _end_app(folder)
+        raise
 
 
-def _follow(server: ServerHome, folder: Path, run: int, show: Callable[[View], None]) -> None:
-    """Show a run until it ends well, fails for a reason, or is gone."""
+def _follow(server: ServerHome, folder: Path, run: int | None, show: Callable[[View], None]) -> None:
+    """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it."""
     journal, submitted = Journal(folder), time.time()
     while not RunFolder(folder).finished:
         standing = journal.standing()
@@ -88,10 +107,24 @@ def _follow(server: ServerHome, folder: Path, run: int, show: Callable[[View], N
         if fresh and not _is_alive(int(standing["pid"])):
             time.sleep(_LOOK)  # it may have ended well in this moment
             return
-        if time.time() - max(standing.get("at", 0.0), submitted) > _STALE and _is_over(server, run):
+        silent = time.time() - max(standing.get("at", 0.0), submitted) > _STALE
+        if silent and (run is None or _is_over(server, run)):
             return
         time.sleep(_LOOK)
     show(View(journal.standing(), journal.lines()))
+
+
+def _is_at_work(folder: Path) -> bool:
+    """Whether an app holds the folder and gives signs of life; one that a killed SuperLink left behind gives none."""
+    return is_served(folder) and time.time() - Journal(folder).standing().get("at", 0.0) < _STALE
+
+
+def _end_app(folder: Path) -> None:
+    """End the app that works in a folder; each round that it closed is on the disk."""
+    pid = Journal(folder).standing().get("pid")
+    if pid is not None and is_served(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def _is_alive(pid: int) -> bool:

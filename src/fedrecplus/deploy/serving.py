@@ -55,6 +55,7 @@ def serve(link: Link, path: Path) -> None:
     try:
         with alone_in(path):
             if not RunFolder(path).finished:
+                journal.stand(phase="starting")
                 _serve(_prepare(link, path, journal))
     except UserError as error:
         journal.stand(phase="failed", error=str(error))
@@ -128,7 +129,7 @@ def _nodes(service: Service, state: ServerState, began: float) -> list[int]:
         service.journal.stand(phase="waiting", round=state.round, nodes=len(connected), wanted=service.deployment.nodes)
         time.sleep(0.3)
     if not connected:
-        raise UserError("every node is set aside", "read the refusals in the server's log, then resume the run")
+        raise UserError("every node is set aside", "read the refusals in the server's log, then use --resume --pardon")
     fraction = service.config.client.fraction
     if fraction < 1.0:
         draws = uniform(subkey(service.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))

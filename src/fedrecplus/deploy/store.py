@@ -77,6 +77,16 @@ class Store:
         """The scale that ratings are given on."""
         return Scale.parse(self.fact("scale"))
 
+    def change_scale(self, scale: Scale) -> None:
+        """Rate on another scale from now on; the ratings that are there must be on it, and keep their values."""
+        with self.changing():
+            for item, rating in self.connection.execute("SELECT item, rating FROM ratings"):
+                if not scale.holds(np.array([rating]))[0]:
+                    raise UserError(
+                        f"rating {rating:g} of item {item!r} is not on the scale {scale}", "change it first"
+                    )
+            self.connection.execute("UPDATE facts SET value = ? WHERE name = 'scale'", (str(scale),))
+
     @property
     def batch(self) -> int:
         """How many changes enter uploads together."""
@@ -113,7 +123,7 @@ class Store:
         if len(wrong):
             raise UserError(
                 f"rating {values[wrong[0]]:g} of item {rows[wrong[0]][1]!r} is not on the scale {self.scale}",
-                "rate on the scale, or make the store with another --scale",
+                "rate on the scale, or change it with `fedrecplus device scale`",
             )
         with self.changing():
             self.connection.executemany(

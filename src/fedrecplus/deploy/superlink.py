@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -13,13 +14,14 @@ from pathlib import Path
 from ssl import create_default_context
 from typing import Any
 
-from fedrecplus.deploy.certificates import CA, SERVER, SERVER_KEY, make_server_certificates
+from fedrecplus.deploy.certificates import CA, SERVER, SERVER_KEY, check_public_key, make_server_certificates
 from fedrecplus.deploy.environment import flower_environment, is_loopback
 from fedrecplus.deploy.extra import require_flower
 from fedrecplus.deploy.supernode_process import FLOWER_APP
 from fedrecplus.errors import UserError
 
 _CONNECTION, _SETTINGS = "fedrecplus", "server.json"
+_KNOWN_KEY = "Public key already in use"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,18 @@ class ServerHome:
             *safety,
         ]  # fmt: skip
 
+    def check_port(self) -> None:
+        """Refuse a port that somebody listens on, or that can't be had, before anything is started."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            with socket.socket(family) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((self.host, self.port))
+        except OSError as error:
+            raise UserError(
+                f"{self.host}:{self.port}: {error.strerror}", "is a server up already? Else choose another --port"
+            ) from None
+
     def is_up(self) -> bool:
         """Whether the SuperLink answers."""
         context = None if self.insecure else create_default_context(cafile=str(self.certificates / CA))
@@ -103,10 +117,19 @@ class ServerHome:
                 raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
             time.sleep(0.2)
 
-    def admit(self, public_key: Path) -> int:
-        """Let the node with this key connect; returns its id."""
-        reply = self._flower("supernode", "register", str(public_key), _CONNECTION, "--format", "json")
-        return int(reply["node-id"])
+    def admit(self, public_key: Path) -> int | None:
+        """Let the node with this key connect; returns its id, or None where it was let in before."""
+        check_public_key(public_key)
+        reply = self._flower("supernode", "register", str(public_key), _CONNECTION, "--format", "json", but=_KNOWN_KEY)
+        return int(reply["node-id"]) if "node-id" in reply else None
+
+    def nodes(self) -> list[dict[str, str]]:
+        """The nodes that were admitted, as Flower describes them."""
+        return list(self._flower("supernode", "list", _CONNECTION, "--format", "json")["nodes"])
+
+    def expel(self, node: int) -> None:
+        """Take a node's key off the list; it can't connect any more."""
+        self._flower("supernode", "unregister", str(node), _CONNECTION, "--format", "json")
 
     def submit(self, folder: Path) -> int:
         """Start the rounds of a run folder; returns Flower's id of the run."""
@@ -119,7 +142,12 @@ class ServerHome:
         reply = self._flower("list", "--run-id", str(run), _CONNECTION, "--format", "json")
         return str(reply["runs"][0]["status"])
 
-    def _flower(self, *arguments: str) -> dict[str, Any]:
+    def stop(self, run: int) -> None:
+        """End a run."""
+        self._flower("stop", str(run), _CONNECTION, "--format", "json")
+
+    def _flower(self, *arguments: str, but: str | None = None) -> dict[str, Any]:
+        """Flower's command. A failure whose text has ``but`` in it is none, and returns nothing."""
         flwr = str(Path(sys.executable).parent / "flwr")
         done = subprocess.run(
             [flwr, *arguments], env=self.environment(), capture_output=True, text=True, check=False, timeout=120
@@ -130,6 +158,8 @@ class ServerHome:
         except json.JSONDecodeError:
             reply = {"success": False, "error-message": (done.stderr or done.stdout).strip()[-500:]}
         if not reply.get("success", False):
-            why = reply.get("error-message", "no reason given")
+            why = str(reply.get("error-message", "no reason given"))
+            if but is not None and but in why:
+                return {}
             raise UserError(f"Flower's `{arguments[0]}` failed: {why}", "check that the server is up")
         return reply

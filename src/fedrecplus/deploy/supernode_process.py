@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.deploy.environment import free_port
+
 POLL, HEARTBEAT = "FEDRECPLUS_POLL", 10
 FLOWER_APP = Path(__file__).with_name("flower_app")
 _LONG_SLEEP = 1.0
@@ -72,6 +74,8 @@ def main() -> None:
     """``flower-supernode`` with the changes."""
     from flwr.supernode.cli import flower_supernode
 
+    if "--port" not in sys.argv:  # for its own helpers; another one at each start, since somebody may have the last one
+        sys.argv += ["--port", str(free_port())]
     loop: Any = importlib.import_module("flwr.supernode.start_client_internal")
     loop.time = ShorterSleeps(float(os.environ.get(POLL, "3")))
     loop.subprocess = OwnSuperExec()

@@ -24,6 +24,8 @@ class Supervised:
     log: Path | None
     """where its output goes; None: where ours goes"""
     say: Callable[[str], None] = lambda _: None
+    hint: str = ""
+    """what to look at when it ends again and again"""
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _ending: threading.Event = field(default_factory=threading.Event)
@@ -54,6 +56,8 @@ class Supervised:
             delay = _FIRST_DELAY if time.monotonic() - began > _STEADY else min(1.6 * delay, _LONGEST_DELAY)
             self.restarts += 1
             self.say(f"the process ended with {code}; starting it again in {delay:.0f} s")
+            if self.hint and self.restarts == 1:
+                self.say(self.hint)
             self._ending.wait(delay)
 
     def end(self, patience: float = 5.0) -> None:
