@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-JOURNAL, PROGRESS = "journal.jsonl", "progress.json"
+JOURNAL, PROGRESS, LOG = "journal.jsonl", "progress.json", "server.log"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Any
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
-from fedrecplus.deploy.journal import JOURNAL, Journal
+from fedrecplus.deploy.journal import JOURNAL, LOG, Journal
 from fedrecplus.deploy.locking import is_served
 from fedrecplus.deploy.settings import Deployment, check_deployable
+from fedrecplus.deploy.starting import LAST
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
@@ -52,7 +53,8 @@ def begin(
     """Make a run folder ready for its first round."""
     check_deployable(config)
     RunFolder(folder).check_free(overwrite=overwrite)
-    (folder / JOURNAL).unlink(missing_ok=True)
+    for name in (JOURNAL, LOG, LAST):
+        (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
@@ -70,7 +72,7 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None
         while not RunFolder(folder).finished:
             if idle == _MOST_IN_VAIN:
                 raise UserError(
-                    f"the server's app died {idle} times in one round", "look into its log, then use --resume"
+                    f"the server's app died {idle} times in one round", f"look into {folder / LOG}, then use --resume"
                 )
             server.wait_until_up(600.0)
             before = len(journal.lines())

@@ -9,6 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedrecplus.deploy.messages import FlowerLink
 from fedrecplus.deploy.serving import serve
+from fedrecplus.deploy.unblocked import UnblockedGrid
 
 app = ServerApp()
 
@@ -16,4 +17,4 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Run what the folder asks for, from its checkpoint on."""
-    serve(FlowerLink(grid), Path(str(context.run_config["folder"])))
+    serve(FlowerLink(UnblockedGrid(grid)), Path(str(context.run_config["folder"])))

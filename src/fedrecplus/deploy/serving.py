@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from fedrecplus.config import Config, load_config
 from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
 from fedrecplus.deploy.checks import Expected
 from fedrecplus.deploy.collecting import Collected, Link, collect
-from fedrecplus.deploy.journal import Journal
+from fedrecplus.deploy.journal import LOG, Journal
 from fedrecplus.deploy.locking import alone_in
 from fedrecplus.deploy.outcome import finish
 from fedrecplus.deploy.packet import Packet
@@ -53,13 +56,29 @@ def serve(link: Link, path: Path) -> None:
     """All rounds that are left. What stops it is said in ``progress.json`` too, where the follower looks."""
     journal = Journal(path)
     try:
-        with alone_in(path):
+        with alone_in(path), logging_to(path):
             if not RunFolder(path).finished:
                 journal.stand(phase="starting")
                 _serve(_prepare(link, path, journal))
     except UserError as error:
         journal.stand(phase="failed", error=str(error))
         raise
+
+
+@contextlib.contextmanager
+def logging_to(path: Path) -> Iterator[None]:
+    """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in its database."""
+    handler = logging.FileHandler(path / LOG, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.getLogger("fedrecplus").addHandler(handler)
+    try:
+        yield
+    except Exception:
+        logging.getLogger("fedrecplus").exception("the run stopped here")
+        raise
+    finally:
+        logging.getLogger("fedrecplus").removeHandler(handler)
+        handler.close()
 
 
 def _serve(service: Service) -> None:
@@ -129,7 +148,9 @@ def _nodes(service: Service, state: ServerState, began: float) -> list[int]:
         service.journal.stand(phase="waiting", round=state.round, nodes=len(connected), wanted=service.deployment.nodes)
         time.sleep(0.3)
     if not connected:
-        raise UserError("every node is set aside", "read the refusals in the server's log, then use --resume --pardon")
+        raise UserError(
+            "every node is set aside", f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
+        )
     fraction = service.config.client.fraction
     if fraction < 1.0:
         draws = uniform(subkey(service.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))

@@ -1,0 +1,145 @@
+"""A node with an admitted key that sends what it should not: over the wire, round by round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.training.run_folder import RunFolder
+from tests.deploy.cluster import Cluster, exact
+from tests.deploy.replay import replayed
+from tests.small_data import small_ratings
+
+pytestmark = pytest.mark.slow
+
+DEADLINE = 30.0
+
+# Python imports a module of this name when it starts. The app computes its round honestly, then sends something else;
+# and each message to the server is announced once more when its answer has been given.
+TAP = """
+import json, os, time
+from pathlib import Path
+import httpx
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from fedrecplus.deploy import client_app
+from fedrecplus.deploy.packet import Packet
+
+honest, record_of = client_app.answer, client_app.record_of
+
+def spoil(packet, **arrays):
+    return Packet(packet.facts, {**packet.arrays, **arrays})
+
+def nan(packet):
+    return spoil(packet, delta=packet.arrays["delta"] * np.nan)
+
+def leap(packet):
+    return spoil(packet, delta=packet.arrays["delta"] + 1000.0)
+
+def far(packet):
+    return spoil(packet, items=packet.arrays["items"] + 10**6)
+
+def ballast(packet):
+    return spoil(packet, ballast=np.zeros(10**6))
+
+def old(packet):
+    return Packet({**packet.facts, "round": 0}, packet.arrays)
+
+def wait_for_the_others():
+    while json.loads(Path(os.environ["PROGRESS"]).read_text()).get("answered") != 2:
+        time.sleep(0.05)
+
+def of_others(packet):
+    wait_for_the_others()
+    return spoil(packet, clients=packet.arrays["clients"] - 1)
+
+def withheld(packet):
+    Path(os.environ["WITHHOLD"]).touch()
+    return packet
+
+def slow(packet):
+    time.sleep(float(os.environ["DEADLINE"]) + 5)
+    return packet
+
+def broken(packet):
+    raise RuntimeError("a fault of the app")
+
+def garbage(packet):
+    return RecordDict({"hello": ConfigRecord({"x": 1})})
+
+def pickled(packet):
+    bomb = Array(dtype="object", shape=(1,), stype="numpy.ndarray", data=b"\\x80\\x04\\x8c\\x02os.")
+    return RecordDict({"facts": ConfigRecord(dict(packet.facts)), "arrays": ArrayRecord({"delta": bomb})})
+
+TRICKS = [lambda packet: packet, nan, leap, far, ballast, garbage, old, of_others, withheld, slow, broken, pickled]
+
+def tricky(packet, path, **more):
+    return TRICKS[packet.facts["round"]](honest(packet, path, **more))
+
+client_app.answer = tricky
+client_app.record_of = lambda content: content if isinstance(content, RecordDict) else record_of(content)
+
+announced, stored = [], []
+
+def meddling(handle):
+    def sent(self, request):
+        if request.url.port == int(os.environ["TAP_PORT"]):
+            if request.url.path.endswith("push-messages"):
+                again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+                announced[:] = [again]
+            elif request.url.path.endswith("pull-messages") and announced:
+                reply = handle(self, announced.pop())
+                reply.read()
+                with Path(os.environ["TWICE"]).open("a") as file:
+                    file.write(f"{reply.status_code}\\n")
+                Path(os.environ["WITHHOLD"]).unlink(missing_ok=True)
+            elif request.url.path.endswith("push-object"):
+                if not Path(os.environ["WITHHOLD"]).exists():
+                    reply = handle(self, request)
+                    stored[:] = [(reply.headers, reply.read())]
+                return httpx.Response(200, headers=stored[0][0], content=stored[0][1])
+        return handle(self, request)
+    return sent
+
+httpx.HTTPTransport.handle_request = meddling(httpx.HTTPTransport.handle_request)
+"""
+ROUNDS = 14
+
+
+def test_what_a_misbehaving_node_sends_is_refused_counted_and_never_touches_the_model(tmp_path: Path) -> None:
+    ratings, config = small_ratings(), exact(rounds=ROUNDS)
+    (tmp_path / "tap").mkdir()
+    (tmp_path / "tap" / "sitecustomize.py").write_text(TAP)
+    with Cluster(tmp_path, ratings, config, deadline=DEADLINE, strikes=8) as cluster:
+        cluster.start_node(cluster.homes[0])
+        cluster.start_node(cluster.homes[1])
+        cluster.node_environment = {
+            "PYTHONPATH": str(tmp_path / "tap"),
+            "PROGRESS": str(cluster.folder / "progress.json"),
+            "TAP_PORT": str(cluster.server.port),
+            "TWICE": str(tmp_path / "twice"),
+            "WITHHOLD": str(tmp_path / "withhold"),
+            "DEADLINE": str(DEADLINE),
+        }
+        cluster.start_node(cluster.homes[2])
+        cluster.run()
+    lines = cluster.journal.lines()
+    last = lines[-1]["standing"]
+    assert last["refused"] == {
+        "non-finite": 1, "out-of-range": 2, "oversized": 1, "malformed": 2, "late": 2, "duplicate": 1, "lost": 1,
+    }  # fmt: skip
+    assert list(last["strikes"].values()) == [8], "one node was blamed, for all but being slow and breaking down"
+    asked = [len(line["nodes"]) + len(line["lost"]) + len(line["silent"]) for line in lines]
+    assert asked == [3] * 12 + [2] * (ROUNDS - 12), "then it is set aside"
+    assert max(line["seconds"] for line in lines) < 2 * DEADLINE, "contents that never come hold nobody up"
+    senders = Counter(client % 3 for line in lines for client in line["clients"])
+    assert senders[2] == sum(client % 3 == 2 for client in range(ratings.clients)), "its honest round counts, once"
+    assert len((tmp_path / "twice").read_text().splitlines()) >= 8, "it said things twice"
+    np.testing.assert_array_equal(cluster.V, replayed(ratings, config, cluster.homes, lines))
+    log = (cluster.folder / "server.log").read_text()
+    assert log.count("refused an answer of node") == 10
+    assert "is set aside after 8 strikes" in log
+    assert RunFolder(cluster.folder).result()["deployment"]["refused"] == last["refused"]
