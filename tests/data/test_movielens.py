@@ -37,7 +37,9 @@ LAYOUTS = {
 
 def publish(name: str, clients: int, items: int, ratings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a test, let the published set be so small."""
-    monkeypatch.setitem(KNOWN, name, replace(KNOWN[name], clients=clients, items=items, ratings=ratings))
+    monkeypatch.setitem(
+        KNOWN, name, replace(KNOWN[name], clients=clients, items=items, ratings=ratings, ratings_md5="")
+    )
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -165,8 +167,20 @@ def test_movielens_100k_is_whole(ml_100k: Ratings) -> None:
     assert values[items == 241].tolist() == [3.0]  # the first line of u.data: 196 242 3
 
 
-def test_a_wheel_whose_ratings_were_changed_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "recbole.whl"
-    path.write_bytes(archive(**{"ml-100k.inter": "a header\n1\t5\t3\t9\n", "ml-100k.item": "a header\n"}))
-    with pytest.raises(UserError, match=r"GroupLens' u\.data has 6e47"):
-        from_wheel(path, KNOWN["ml-100k"])
+def test_ml_100k_with_a_rating_changed_is_refused_wherever_it_comes_from(
+    ml_100k: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users, items = ml_100k.client_ids[ml_100k.client_of_rating], ml_100k.item_ids[ml_100k.items]
+    values = ml_100k.values
+    values[0] = 6 - values[0]
+    lines = zip(users.tolist(), items.tolist(), values.astype(int).tolist(), strict=True)
+    u_data = "".join(f"{user}\t{item}\t{value}\t0\n" for user, item, value in lines)
+    wheel = tmp_path / "recbole.whl"
+    wheel.write_bytes(archive(**{"ml-100k.inter": f"a header\n{u_data}", "ml-100k.item": "a header\n"}))
+    with pytest.raises(UserError, match=r"ml-100k\.inter has md5 .*, as published it has 6e47"):
+        from_wheel(wheel, KNOWN["ml-100k"])
+    monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
+    (tmp_path / "ml-100k").mkdir()
+    (tmp_path / "ml-100k" / "u.data").write_text(u_data)
+    with pytest.raises(UserError, match=r"u\.data has md5 .*, as published it has 6e47"):
+        load("ml-100k")

@@ -39,6 +39,8 @@ class KnownSet:
     """the folder in the archive, where it isn't called like the set"""
     changes: bool = False
     """GroupLens replaces it from time to time, so the counts hold only for the version of the day"""
+    ratings_md5: str = ""
+    """of the file of ratings, where it is known"""
 
     def differs(self, ratings: Ratings) -> str:
         """How these ratings differ in number from the published set; empty if they don't, or may."""
@@ -56,7 +58,7 @@ def _counts(clients: int, items: int, ratings: int) -> str:
 KNOWN = {
     known.name: known
     for known in (
-        KnownSet("ml-100k", _TABS, _WHOLE_STARS, 943, 1_682, 100_000),
+        KnownSet("ml-100k", _TABS, _WHOLE_STARS, 943, 1_682, 100_000, ratings_md5="6e47046882bad158b0efbb84cd5cb987"),
         KnownSet("ml-1m", _COLONS, _WHOLE_STARS, 6_040, 3_706, 1_000_209),
         KnownSet("ml-latest-small", _CSV, _HALF_STARS, 610, 9_724, 100_836, changes=True),
         KnownSet("ml-10m", _COLONS, _HALF_STARS, 69_878, 10_677, 10_000_054, "ml-10M100K"),

@@ -20,8 +20,6 @@ from fedrecplus.errors import UserError
 Contents = Callable[[str], bytes | None]
 """The contents of the file of that name, wherever in the archive or folder it lies; None if it isn't there."""
 
-_U_DATA_MD5 = "6e47046882bad158b0efbb84cd5cb987"
-
 
 def from_archive(path: Path, known: KnownSet) -> Ratings:
     """Read GroupLens' zip archive. The checksums within it are checked on the way."""
@@ -41,10 +39,6 @@ def from_wheel(path: Path, known: KnownSet) -> Ratings:
     """Read MovieLens-100K out of RecBole's wheel, where u.data has a header line and nothing else is changed."""
     with zipfile.ZipFile(path) as wheel:
         _, _, u_data = (_member(wheel, "ml-100k.inter") or b"").partition(b"\n")
-        if (md5 := hashlib.md5(u_data, usedforsecurity=False).hexdigest()) != _U_DATA_MD5:
-            raise UserError(
-                f"{path}: the ratings within have md5 {md5}, GroupLens' u.data has {_U_DATA_MD5}", "download it again"
-            )
         ratings = _ratings(u_data, known, f"{path}: ml-100k.inter")
         return _with_catalogue(ratings, _member(wheel, "ml-100k.item"), "ml-100k.item", str(path))
 
@@ -78,6 +72,9 @@ def _ratings(data: bytes, known: KnownSet, source: str) -> Ratings:
             f"{source} has {difference}",
             "download the set again, or give this one as a file of your own: --dataset PATH",
         )
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if known.ratings_md5 and md5 != known.ratings_md5:
+        raise UserError(f"{source} has md5 {md5}, as published it has {known.ratings_md5}", "download the set again")
     return ratings
 
 
