@@ -17,14 +17,13 @@ NOBODY = np.zeros(RATINGS.clients, dtype=bool)
 SHARE = 18 / 60
 
 
-def config_of(rule: str) -> Config:
-    return assign(
-        Config(precision="float64"), [f"aggregation.rule={rule}", "model.factors=4", "client.learning_rate=0.1"]
-    )
+def config_of(rule: str, *more: str) -> Config:
+    usual = [f"aggregation.rule={rule}", "model.factors=4", "client.learning_rate=0.1"]
+    return assign(Config(precision="float64"), [*usual, *more])
 
 
-def after(rule: str, attack: Attack | None, rounds: int = 5, ratings=RATINGS):
-    problem = simulation.prepare(ratings, config_of(rule))
+def after(rule: str, attack: Attack | None, rounds: int = 5, ratings=RATINGS, more: tuple[str, ...] = ()):
+    problem = simulation.prepare(ratings, config_of(rule, *more))
     state, shares = simulation.start(problem), []
     for _ in range(rounds):
         if attack is None:
@@ -36,9 +35,11 @@ def after(rule: str, attack: Attack | None, rounds: int = 5, ratings=RATINGS):
 
 
 @pytest.mark.parametrize("rule", ["uniform", "wasserstein", "coordinate-median", "krum"])
-def test_without_attackers_a_round_is_a_round(rule: str) -> None:
-    expected, _ = after(rule, None)
-    found, _ = after(rule, Attack(NOBODY, None))
+@pytest.mark.parametrize("step", ["last", "mean"])
+def test_without_attackers_a_round_is_a_round(rule: str, step: str) -> None:
+    more = (f"aggregation.global_step={step}",)
+    expected, _ = after(rule, None, more=more)
+    found, _ = after(rule, Attack(NOBODY, None), more=more)
     np.testing.assert_allclose(found.server.V, expected.server.V, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.U, expected.U, rtol=0, atol=1e-9)
 
@@ -50,6 +51,12 @@ def test_copies_earn_weight_where_distance_counts_and_nowhere_else() -> None:
     assert counted == pytest.approx([SHARE] * 5)
     _, none = after("coordinate-median", Attack(WHO, None))
     assert none == [None] * 5
+
+
+@pytest.mark.parametrize("rows", ["own", "mean-own", "table"])
+def test_copies_earn_weight_under_every_reading(rows: str) -> None:
+    _, earned = after("wasserstein", Attack(WHO, None), more=(f"aggregation.rows={rows}",))
+    assert min(earned[1:]) > 2 * SHARE
 
 
 def test_a_push_raises_the_promoted_item() -> None:

@@ -106,7 +106,7 @@ def test_unknown_names_and_shares_are_refused() -> None:
         heterogeneity(RATINGS, CONFIG, share=1.0)
 
 
-def test_the_issue_s_rules_are_all_there() -> None:
+def test_readings_temperatures_and_robust_rules_are_all_there() -> None:
     assert {"uniform", "coordinate-median", "trimmed-mean", "krum"} < set(RULES)
     assert sum(name.startswith("wasserstein") for name in RULES) == 6
 

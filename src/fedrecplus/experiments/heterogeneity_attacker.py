@@ -14,7 +14,7 @@ from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.model import predict
 from fedrecplus.parts import part
 from fedrecplus.protocol import Upload
-from fedrecplus.rounds.server import apply, spread_of
+from fedrecplus.rounds.server import apply, spread_of, weights_of
 from fedrecplus.simulation import Problem, SimulationState
 
 
@@ -43,8 +43,7 @@ def attacked_round(problem: Problem, state: SimulationState, attack: Attack) -> 
     rule = part("aggregation", config.aggregation.rule)
     earned: float | None = None
     if hasattr(rule, "weight"):
-        step = server.last_step.astype(np.float64)
-        weights = [rule.weight(u.items, u.delta, step, server.last_spread, config) for u in uploads]
+        weights = weights_of(server, uploads, config)
         aggregate: NDArray[Any] = join(uploads, weights, server.V.shape, config.aggregation)
         earned = _share(uploads, weights, attack)
     else:
@@ -56,16 +55,19 @@ def attacked_round(problem: Problem, state: SimulationState, attack: Attack) -> 
 def forge(problem: Problem, state: SimulationState, upload: Upload, attack: Attack) -> Upload:
     """The last step's rows instead of trained ones: no distance, so all the weight there is to earn.
 
+    Where distances run over the whole table, so does the copy: a row that is not sent would count as one that differs.
     Where an item is to be pushed, its row gets what would make the attacker's own prediction the best rating at once.
     """
-    delta = state.server.last_step[upload.items].astype(np.float64)
-    place = np.searchsorted(upload.items, -1 if attack.target is None else attack.target)
-    if attack.target is not None and place < len(upload.items) and upload.items[place] == attack.target:
+    whole = problem.config.aggregation.rows == "table"
+    items = np.arange(len(state.server.V)) if whole else upload.items
+    delta = state.server.last_step[items].astype(np.float64)
+    place = np.searchsorted(items, -1 if attack.target is None else attack.target)
+    if attack.target is not None and place < len(items) and items[place] == attack.target:
         U = state.U[upload.client].astype(np.float64)
         row = state.server.V[attack.target].astype(np.float64)
         missing = STANDARD_HIGH - float(predict(U, row[None, :], problem.mean)[0])
         delta[place] += missing * U[:-1] / max(float(U[:-1] @ U[:-1]), 1e-9)
-    return replace(upload, delta=delta)
+    return replace(upload, items=items, delta=delta)
 
 
 def _share(uploads: Sequence[Upload], weights: Sequence[float], attack: Attack) -> float:

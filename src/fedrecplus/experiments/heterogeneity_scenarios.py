@@ -26,12 +26,19 @@ class Scenario:
         return self.change is not None or self.adaptive
 
 
+DRIFTS = (5, 10, 20)
+"""K, local epochs: the more of them, the further clients drift apart in a round"""
 SCENARIOS: dict[str, Scenario] = {
     "clean": Scenario("everybody is honest"),
     "random": Scenario("a share of the clients rates at random", rate_at_random),
     "noisy": Scenario("a share of the clients errs by a star and a half", add_noise),
     "few": Scenario("a share of the clients has five ratings left", leave_few),
-    "drift": Scenario("everybody trains twenty epochs before it uploads", settings=("client.local_epochs=20",)),
+    **{
+        f"drift-{epochs}": Scenario(
+            f"everybody trains K = {epochs} epochs before it uploads", settings=(f"client.local_epochs={epochs}",)
+        )
+        for epochs in DRIFTS
+    },
     "skewed": Scenario("some take part nearly always, others hardly ever", skewed=True),
     "promotion": Scenario("a share of the clients gives one item the best rating", promote, pushes=True),
     "copycat": Scenario("a share of the clients sends the last step back", adaptive=True),

@@ -68,11 +68,16 @@ def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config
         return table
     if how.weigh_on == "client":
         return join(uploads, [_weight(upload) for upload in uploads], shape, how)
-    target = state.last_step
+    return join(uploads, weights_of(state, uploads, settings), shape, how)
+
+
+def weights_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> list[float]:
+    """Each client's weight by a rule that gives weights, from uploads that no client has weighed itself."""
+    rule, how = part("aggregation", settings.aggregation.rule), settings.aggregation
+    target, spread = state.last_step.astype(np.float64), state.last_spread.astype(np.float64)
     if how.global_step == "mean":
-        target = global_rate(settings, state.round) * join(uploads, [1.0] * len(uploads), shape, how)
-    weights = [rule.weight(u.items, u.delta, target, state.last_spread, settings) for u in uploads]
-    return join(uploads, weights, shape, how)
+        target = global_rate(settings, state.round) * join(uploads, [1.0] * len(uploads), state.V.shape, how)
+    return [float(rule.weight(upload.items, upload.delta, target, spread, settings)) for upload in uploads]
 
 
 def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config) -> Array:

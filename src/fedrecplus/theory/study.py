@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.aggregation._joining import join
 from fedrecplus.config import Config, dumps
 from fedrecplus.errors import UserError
 from fedrecplus.fast.uploads import uploads_of
-from fedrecplus.parts import part
 from fedrecplus.protocol import Upload
-from fedrecplus.rounds.server import global_rate
+from fedrecplus.rounds.server import weights_of
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.theory import lemmas
 from fedrecplus.theory.constants import Look, constants, look
@@ -88,15 +86,9 @@ def _look_around(
 
 def weights(config: Config, state: SimulationState, uploads: Sequence[Upload]) -> Array:
     """p_u of the round that comes, summing to one over all clients; uniform for rules that give no weights."""
-    rule, server = part("aggregation", config.aggregation.rule), state.server
     if not weighs(config):
         return np.full(len(uploads), 1.0 / len(uploads))
-    target = server.last_step.astype(np.float64)
-    if config.aggregation.global_step == "mean":
-        mean = join(uploads, [1.0] * len(uploads), server.V.shape, config.aggregation)
-        target = global_rate(config, server.round) * mean
-    spread = server.last_spread.astype(np.float64)
-    given = np.array([rule.weight(upload.items, upload.delta, target, spread, config) for upload in uploads])
+    given = np.array(weights_of(state.server, uploads, config))
     p: Array = given / given.sum()
     return p
 
