@@ -20,12 +20,16 @@ from fedrecplus.report.origins import made_of_runs
 from fedrecplus.report.plotly_js import plotly_js
 from tests.report.small_report import DATA, small_inputs
 
-SECTIONS = {"table", "pseudo-items", "two-by-two", "heterogeneity", "theory-1", "curves", "audit"}
+SECTIONS = {"table", "pseudo-items", "two-by-two", "heterogeneity", "theory", "curves", "audit"}
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = small_inputs(tmp_path_factory.mktemp("paper"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_inputs(tmp_path_factory.mktemp("paper"))
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> str:
     assert exit_code_of(["report", str(folder), "--out", str(folder / "report.html")]) == 0
     return (folder / "report.html").read_text()
 
@@ -111,10 +115,52 @@ def test_a_resumed_run_shows_both_commands() -> None:
     assert ">def<" in shown
 
 
-def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(report: str) -> None:
-    assert "ml-1m was not run for this page" in report
-    assert "1.1713" in report
-    assert "1.1014" in report
+def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(folder: Path, report: str) -> None:
+    assert "was not run" not in report
+    named = (folder / "table" / "comparison.json").read_text().replace(DATA, "ml-100k")
+    page = page_of([json.loads(named)])
+    assert "ml-1m was not run for this page" in page
+    assert "1.1713" in page
+    assert "1.1014" in page
+
+
+def test_two_comparisons_of_one_data_set_both_have_their_table(folder: Path) -> None:
+    content = json.loads((folder / "table" / "comparison.json").read_text())
+    assert own_part(page_of([content, content])).count(f"<h3>{DATA}</h3>") == 2
+
+
+def test_sections_of_one_kind_have_names_of_their_own(folder: Path) -> None:
+    content = json.loads((folder / "theory.json").read_text())
+    outline = Outline()
+    outline.feed(own_part(page_of([content, content])))
+    assert outline.sections == {"theory-1", "theory-2"}
+
+
+def test_the_audit_shows_every_scheme_and_k_against_error_bytes_and_attacks(folder: Path, report: str) -> None:
+    content = json.loads((folder / "audit.json").read_text())
+    section = report.split('<section id="audit">')[1].split("</section>")[0]
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", section)
+    assert all(f'<th scope="col">{attack}</th>' in section for attack in ("popularity", "one-round"))
+    for row in content["rows"]:
+        shown = next(
+            line for line in rows if line.startswith(row["scheme"] + "<") and f"K={row['local_epochs']}" in line
+        )
+        assert f"{row['rmse']:.4f}" in shown
+        assert f"{row['bytes_up_per_client_round'] / 1000:.1f}" in shown
+        assert row["auc"] is None or f"{row['auc']:.3f}" in shown
+    assert "every uploaded row is a rated item" in section
+
+
+def test_drift_is_drawn_over_k(folder: Path) -> None:
+    content = json.loads((folder / "h.json").read_text())
+    page = page_of([content])
+    drawn = [json.loads(text) for text in re.findall(r'data-for="[^"]+">(.*?)</script>', page)]
+    drift = next(each for each in drawn if each["layout"]["xaxis"].get("title", {}).get("text") == "K, local epochs")
+    assert drift["data"][0]["x"] == [3, 5, 10, 20]
+    assert (
+        drift["data"][0]["y"][-1]
+        == content["cells"][0 + 3 * list(content["scenarios"]).index("drift-20")]["rmse"]["mean"]
+    )
 
 
 def test_text_is_escaped() -> None:
@@ -135,6 +181,25 @@ def test_contents_are_recognised_by_what_they_hold(tmp_path: Path) -> None:
         gather([tmp_path / "bad.json"])
     with pytest.raises(UserError, match="does not exist"):
         gather([tmp_path / "nowhere"])
+
+
+def test_any_runs_make_a_page_and_those_with_other_settings_are_kept_apart(tmp_path: Path) -> None:
+    train = ["train", "--dataset", DATA, "--algorithm", "fedmf", "--set", "evaluation.every=1"]
+    for folder, more in {
+        "a": ["--set", "server.rounds=2"],
+        "b": ["--set", "server.rounds=2", "--fold", "1"],
+        "c": ["--set", "server.rounds=3"],
+        "d": ["--set", "server.rounds=2", "--full"],
+    }.items():
+        assert exit_code_of([*train, *more, "--out", str(tmp_path / folder)]) == 0
+    assert exit_code_of(["report", *map(str, tmp_path.iterdir()), "--out", str(tmp_path / "page.html")]) == 0
+    page = own_part((tmp_path / "page.html").read_text())
+    assert '<section id="runs">' in page
+    assert "fedmf, server.rounds=2" in page
+    assert "fedmf, server.rounds=3" in page
+    only = exit_code_of(["report", str(tmp_path / "d"), "--out", str(tmp_path / "full.html")])
+    assert only == 0
+    assert "(fit)" in (tmp_path / "full.html").read_text()
 
 
 def test_a_page_can_be_made_of_one_study() -> None:
@@ -165,5 +230,5 @@ def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
     assert exit_code_of(["ablate", "two-by-two", *quick, "--folds", "2", "--plot", str(pages[0])]) == 0
     assert exit_code_of(["train", *quick, "--algorithm", "fedmf", "--out", str(run)]) == 0
     assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
-    for page, section in zip(pages, ("two-by-two", "theory-1"), strict=True):
+    for page, section in zip(pages, ("two-by-two", "theory"), strict=True):
         assert f'<section id="{section}">' in page.read_text()

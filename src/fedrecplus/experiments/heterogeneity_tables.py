@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from fedrecplus.experiments.heterogeneity import REFERENCE, Cell, Study
-from fedrecplus.experiments.heterogeneity_scenarios import SCENARIOS
+from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.markdown import markdown_table
 
 SIGNIFICANT = 0.05
@@ -98,6 +98,10 @@ def to_dict(study: Study) -> dict[str, Any]:
         "config": study.config,
         "scenarios": {name: SCENARIOS[name].summary for name in study.scenarios},
         "rules": study.rules,
+        "settings": {
+            "scenarios": {name: SCENARIOS[name].settings for name in study.scenarios},
+            "rules": {name: RULES[name] for name in study.rules},
+        },
         "cells": [{**cell.to_dict(), "verdict": verdict(cell)} for cell in study.cells],
         "findings": findings(study),
     }

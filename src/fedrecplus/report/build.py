@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -17,6 +18,7 @@ from fedrecplus.report.heterogeneity import heterogeneity_section
 from fedrecplus.report.inputs import Found, kind_of, of_kind
 from fedrecplus.report.plotly_js import plotly_js
 from fedrecplus.report.results_table import results_section
+from fedrecplus.report.runs import runs_section
 from fedrecplus.report.theory import theory_section
 
 
@@ -47,18 +49,25 @@ def page(found: Sequence[Found], title: str, command: str) -> str:
 
 
 def sections_of(found: Sequence[Found]) -> list[Section]:
-    """Everything that was found, in the paper's order."""
-    sections: list[Section] = []
-    comparisons = of_kind(found, "comparison")
-    if comparisons:
-        sections.append(results_section(comparisons))
-    for content in of_kind(found, "ablation"):
-        sections += ablation_sections(content)
-    sections += [heterogeneity_section(content) for content in of_kind(found, "heterogeneity")]
-    sections += [theory_section(content, number) for number, content in enumerate(of_kind(found, "theory"), start=1)]
-    curves = curves_section(of_kind(found, "run"))
-    sections += [curves] if curves else []
-    return sections + [audit_section(content) for content in of_kind(found, "audit")]
+    """Everything that was found, in the paper's order, each under a name of its own."""
+    comparisons, runs = of_kind(found, "comparison"), of_kind(found, "run")
+    parts = [
+        *([results_section(comparisons)] if comparisons else []),
+        *(section for content in of_kind(found, "ablation") for section in ablation_sections(content)),
+        *(heterogeneity_section(content) for content in of_kind(found, "heterogeneity")),
+        *(theory_section(content) for content in of_kind(found, "theory")),
+        runs_section(runs, comparisons),
+        curves_section(runs),
+        *(audit_section(content) for content in of_kind(found, "audit")),
+    ]
+    sections = [part for part in parts if part]
+    names = [section.name for section in sections]
+    return [
+        replace(section, name=f"{section.name}-{names[: place + 1].count(section.name)}")
+        if names.count(section.name) > 1
+        else section
+        for place, section in enumerate(sections)
+    ]
 
 
 def _now() -> str:

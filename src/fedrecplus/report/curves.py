@@ -6,43 +6,45 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.report.elements import Section, plot, table
-from fedrecplus.report.origins import made_of_runs
+from fedrecplus.report.runs import grouped, origin
 
+_MOST_SHOWN = 1.15
+"""errors up to so many times the worst of the bests are shown: a start at a wrong scale would flatten all the rest"""
 _NEAR = 1.005
 """near its best: within half a per cent"""
 
 
 def curves_section(runs: Sequence[dict[str, Any]]) -> Section | None:
-    """RMSE over rounds and seconds, a line per algorithm and data set (mean over folds); None without test errors."""
-    groups = _groups(runs)
+    """RMSE over rounds and seconds, a line per kind of run (mean over folds); None without test errors."""
+    groups = grouped([run for run in runs if run["result"]["rmse"] is not None and run["metrics"]])
     if not groups:
         return None
     curves = {name: _curve(own) for name, own in groups.items()}
     rounds = [{**_line(name), "x": curve["round"], "y": curve["rmse"]} for name, curve in curves.items()]
     seconds = [{**_line(name), "x": curve["seconds"], "y": curve["rmse"]} for name, curve in curves.items()]
-    y = {"title": {"text": "RMSE on test ratings"}}
+    y, cut = _errors_axis(list(curves.values()))
     parts = [
-        plot(rounds, {"xaxis": {"title": {"text": "round"}}, "yaxis": y}, "Learning curves, mean over folds."),
+        plot(rounds, {"xaxis": {"title": {"text": "round"}}, "yaxis": y}, f"Learning curves, mean over folds.{cut}"),
         plot(
             seconds,
             {"xaxis": {"title": {"text": "seconds of training"}, "type": "log"}, "yaxis": y},
-            "Time to accuracy: the same over seconds of rounds, without evaluation.",
+            f"Time to accuracy: the same over seconds of rounds, without evaluation.{cut}",
         ),
         _time_table(curves),
-        _origin([run for own in groups.values() for run in own]),
+        origin([run for own in groups.values() for run in own]),
     ]
     return Section("curves", "Learning curves and time to accuracy", parts)
 
 
-def _groups(runs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    sets = {run["result"]["dataset"] for run in runs}
-    for run in runs:
-        result = run["result"]
-        if result["rmse"] is not None and run["metrics"]:
-            name = result["algorithm"] if len(sets) == 1 else f"{result['algorithm']}, {result['dataset']}"
-            groups.setdefault(name, []).append(run)
-    return groups
+def _errors_axis(curves: Sequence[dict[str, list[float]]]) -> tuple[dict[str, Any], str]:
+    """The axis of errors, and what the caption says where the beginning of a training lies above it."""
+    axis: dict[str, Any] = {"title": {"text": "RMSE on test ratings"}}
+    bests, highest = [min(curve["rmse"]) for curve in curves], max(max(curve["rmse"]) for curve in curves)
+    top = _MOST_SHOWN * max(bests)
+    if highest <= top:
+        return axis, ""
+    room = 0.05 * (top - min(bests))
+    return {**axis, "range": [min(bests) - room, top]}, f" Errors above {top:.2f} are cut off; double-click for all."
 
 
 def _line(name: str) -> dict[str, Any]:
@@ -75,8 +77,3 @@ def _cost(curve: dict[str, list[float]], target: float) -> list[str]:
     place = next(place for place, rmse in enumerate(curve["rmse"]) if rmse <= target)
     sent = curve["bytes_up_per_client_round"][place] * curve["round"][place] / 1e6
     return [f"{curve['round'][place]:.0f}", f"{curve['seconds'][place]:.2f}", f"{sent:.2f}"]
-
-
-def _origin(runs: Sequence[dict[str, Any]]) -> str:
-    results = [run["result"] for run in runs]
-    return made_of_runs(results, {f"config of {run['folder']}": run["config"] for run in runs if run["config"]})

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _numbers = itertools.count(1)
+_WORDS = 22
+"""longer cells are words that may break, not numbers"""
 
 
 def text(value: object) -> str:
@@ -53,13 +55,14 @@ def table(
     for r, row in enumerate(rows):
         cells = [f'<th scope="row">{text(row[0])}</th>']
         for c, cell in enumerate(row[1:], start=1):
-            kind = (classes or {}).get((r, c), "")
+            kind = (classes or {}).get((r, c)) or ("words" if len(cell) > _WORDS and " " in cell else "")
             cells.append(f'<td class="{kind}">{text(cell)}</td>' if kind else f"<td>{text(cell)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
-    below = f"<caption>{text(caption)}</caption>" if caption else ""
+    # below the part that scrolls: a caption inside would scroll away with it
+    below = f'<p class="caption">{text(caption)}</p>' if caption else ""
     return (
-        f'<div class="scroll" tabindex="0"><table>{below}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>{below}"
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedrecplus.config import loads
 from fedrecplus.report.elements import Section, bullets, paragraph, plot, table
 from fedrecplus.report.origins import made
 
+_EPOCHS = "client.local_epochs="
 _MOST_SHOWN = 0.02
 """differences of RMSE beyond this have the full colour"""
 
@@ -25,11 +27,21 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
         bullets([f"{name}: {summary}." for name, summary in content["scenarios"].items()]),
         _errors(scenarios, rules, cells),
         _map(scenarios, rules, cells),
+        _drift(content, rules, cells),
         _attacks(scenarios, rules, cells),
         bullets(content["findings"]),
-        made(content.get("made"), {"config that all cells share": content["config"]}),
+        made(content.get("made"), {"config that all cells share": content["config"], **_settings(content)}),
     ]
     return Section("heterogeneity", "What the aggregation is for", parts)
+
+
+def _settings(content: dict[str, Any]) -> dict[str, str]:
+    """What rules and scenarios change in the shared config."""
+    changed = content.get("settings", {})
+    return {
+        f"settings of {kind}": "".join(f"{name}: {', '.join(own) or 'none'}\n" for name, own in changed[kind].items())
+        for kind in changed
+    }
 
 
 def _errors(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
@@ -65,6 +77,28 @@ def _difference(cells: dict[tuple[str, str], Any], scenario: str, rule: str) -> 
     if not cell or not uniform or cell["diverged"] or uniform["diverged"]:
         return None
     return float(cell["rmse"]["mean"] - uniform["rmse"]["mean"])
+
+
+def _drift(content: dict[str, Any], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
+    """Error over local epochs, where several of them were tried; the clean scenario has the preset's own."""
+    epochs = {"clean": loads(content["config"]).client.local_epochs} if "clean" in content["scenarios"] else {}
+    for scenario, settings in content.get("settings", {}).get("scenarios", {}).items():
+        for each in settings:
+            if each.startswith(_EPOCHS):
+                epochs[scenario] = int(each.removeprefix(_EPOCHS))
+    if len(set(epochs.values())) < 3:
+        return ""
+    order = sorted(epochs, key=lambda scenario: epochs[scenario])
+    traces = []
+    for rule in rules:
+        known = [(epochs[name], _value(cells, name, rule, "rmse")) for name in order]
+        x, y = zip(*known, strict=True)
+        traces.append({"type": "scatter", "mode": "lines+markers", "name": rule, "x": x, "y": y})
+    layout = {
+        "xaxis": {"title": {"text": "K, local epochs"}, "tickvals": sorted(set(epochs.values()))},
+        "yaxis": {"title": {"text": "RMSE"}},
+    }
+    return plot(traces, layout, "Drift: the more clients train before they upload, the further apart they are.")
 
 
 def _attacks(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:

@@ -9,7 +9,7 @@ from fedrecplus.report.elements import config_details, table, text
 
 _NOT_RECORDED = "not recorded"
 _NO_CHECKOUT = "none: the package did not run from a git checkout"
-_HEADINGS = ("run", "folds", "seed", "begun", "seconds")
+_HEADINGS = ("run", "folds", "seed", "begun, UTC", "seconds")
 
 
 def made(facts: Mapping[str, Any] | None, configs: Mapping[str, str] | None = None) -> str:
@@ -53,10 +53,20 @@ def _shared(facts: Mapping[str, Any] | None) -> dict[str, str]:
 def _own(facts: Mapping[str, Any] | None) -> dict[str, str]:
     """Seed and time."""
     if not facts:
-        return dict.fromkeys(("seed", "time"), _NOT_RECORDED)
+        return dict.fromkeys(("seed", "time, UTC"), _NOT_RECORDED)
     took = f", {facts['seconds']} s" if "seconds" in facts else ""
     where = f" on {facts['cores']} cores, Python {facts['python']}" if "cores" in facts else ""
-    return {"seed": str(facts.get("seed", _NOT_RECORDED)), "time": f"{facts.get('when', _NOT_RECORDED)}{took}{where}"}
+    began = _time(facts["when"]) if facts.get("when") else _NOT_RECORDED
+    return {"seed": str(facts.get("seed", _NOT_RECORDED)), "time, UTC": f"{began}{took}{where}"}
+
+
+def _time(when: str) -> str:
+    """A recorded time for people; all of them are UTC.
+
+    >>> _time("2026-11-15T14:22:07+00:00")
+    '2026-11-15 14:22:07'
+    """
+    return when.replace("T", " ").removesuffix("+00:00")
 
 
 def _lines(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -68,7 +78,7 @@ def _lines(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     for (name, seed), own in groups.items():
         folds = ", ".join("all" if run["fold"] is None else str(run["fold"]) for run in own)
         facts = [run.get("made") or {} for run in own]
-        times = sorted({str(each["when"]) for each in facts if each.get("when")}) or [_NOT_RECORDED]
+        times = sorted({_time(each["when"]) for each in facts if each.get("when")}) or [_NOT_RECORDED]
         seconds = [str(each["seconds"]) for each in facts if "seconds" in each]
         lines.append([name, folds, seed, " to ".join(dict.fromkeys((times[0], times[-1]))), ", ".join(seconds)])
     return lines

@@ -14,7 +14,8 @@
       ground: night ? "#12161b" : "#ffffff", way: night ? DARK : LIGHT };
   };
 
-  const axis = (given, c) => ({ gridcolor: c.grid, zerolinecolor: c.grid, linecolor: c.grid, automargin: true, ...given });
+  const axis = (given, c) => ({ gridcolor: c.grid, zerolinecolor: c.grid, linecolor: c.grid, automargin: true,
+    ...(given && given.type === "log" ? { dtick: "D2" } : {}), ...given });
 
   const layoutOf = (given, c, printing) => {
     const small = narrow.matches && !printing;
@@ -24,6 +25,8 @@
       legend: { orientation: "h", y: -0.24, yanchor: "top" }, ...given };
     layout.xaxis = axis(given.xaxis, c);
     layout.yaxis = axis(given.yaxis, c);
+    layout.shapes = (given.shapes || []).map((shape) => ({ ...shape, line: { color: c.ink, width: 1, ...shape.line } }));
+    if (small) layout.annotations = []; // no room for names beside points; a touch shows them
     if (printing) layout.width = PRINT_WIDTH;
     else layout.autosize = true;
     return layout;

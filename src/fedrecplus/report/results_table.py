@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.config import dumps, from_dict
 from fedrecplus.experiments.published import Published, published
-from fedrecplus.report.elements import Section, bullets, details, paragraph, plot, table
+from fedrecplus.report.elements import Section, bullets, details, paragraph, plot, table, text
 from fedrecplus.report.origins import made_of_runs
 
 PAPER = "FedRec+ paper"
@@ -16,8 +16,10 @@ SIGNIFICANT = 0.05
 
 
 def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
-    """A table per data set of the paper, those that were not run included, and per further one."""
-    by_set = {name: content for content in comparisons for name in _sets(content)}
+    """A table per comparison and data set. Beside one data set of the paper, the other is there even if not run."""
+    measured = [(name, content) for content in comparisons for name in _sets(content)]
+    names = [name for name, _ in measured]
+    missing = [name for name in PAPER_SETS if name not in names] if set(names) & set(PAPER_SETS) else []
     parts = [
         paragraph(
             "Mean ± standard deviation over random folds, predictions clipped to the scale.",
@@ -25,9 +27,9 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
             "p: Wilcoxon's signed-rank test over clients, each one's RMSE averaged over folds, against the baseline.",
         )
     ]
-    for name in dict.fromkeys([*PAPER_SETS, *by_set]):
-        parts.append(f"<h3>{name}</h3>")
-        parts += _one_set(name, by_set.get(name))
+    for name, content in [*measured, *((name, None) for name in missing)]:
+        parts.append(f"<h3>{text(name)}</h3>")
+        parts += _one_set(name, content)
     return Section("table", "The table", parts)
 
 
@@ -47,7 +49,7 @@ def _one_set(name: str, content: dict[str, Any] | None) -> list[str]:
     if others:
         parts.append(details("what others report", table(headings[:4], [_published_cells(row)[:4] for row in others])))
     if content and ours:
-        parts += [bullets(_orderings(ours, paper)), _bars(name, ours, known), _origin(content, name)]
+        parts += [bullets(_orderings(ours, paper)), _dots(name, ours, known), _origin(content, name)]
     return parts
 
 
@@ -75,7 +77,9 @@ def _orderings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> li
     if {"fedrec", "fedrec+"} <= set(errors):
         gap = errors["fedrec"] - errors["fedrec+"]
         word = "lower" if gap > 0 else "higher"
-        lines.append(f"fedrec+ has {abs(gap):.4f} {word} RMSE than fedrec here.")
+        tests = {row["algorithm"]: row["against_baseline"] for row in ours}
+        p = next((f" (p = {one['p']:.2g})" for one in _between(tests, "fedrec", "fedrec+")), "")
+        lines.append(f"fedrec+ has {abs(gap):.4f} {word} RMSE than fedrec here{p}.")
     if len(paper) >= 2:
         lines.append(f"In the paper, FedRec+ has {paper[0].rmse - paper[1].rmse:.4f} lower RMSE than FedRec.")
     trivial = errors.get("global-mean")
@@ -85,19 +89,27 @@ def _orderings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> li
     return lines
 
 
-def _bars(name: str, ours: Sequence[dict[str, Any]], known: Sequence[Published]) -> str:
-    shown = [row for row in known if row.source == PAPER]
+def _between(tests: Mapping[str, Any], one: str, other: str) -> list[dict[str, Any]]:
+    """The test of one against the other, either way round, if it was made."""
+    pairs = ((one, other), (other, one))
+    return [tests[name] for name, baseline in pairs if tests[name] and tests[name]["baseline"] == baseline]
+
+
+def _dots(name: str, ours: Sequence[dict[str, Any]], known: Sequence[Published]) -> str:
+    """Dots, not bars: these need no zero on the axis, which would hide every difference."""
+    printed = [row for row in known if row.source == PAPER]
     own = {
-        "type": "bar", "orientation": "h", "name": "measured", "y": [row["algorithm"] for row in ours],
-        "x": [row["rmse"]["mean"] for row in ours],
+        "name": "measured", "y": [row["algorithm"] for row in ours], "x": [row["rmse"]["mean"] for row in ours],
         "error_x": {"type": "data", "array": [row["rmse"]["sd"] for row in ours]},
     }  # fmt: skip
-    theirs = {
-        "type": "bar", "orientation": "h", "name": "printed in the paper",
-        "y": [row.system for row in shown], "x": [row.rmse for row in shown],
-    }  # fmt: skip
-    layout = {"xaxis": {"title": {"text": "RMSE"}}, "yaxis": {"automargin": True, "autorange": "reversed"}}
-    return plot([own, theirs], layout, f"RMSE on {name}, mean ± sd over folds, beside what the paper prints.")
+    theirs = {"name": "printed in the paper", "y": [row.system for row in printed], "x": [row.rmse for row in printed]}
+    look = {"type": "scatter", "mode": "markers", "marker": {"size": 10}}
+    layout = {
+        "xaxis": {"title": {"text": "RMSE"}},
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
+    }
+    caption = f"RMSE on {name}, mean ± sd over folds" + (", beside what the paper prints." if printed else ".")
+    return plot([{**look, **trace} for trace in (own, theirs) if trace["x"]], layout, caption)
 
 
 def _origin(content: dict[str, Any], name: str) -> str:

@@ -16,7 +16,7 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-def theory_section(content: dict[str, Any], number: int = 1) -> Section:
+def theory_section(content: dict[str, Any]) -> Section:
     """Estimates, conditions, bound or the reason why there is none, rate, lemmas."""
     conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
     marked = {(r, 1): "helps" if row[1] == "yes" else "harms" for r, row in enumerate(conditions)}
@@ -38,7 +38,7 @@ def theory_section(content: dict[str, Any], number: int = 1) -> Section:
     ]
     ending = "the conditions hold" if content["applies"] else "the conditions do not hold"
     title = f"The theorem beside a run of {content['algorithm']} on {content['dataset']}: {ending}"
-    return Section(f"theory-{number}", title, parts)
+    return Section("theory", title, parts)
 
 
 def _curve(content: dict[str, Any]) -> str:

@@ -103,4 +103,5 @@ def sentences(case: Case, applies: bool, failed: Sequence[str]) -> list[str]:
     ]
     if applies:
         return [*said, "Every condition of the theorem holds for these estimates, so its bound is shown."]
-    return [*said, f"The theorem says nothing about this run: {', '.join(failed)} does not hold. No bound is shown."]
+    fail = "this condition does not hold" if len(failed) == 1 else "these conditions do not hold"
+    return [*said, f"The theorem says nothing about this run: {fail}: {'; '.join(failed)}. No bound is shown."]
