@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from fedrecplus import __version__
+from fedrecplus.errors import UserError
 from fedrecplus.provenance import commit
 from fedrecplus.report.ablations import ablation_sections
 from fedrecplus.report.audits import audit_section
@@ -24,12 +25,14 @@ from fedrecplus.report.theory import theory_section
 
 def page_of(contents: Sequence[dict[str, Any]], title: str = "fedrecplus", command: str = "") -> str:
     """A page of JSON contents, each recognised by what it holds."""
-    found = [Found(kind, content) for content in contents if (kind := kind_of(content))]
+    found = [Found(kind, content, "what was found") for content in contents if (kind := kind_of(content))]
     return page(found, title, command)
 
 
 def page(found: Sequence[Found], title: str, command: str) -> str:
     """The whole page as text."""
+    for each in found:
+        _check(each)
     sections = sections_of(found)
     links = "".join(f'<li><a href="#{text(each.name)}">{text(each.title)}</a></li>' for each in sections)
     here = files(__package__)
@@ -68,6 +71,17 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
         else section
         for place, section in enumerate(sections)
     ]
+
+
+def _check(found: Found) -> None:
+    """Refuse by name what is damaged or was written by a version with other fields."""
+    try:
+        sections_of([found])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        wrong = f"without {error}" if isinstance(error, KeyError) else f"that can't be read: {error}"
+        raise UserError(
+            f"{found.source}: {found.kind} {wrong}", "it is damaged or of another version: make it again"
+        ) from None
 
 
 def _now() -> str:

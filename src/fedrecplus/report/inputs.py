@@ -21,6 +21,8 @@ class Found:
 
     kind: str
     content: Content
+    source: str
+    """the file or folder it comes from"""
 
 
 def kind_of(content: Any) -> str | None:
@@ -57,7 +59,7 @@ def _in(path: Path) -> Iterator[Found]:
     if path.is_file():
         yield from _read(path)
     elif (path / RESULT).exists():
-        yield Found("run", run_content(path))
+        yield Found("run", run_content(path), str(path))
     elif path.is_dir():
         for inner in sorted(path.iterdir()):
             if inner.is_dir() or inner.suffix == ".json":
@@ -73,7 +75,7 @@ def _read(path: Path) -> Iterator[Found]:
         raise UserError(f"{path}: {error}", "give a JSON file of compare, ablate, theory or audit") from None
     kind = kind_of(content)
     if kind:
-        yield Found(kind, content if isinstance(content, dict) else {"rows": content})
+        yield Found(kind, content if isinstance(content, dict) else {"rows": content}, str(path))
 
 
 def run_content(path: Path) -> Content:
