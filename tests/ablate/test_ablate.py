@@ -101,7 +101,12 @@ def test_wrong_commands_are_answered_before_data_is_read(capsys: pytest.CaptureF
     for wrong, said in (
         (["two-by-too"], "did you mean 'two-by-two'"),
         (["two-by-two", "--vary", "seed=1,2"], "not both"),
-        (["heterogeneity", "--vary", "seed=1,2"], "leave --vary away"),
+        (["heterogeneity", "--vary", "seed=1,2"], "no use for --vary"),
+        (["heterogeneity", "--out", "runs"], "no use for --out"),
+        (["heterogeneity", "--rules", "crum"], "did you mean 'krum'"),
+        (["heterogeneity", "--algorithm", "pmf"], "one place"),
+        (["--rules", "krum"], "--rules is for `ablate heterogeneity` alone"),
+        (["--algorithm", "pmf"], "one place"),
         (["--vary", "aggregation.rule=unifrom"], "did you mean 'uniform'"),
     ):
         assert exit_code_of(["ablate", "--dataset", "no-such-set", *wrong]) == 2

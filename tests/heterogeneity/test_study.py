@@ -12,7 +12,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.heterogeneity import Cell, Study, heterogeneity
+from fedrecplus.experiments.heterogeneity import Cell, Extent, Study, heterogeneity
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_tables import findings, table, to_csv, to_dict, to_markdown, verdict
 from fedrecplus.experiments.statistics import PairedTest, spread
@@ -25,7 +25,7 @@ SOME_RULES = ["wasserstein mean-own τ=0.5", "coordinate-median"]
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return heterogeneity(RATINGS, CONFIG, rules=SOME_RULES)
+    return heterogeneity(RATINGS, CONFIG, Extent(rules=tuple(SOME_RULES)))
 
 
 def test_every_scenario_meets_every_rule_and_uniform(study: Study) -> None:
@@ -51,7 +51,7 @@ def test_weights_are_reported_where_there_are_any(study: Study) -> None:
 
 
 def test_a_second_study_gives_the_same(study: Study) -> None:
-    again = heterogeneity(RATINGS, CONFIG, rules=SOME_RULES[:1], scenarios=["random"], workers=1)
+    again = heterogeneity(RATINGS, CONFIG, Extent(("random",), tuple(SOME_RULES[:1])), workers=1)
     expected = study.cell("random", SOME_RULES[0])
     found = again.cell("random", SOME_RULES[0])
     assert expected
@@ -86,7 +86,7 @@ def test_divergence_is_called_that() -> None:
 
 def test_a_step_that_blows_up_is_reported_as_diverged() -> None:
     wild = assign(CONFIG, ["client.learning_rate=50", "server.rounds=20"])
-    found = heterogeneity(RATINGS, wild, scenarios=["clean"], rules=["uniform"])
+    found = heterogeneity(RATINGS, wild, Extent(("clean",), ("uniform",)))
     assert found.cells[0].rmse is None
 
 
@@ -97,13 +97,21 @@ def test_every_format_says_the_same(study: Study) -> None:
     assert all(line in to_markdown(study) for line in content["findings"])
 
 
-def test_unknown_names_and_shares_are_refused() -> None:
-    with pytest.raises(UserError, match="did you mean 'copycat'"):
-        heterogeneity(RATINGS, CONFIG, scenarios=["copicat"])
-    with pytest.raises(UserError, match="did you mean 'krum'"):
-        heterogeneity(RATINGS, CONFIG, rules=["crum"])
-    with pytest.raises(UserError, match="share"):
-        heterogeneity(RATINGS, CONFIG, share=1.0)
+@pytest.mark.parametrize(
+    ("extent", "preset_name", "said"),
+    [
+        (Extent(scenarios=("copicat",)), "fedmf", "did you mean 'copycat'"),
+        (Extent(rules=("crum",)), "fedmf", "did you mean 'krum'"),
+        (Extent(scenarios=()), "fedmf", "no scenario"),
+        (Extent(share=1.0), "fedmf", "share of 1"),
+        (Extent(folds=6), "fedmf", "6 of 5 folds"),
+        (Extent(), "pmf", "one place"),
+        (Extent(), "fedrec++", "denoises"),
+    ],
+)
+def test_what_can_t_be_run_is_refused(extent: Extent, preset_name: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        heterogeneity(RATINGS, preset(preset_name), extent)
 
 
 def test_readings_temperatures_and_robust_rules_are_all_there() -> None:

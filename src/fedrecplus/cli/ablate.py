@@ -17,7 +17,7 @@ from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments import ablate_tables, heterogeneity_tables
 from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse_vary, study_of
-from fedrecplus.experiments.heterogeneity import Study, heterogeneity
+from fedrecplus.experiments.heterogeneity import SHARE, Extent, Study, check_extent, heterogeneity
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_trial import Trial
 from fedrecplus.provenance import Stopwatch
@@ -69,10 +69,15 @@ def ablate_command(
     seed: Seed = None,
     settings: Settings = None,
     share: Annotated[
-        float, typer.Option(help="heterogeneity: share of the clients that is not like the others.")
-    ] = 0.3,
-    scenarios: Annotated[str, typer.Option(metavar="A,B,…", help="heterogeneity: only these.")] = ",".join(SCENARIOS),
-    rules: Annotated[str, typer.Option(metavar="A,B,…", help="heterogeneity: only these.")] = ",".join(RULES),
+        float | None,
+        typer.Option(help=f"heterogeneity: share of the clients that is not like the others. Default: {SHARE}."),
+    ] = None,
+    scenarios: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(SCENARIOS)}.")
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(RULES)}.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder here.")] = None,
     json_file: JsonFile = None,
@@ -104,11 +109,16 @@ def ablate_command(
     usual = "fedmf" if study == HETEROGENEITY else "fedrec+"
     config = change(preset(algorithm or usual), "seed", seed or 0, "--seed")
     config = check(assign(config, settings or []))
+    _check_fits(study, {"--vary": vary, "--out": out}, {"--share": share, "--scenarios": scenarios, "--rules": rules})
     if study == HETEROGENEITY:
-        if vary:
-            raise UserError("heterogeneity varies clients and rules, not settings", "leave --vary away")
-        ratings = load_with_bar(dataset, options)
-        found = _heterogeneity(ratings, config, names_in(scenarios), names_in(rules), share, folds or 1, workers)
+        extent = Extent(
+            tuple(SCENARIOS) if scenarios is None else tuple(names_in(scenarios)),
+            tuple(RULES) if rules is None else tuple(names_in(rules)),
+            SHARE if share is None else share,
+            folds or 1,
+        )
+        check_extent(extent, config)  # misspellings are found before data is fetched
+        found = _heterogeneity(load_with_bar(dataset, options), config, extent, workers)
         _finish_heterogeneity(found, watch.made(config.seed), places)
         return
     wanted = _wanted(study, vary or [], config)
@@ -166,32 +176,24 @@ def _finish_ablations(ablations: Sequence[Ablation], made: dict[str, Any], place
     )
 
 
-def _heterogeneity(
-    ratings: Ratings,
-    config: Config,
-    scenarios: Sequence[str],
-    rules: Sequence[str],
-    share: float,
-    folds: int,
-    workers: int,
-) -> Study:
+def _check_fits(study: str | None, of_settings: dict[str, Any], of_clients: dict[str, Any]) -> None:
+    """Refuse what the study would have to ignore."""
+    if study == HETEROGENEITY:
+        for option in (name for name, given in of_settings.items() if given):
+            raise UserError(f"heterogeneity varies clients and rules: it has no use for {option}", "leave it away")
+    else:
+        for option in (name for name, given in of_clients.items() if given is not None):
+            raise UserError(f"{option} is for `ablate heterogeneity` alone", "name that study, or leave it away")
+
+
+def _heterogeneity(ratings: Ratings, config: Config, extent: Extent, workers: int) -> Study:
     def tell(trial: Trial) -> None:
         error = "diverged" if trial.diverged else f"RMSE {trial.rmse:.4f}"
         typer.echo(f"{trial.scenario}, {trial.rule}, fold {trial.fold}: {error} ({trial.seconds:.1f} s)", err=True)
 
     try:
         with stop_on_interrupt() as stop:
-            return heterogeneity(
-                ratings,
-                config,
-                scenarios=scenarios,
-                rules=rules,
-                share=share,
-                folds=folds,
-                workers=workers,
-                stop=stop,
-                done=tell,
-            )
+            return heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
     except KeyboardInterrupt:
         raise Interrupted("nothing is kept of an unfinished study") from None
 

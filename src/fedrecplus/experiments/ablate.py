@@ -163,6 +163,8 @@ def _cell(settings: dict[str, Any], own: list[Outcome], first: list[Outcome]) ->
 def study_of(name: str, config: Config) -> tuple[Config, tuple[str, ...]]:
     """A study by name: what it starts from and what it varies. Where a preset has no pseudo items, similar ones come
     in, since both studies are about them."""
+    if config.trainer != "federated":
+        raise UserError(f"{config.algorithm} trains in one place: it uploads nothing", "name a federated preset")
     if config.pseudo_items.rule == "none":
         config = assign(config, ["pseudo_items.rule=similar"])
     return config, STUDIES[name]

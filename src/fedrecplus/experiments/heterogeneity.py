@@ -71,24 +71,36 @@ class Study:
         return list(dict.fromkeys(cell.rule for cell in self.cells))
 
 
+SHARE = 0.3
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What is run."""
+
+    scenarios: tuple[str, ...] = tuple(SCENARIOS)
+    rules: tuple[str, ...] = tuple(RULES)
+    share: float = SHARE
+    """of the clients that is not like the others"""
+    folds: int = 1
+    """so many of five"""
+
+
 def heterogeneity(
     ratings: Ratings,
     config: Config,
+    extent: Extent = Extent(),  # noqa: B008 -- it can't be changed
     *,
-    scenarios: Sequence[str] = tuple(SCENARIOS),
-    rules: Sequence[str] = tuple(RULES),
-    share: float = 0.3,
-    folds: int = 1,
     workers: int = 0,
     stop: Stop = lambda: False,
     done: Callable[[Trial], None] = lambda _: None,
 ) -> Study:
-    """Every scenario under every rule, on the first ``folds`` of five folds."""
-    _check_names(scenarios, rules)
-    if not 0.0 <= share < 1.0 or not 1 <= folds <= FOLDS:
-        raise UserError(f"share {share:g}, folds {folds}", f"give a share from 0 to below 1 and 1 to {FOLDS} folds")
-    rules = [REFERENCE, *(rule for rule in rules if rule != REFERENCE)]
-    field = Field(ratings, config, share, FOLDS, stop)
+    """Every scenario under every rule, on the first of five folds or some more of them."""
+    check_extent(extent, config)
+    scenarios, folds = extent.scenarios, extent.folds
+    rules = [REFERENCE, *(rule for rule in extent.rules if rule != REFERENCE)]
+    field = Field(ratings, config, extent.share, FOLDS, stop)
     # dear rules first, so that no core waits at the end
     jobs = sorted(itertools.product(rules, scenarios, range(folds)), key=lambda job: -list(RULES).index(job[0]))
     trials = {(trial.scenario, trial.rule, trial.fold): trial for trial in _run(field, jobs, workers, done)}
@@ -97,17 +109,25 @@ def heterogeneity(
               [trials[scenario, REFERENCE, fold] for fold in range(folds)])
         for scenario in scenarios for rule in rules
     ]  # fmt: skip
-    return Study(ratings.name, config.algorithm, share, folds, dumps(config), cells)
+    return Study(ratings.name, config.algorithm, extent.share, folds, dumps(config), cells)
 
 
-FOLDS = 5
-
-
-def _check_names(scenarios: Sequence[str], rules: Sequence[str]) -> None:
-    for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (rules, RULES, "rule")):
+def check_extent(extent: Extent, config: Config) -> None:
+    """Refuse names that nobody knows, numbers that make no sense, and settings that no scenario can be played with."""
+    for names, known, kind in ((extent.scenarios, SCENARIOS, "scenario"), (extent.rules, RULES, "rule")):
+        if not names:
+            raise UserError(f"no {kind} is named", f"name some of {', '.join(known)}")
         for name in names:
             if name not in known:
                 raise unknown_name(kind, name, known)
+    if not 0.0 <= extent.share < 1.0:
+        raise UserError(f"a share of {extent.share:g} of the clients is none", "give a share from 0 to below 1")
+    if not 1 <= extent.folds <= FOLDS:
+        raise UserError(f"{extent.folds} of {FOLDS} folds can't be run", f"give 1 to {FOLDS} folds")
+    if config.trainer != "federated":
+        raise UserError(f"{config.algorithm} trains in one place: nothing is aggregated", "name a federated preset")
+    if config.aggregation.denoising > 0.0:
+        raise UserError(f"{config.algorithm} denoises, which only uniform weights allow", "name another preset")
 
 
 def _run(
