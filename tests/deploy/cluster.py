@@ -28,6 +28,9 @@ from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.deploy.supervising import Supervised
 from fedrecplus.training.model_files import read_tensors
 
+GIVE_UP = 600.0
+"""seconds after which a test calls it a failure; nothing that works depends on it, however busy the machine is"""
+
 
 def exact(name: str = "fedrec+private", rounds: int = 5) -> Config:
     """Settings under which a deployed round equals a simulated one bit for bit."""
@@ -48,7 +51,7 @@ class Cluster:
     def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.options = LocalOptions(nodes=nodes, simulated_keys=True, poll=0.1)
-        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=60.0), **deployment)
+        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=90.0), **deployment)
         begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
         self.homes = spread(ratings, config, folder / "nodes", self.options)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", free_port())
@@ -113,14 +116,14 @@ class Cluster:
         self._runner = threading.Thread(target=work, daemon=True)
         self._runner.start()
 
-    def finish(self, seconds: float) -> None:
+    def finish(self, seconds: float = GIVE_UP) -> None:
         assert self._runner is not None
         self._runner.join(seconds)
         if self._failure:
             raise self._failure[0]
         assert not self._runner.is_alive(), f"not finished in {seconds} s: {self.journal.standing()}"
 
-    def wait_for(self, what: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
+    def wait_for(self, what: Callable[[dict[str, Any]], bool], seconds: float = GIVE_UP) -> dict[str, Any]:
         """Wait until the run's standing is so."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

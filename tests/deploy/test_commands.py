@@ -32,6 +32,8 @@ def test_a_newcomer_gets_recommendations_without_a_round(
     lines = capsys.readouterr().out.strip().splitlines()
     assert len(lines) == 5
     assert not any(line.startswith(("Item 3 ", "Item 9 ")) for line in lines)
+    assert exit_code_of(["recommend", str(tmp_path / "run"), "--client", "3"]) == 2
+    assert "device recommend" in capsys.readouterr().err, "a server has nobody's factors"
 
 
 def test_a_node_recommends_from_the_newest_table_and_shows_what_it_sent(

@@ -140,7 +140,7 @@ def spied_run(folder: Path, ratings: Ratings, config: Config, *, leak: bool) -> 
             if leak:
                 cluster.wait_for(lambda now: now.get("lost", 0) >= 2)
             else:
-                cluster.finish(200)
+                cluster.finish()
         finally:
             done.set()
             looker.join()

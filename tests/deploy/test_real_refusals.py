@@ -38,7 +38,7 @@ def _try(server: ServerHome, home: NodeHome, ca: Path, *, leave_out: str = "", i
     node.start()
     assert node.process is not None
     try:
-        assert node.process.wait(60) != 0, log.read_text()
+        assert node.process.wait(300) != 0, log.read_text()
     finally:
         node.end(1.0)
     return log.read_text()
@@ -94,7 +94,7 @@ def test_an_admitted_node_with_the_right_authority_is_let_in(server: ServerHome,
     node = Supervised(command, home.environment(poll=0.2, share_error=False), home.path / "node.log")
     node.start()
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while not _online(server) and time.monotonic() < end:
             time.sleep(0.2)
         assert _online(server) == ["online"]

@@ -43,7 +43,7 @@ def test_random_kills_cost_uploads_and_nothing_else(tmp_path: Path, capsys: pyte
             if victim in ("server", "node and server", "app"):
                 cluster.kill_app()
         _end_after(cluster, 3)
-        cluster.finish(300)
+        cluster.finish()
     lines = cluster.journal.lines()
     whole = sum(len(line["clients"]) == ratings.clients for line in lines)
     with capsys.disabled():

@@ -109,7 +109,7 @@ class ServerHome:
         except (OSError, urllib.error.URLError):
             return False
 
-    def wait_until_up(self, seconds: float = 60.0) -> None:
+    def wait_until_up(self, seconds: float = 180.0) -> None:
         """Wait for the SuperLink to answer."""
         end = time.monotonic() + seconds
         while not self.is_up():

@@ -146,5 +146,7 @@ def numbers_of(
             numbers.append(places[read(name)])
         except (KeyError, ValueError):
             some = ", ".join(str(known) for known in ids[:3])
-            raise UserError(f"unknown {kind} {name!r}", f"{kind}s here have ids such as {some}") from None
+            on_devices = "a deployed run has none; use `fedrecplus device recommend`"
+            remedy = f"{kind}s here have ids such as {some}" if some else on_devices
+            raise UserError(f"unknown {kind} {name!r}", remedy) from None
     return np.array(numbers, dtype=np.int64)
