@@ -19,7 +19,7 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
     cells = {(cell["scenario"], cell["rule"]): cell for cell in content["cells"]}
     parts = [
         paragraph(
-            f"{content['algorithm']} on {content['dataset']}, {content['folds']} fold(s);",
+            f"{content['algorithm']} on {content['dataset']}, {content['folds']} of 5 folds;",
             f"where clients are affected, it is {content['share']:.0%} of them.",
             "Errors are those of honest, unaffected clients on clean test ratings.",
             "Coloured cells differ from uniform weights: p < 0.05 over clients and at least 0.001.",
@@ -67,7 +67,10 @@ def _map(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], An
         "texttemplate": "%{text}", "zmid": 0, "zmin": -_MOST_SHOWN, "zmax": _MOST_SHOWN, "hoverongaps": False,
         "colorbar": {"title": {"text": "RMSE − uniform"}, "thickness": 12},
     }  # fmt: skip
-    layout = {"yaxis": {"automargin": True, "autorange": "reversed"}, "xaxis": {"side": "top", "type": "category"}}
+    layout = {
+        "yaxis": {"automargin": True, "autorange": "reversed"},
+        "xaxis": {"side": "top", "type": "category", "tickangle": -40},
+    }
     caption = "RMSE of honest clients less that under uniform weights: blue is better, orange worse."
     return plot([trace], layout, caption, height=90 + 34 * len(shown))
 

@@ -32,7 +32,8 @@
     return layout;
   };
 
-  const dressed = (trace, c, small) => trace.meta !== "diverging" ? trace : { ...trace, showscale: !small,
+  const dressed = (trace, c, small, printing) => trace.meta !== "diverging" ? trace : { ...trace,
+    showscale: !small && !printing, // the caption names the colours, and cells need the room
     texttemplate: small ? "" : trace.texttemplate,
     colorscale: [[0, c.night ? "#2b7fc0" : "#4a9bd8"], [0.5, c.ground], [1, c.night ? "#c4561a" : "#e8853f"]],
     textfont: { color: c.ink }, colorbar: { ...trace.colorbar, tickfont: { color: c.ink } } };
@@ -43,7 +44,7 @@
     for (const origin of document.querySelectorAll("details.made")) origin.open = printing;
     for (const script of document.querySelectorAll("script[data-for]")) {
       const place = document.getElementById(script.dataset.for), given = JSON.parse(script.textContent);
-      const traces = given.data.map((trace) => dressed(trace, c, small));
+      const traces = given.data.map((trace) => dressed(trace, c, small, printing));
       Plotly.react(place, traces, layoutOf(given.layout, c, printing), { responsive: true, displaylogo: false });
     }
   };
