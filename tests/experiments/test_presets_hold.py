@@ -1,0 +1,93 @@
+"""Presets on data that they were not tuned on: other sizes, scales, sparsities and shapes of activity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import assign, preset, presets
+from fedrecplus.data import Ratings, Scale
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.trivial import bias_only, global_mean
+from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.training import Step, train
+from fedrecplus.training.evaluation import Factors, Fallback, score
+
+OURS = ("fedmf", "fedrec+", "fedrec+private")
+STARS = Scale(1.0, 5.0, 1.0)
+
+
+def rated(name: str, clients: int, items: int, counts: np.ndarray, scale: Scale = STARS) -> Ratings:
+    """Ratings from biases, a low-rank taste and noise, popular items rated more."""
+    rng = np.random.default_rng(5)
+    popularity = 1.0 / np.arange(1, items + 1) ** 0.7
+    rows = [
+        np.sort(rng.choice(items, min(int(n), items), replace=False, p=popularity / popularity.sum())) for n in counts
+    ]
+    U, V = rng.normal(size=(clients, 3)), rng.normal(size=(items, 3))
+    own, common = 0.1 * rng.normal(size=clients), 0.15 * rng.normal(size=items)
+    shares = [0.6 + own[u] + common[row] + 0.05 * V[row] @ U[u] for u, row in enumerate(rows)]
+    noisy = np.concatenate(shares) + 0.15 * rng.normal(size=sum(map(len, rows)))
+    codes = np.clip(np.rint(noisy * (scale.levels - 1)), 0, scale.levels - 1)
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    ids = np.arange(clients), np.arange(items)
+    return Ratings(name, scale, indptr, np.concatenate(rows).astype(np.uint16), codes.astype(np.uint8), *ids)
+
+
+def constant(of_client: Callable[[np.ndarray], np.ndarray]) -> Ratings:
+    ratings = rated("constant", 60, 40, np.full(60, 12))
+    return replace(ratings, codes=of_client(ratings.client_of_rating).astype(np.uint8))
+
+
+SKEWED = np.append(np.full(149, 10), 900)
+SETS = {
+    "half stars": rated("half stars", 200, 150, np.full(200, 25), Scale(0.5, 5.0, 0.5)),
+    "0 to 100": rated("0 to 100", 200, 150, np.full(200, 25), Scale(0.0, 100.0, 1.0)),
+    "likes": rated("likes", 200, 150, np.full(200, 25), Scale(0.0, 1.0, 1.0)),
+    "dense": rated("dense", 50, 100, np.full(50, 100)),
+    "few items": rated("few items", 300, 20, np.full(300, 10)),
+    "many items": rated("many items", 150, 3000, np.full(150, 30)),
+    "one rates all": rated("one rates all", 150, 1000, SKEWED),
+    "five each": rated("five each", 400, 300, np.full(400, 5)),
+    "all the same": constant(lambda client: np.full(len(client), 3)),
+    "each one's own": constant(lambda client: client % 5),
+}
+NOISE = 0.06
+"""a share: what a few hundred held-out ratings can't tell apart"""
+
+
+def trivial_error(data: Cut, predictor: Callable[[Ratings], Factors]) -> float:
+    known = np.ones(data.fitted.clients, bool), np.ones(data.fitted.item_count, bool)
+    fallback = replace(Fallback.of(data.fitted), known_client=known[0], known_item=known[1])
+    return score(data.held_out, predictor(data.fitted).predict, fallback).rmse
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("case", SETS)
+def test_our_presets_are_no_worse_than_biases(case: str, name: str) -> None:
+    data = cut(SETS[case])
+    error = train(data.fitted, data.held_out, preset(name)).rmse
+    scale = data.fitted.scale
+    assert error <= (1 + NOISE) * trivial_error(data, bias_only) + 0.02 * (scale.high - scale.low)
+
+
+@pytest.mark.parametrize("name", [name for name in presets() if name not in OURS])
+@pytest.mark.parametrize("case", ["likes", "few items", "one rates all", "five each", "all the same"])
+def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
+    data = cut(SETS[case])
+    error = train(data.fitted, data.held_out, preset(name)).rmse
+    scale = data.fitted.scale
+    assert error <= 2 * trivial_error(data, global_mean) + 0.15 * (scale.high - scale.low)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
+    heard: list[Step] = []
+    data = cut(SETS["few items"])
+    config = assign(preset(name), ["client.learning_rate=1e5", "client.learning_rate_decay=1", "server.rounds=20"])
+    with pytest.raises(UserError, match="diverged in round"):
+        train(data.fitted, data.held_out, config, progress=heard.append)
+    assert sum("starting again" in step.message for step in heard if step.message) == 4
