@@ -9,6 +9,8 @@ import ssl
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from fedrecplus.deploy.environment import flower_environment, free_port
 from fedrecplus.deploy.extra import require_flower
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.superlink_process import Gate, allowed, put_gate_before
+from fedrecplus.deploy.superlink_process import LONGEST, Gate, allowed, put_gate_before
 from fedrecplus.deploy.supernode_process import ShorterSleeps, bundle_digest, refuse_other_bundles
 from fedrecplus.errors import UserError
 
@@ -45,7 +47,7 @@ def test_the_gate_answers_strangers_itself() -> None:
         sent.append(message)
 
     for caller, path in (("198.51.100.7", "/v1/control/start-run"), ("127.0.0.1", "/v1/control/start-run")):
-        scope = {"type": "http", "path": path, "client": (caller, 1)}
+        scope = {"type": "http", "path": path, "client": (caller, 1), "headers": []}
         asyncio.run(Gate(inner)(scope, None, send))
     assert len(passed) == 1
     assert sent[0]["status"] == 403
@@ -58,14 +60,21 @@ def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch)
     put_gate_before(superlink)
     app = superlink.create_app()
 
-    async def status(caller: str, path: str) -> int:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x"
+
+    async def status(caller: str, path: str, content: Any = b"") -> int:
         transport = httpx.ASGITransport(app=app, client=(caller, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-            return (await client.post(path)).status_code
+            return (await client.post(path, content=content)).status_code
 
     for path in ("/v1/control/start-run", "/v1/runtime/acquire-task"):
         assert asyncio.run(status("198.51.100.7", path)) == 403
     assert asyncio.run(status("127.0.0.1", "/v1/control/start-run")) not in (403, 404)
+    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x" * (LONGEST + 1))) == 413
+    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", endless())) == 413
+    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x")) not in (403, 404, 413)
 
 
 @pytest.mark.filterwarnings("ignore:GitWildMatchPattern")
@@ -149,6 +158,35 @@ def test_only_a_nodes_public_key_can_be_admitted(tmp_path: Path) -> None:
     make_node_key(tmp_path)
     with pytest.raises(UserError, match="no node's public key"):
         server.admit(tmp_path / NODE_KEY)
+
+
+def test_nothing_stays_behind_when_whoever_started_it_is_killed(tmp_path: Path) -> None:
+    child = (
+        "import os, sys, time; from pathlib import Path; from fedrecplus.deploy.orphans import end_with_parent\n"
+        "end_with_parent(); Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)\n"
+    )
+    starter = (
+        "import os, sys; from fedrecplus.deploy.supervising import Supervised\n"
+        "Supervised([sys.executable, '-c', sys.argv[1], sys.argv[2]], dict(os.environ), None).keep_alive()\n"
+    )
+    note = tmp_path / "pid"
+    process = subprocess.Popen([sys.executable, "-c", starter, child, str(note)])
+    while not note.exists() or not note.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 120
+    while _is_running(int(note.read_text())):
+        assert time.monotonic() < end, "an orphan lives on"
+        time.sleep(0.1)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
-"""Flower's SuperLink, with a gate in front: only nodes may call from other machines.
+"""Flower's SuperLink, with a gate in front: only nodes may call from other machines, and not with whatever they like.
 
 Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API starts runs,
 which means code, and the Runtime API hands work to helpers: both take anybody who can reach the port. Here they answer
-calls from this machine alone. Run as a module with the arguments of ``flower-superlink``.
+calls from this machine alone. Flower takes requests of any size into memory; it cuts arrays into chunks of 5 MB, so
+nothing honest is much longer than that. Run as a module with the arguments of ``flower-superlink``.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.deploy.environment import is_loopback
+from fedrecplus.deploy.orphans import end_with_parent
 
 _FOR_EVERYBODY = ("/v1/fleet/", "/health")
+LONGEST = 32 * 2**20
+"""bytes of a request"""
 
 
 class Gate:
@@ -23,10 +27,28 @@ class Gate:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on or refuse."""
         if scope["type"] == "http" and not allowed(scope["path"], (scope.get("client") or ("",))[0]):
-            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-            await send({"type": "http.response.body", "body": b"only from the server itself"})
-            return
-        await self.app(scope, receive, send)
+            await _refuse(send, 403, b"only from the server itself")
+        elif scope["type"] == "http" and not short(dict(scope["headers"])):
+            await _refuse(send, 413, b"too long, or of unknown length")
+        else:
+            await self.app(scope, receive, send)
+
+
+async def _refuse(send: Any, status: int, why: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": why})
+
+
+def short(headers: dict[bytes, bytes]) -> bool:
+    """Whether a request says that it is short enough; the web server holds it to what it says.
+
+    >>> short({b"content-length": b"1000"}), short({b"content-length": b"99999999999"})
+    (True, False)
+    >>> short({b"transfer-encoding": b"chunked"})
+    False
+    """
+    length = headers.get(b"content-length", b"0")
+    return b"transfer-encoding" not in headers and length.isdigit() and int(length) <= LONGEST
 
 
 def allowed(path: str, caller: str) -> bool:
@@ -51,6 +73,7 @@ def main() -> None:
     from flwr.superlink import main as superlink
     from flwr.superlink.cli import flower_superlink
 
+    end_with_parent()
     put_gate_before(superlink)
     flower_superlink()
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.orphans import end_with_parent
 
 POLL, HEARTBEAT = "FEDRECPLUS_POLL", 10
 FLOWER_APP = Path(__file__).with_name("flower_app")
@@ -74,6 +75,7 @@ def main() -> None:
     """``flower-supernode`` with the changes."""
     from flwr.supernode.cli import flower_supernode
 
+    end_with_parent()
     if "--port" not in sys.argv:  # for its own helpers; another one at each start, since somebody may have the last one
         sys.argv += ["--port", str(free_port())]
     loop: Any = importlib.import_module("flwr.supernode.start_client_internal")
