@@ -78,6 +78,7 @@ def test_files_are_imported(tmp_path: Path, home: list[str], capsys: pytest.Capt
         (["device", "import", "nowhere.csv"], "nowhere.csv: No such file"),
         (["device", "init"], "is there already"),
         (["node", "join", "nowhere"], "no address"),
+        (["node", "join", "localhost:99999"], "no address"),
     ],
 )
 def test_mistakes_are_answered_in_words(

@@ -103,6 +103,25 @@ def test_damage_and_strangers_are_errors_in_words(tmp_path: Path, path: Path) ->
         pass
 
 
+def test_forgetting_clears_the_log_of_a_writer_that_was_killed(path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from fedrecplus.deploy.store import Store\n"
+        "with Store.open(Path(sys.argv[1])) as store:\n"
+        "    store.rate({'canary-item': 4.0})\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    log = path.with_name(path.name + "-wal")
+    assert b"canary-item" in log.read_bytes()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    descriptors = [os.open(file, os.O_RDONLY) for file in (path, log)]
+    forget(NodeHome(path.parent))
+    assert not any(b"canary-item" in os.pread(descriptor, 10**7, 0) for descriptor in descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    assert list(path.parent.iterdir()) == []
+
+
 def test_forgetting_leaves_no_byte_of_a_rating(tmp_path: Path) -> None:
     home = NodeHome(tmp_path / "device")
     Store.create(home.store, STARS)

@@ -53,6 +53,6 @@ def join(
 
 def _checked(address: str) -> str:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise UserError(f"{address!r} is no address", "write HOST:PORT, such as fed.example.org:9092")
     return address
