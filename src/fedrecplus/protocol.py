@@ -30,6 +30,8 @@ class PublicItems:
     """how often each item was rated, from public counts or one secure sum"""
     average: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """its mean rating on the standard scale, as shops and film sites show it; empty where nobody publishes one"""
+    years: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """the year it is from, 0 where that is not known; empty where there is no catalogue"""
 
     def averages(self, items: int) -> NDArray[np.float64]:
         """The mean ratings, or the middle of the scale where none are known."""

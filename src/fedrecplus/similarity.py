@@ -12,3 +12,10 @@ DECIMALS = 10
 def similarity(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sim(E_r, E_un) for all pairs of rows, which have length one. Paper: Eq. (9)"""
     return np.round(first @ second.T, DECIMALS)
+
+
+def unit_rows(E: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of length one, so that a product of rows is their cosine; zero rows stay zero."""
+    lengths = np.linalg.norm(E, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = np.divide(E, lengths, out=np.zeros_like(E, dtype=np.float64), where=lengths > 0)
+    return unit

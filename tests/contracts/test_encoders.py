@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, part
 from fedrecplus.protocol import PublicItems
+from fedrecplus.similarity import unit_rows
 from tests.contracts.one_round import broadcast_of, problem_of, read_only
 
 ENCODERS = choices("encoders")

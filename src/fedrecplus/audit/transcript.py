@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
 from fedrecplus.config.toml import dumps, loads
-from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
+from fedrecplus.similarity import unit_rows
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Transcript:
         self.folder = folder
         self.config: Config = loads((folder / _CONFIG).read_text(encoding="utf-8"))
         public = np.load(folder / _PUBLIC)
-        self.public = PublicItems(public["content"], public["popularity"], public["average"])
+        self.public = PublicItems(public["content"], public["popularity"], public["average"], public["years"])
         self.mean = float(public["mean"])
         self.step = float(public["step"])
         """distance between two ratings of the scale, in standard units"""
@@ -86,10 +86,13 @@ class Transcript:
         return cast(T, self._kept[key])
 
     def _load(self, round_number: int, name: str) -> NDArray[Any]:
+        # opening a file anew for every client would take longer than the attacks
+        return self.once(("file", round_number, name), lambda: self._open(round_number, name))
+
+    def _open(self, round_number: int, name: str) -> NDArray[Any]:
+        mode: Literal["r"] | None = "r" if name in ("items", "delta", "counts") else None  # large ones are mapped
         path = _round_folder(self.folder, round_number) / f"{name}.npy"
-        # large arrays are mapped; opening a file anew for every client would take longer than the attacks
-        mode: Literal["r"] | None = "r" if name in ("items", "delta", "counts") else None
-        return self.once(path, lambda: cast(NDArray[Any], np.load(path, mmap_mode=mode)))
+        return cast(NDArray[Any], np.load(path, mmap_mode=mode))
 
     def _broadcast(self, round_number: int) -> Broadcast:
         V, step, spread = (
@@ -130,6 +133,7 @@ class Writer:
             content=public.content,
             popularity=public.popularity,
             average=public.average,
+            years=public.years,
             mean=mean,
             step=step,
         )

@@ -17,10 +17,10 @@ from fedrecplus.config import Config, check, dumps, loads
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.packet import Packet
 from fedrecplus.deploy.versions import VERSION
-from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
 from fedrecplus.rounds.server import ServerState
+from fedrecplus.similarity import unit_rows
 
 _CATALOGUE = "catalogue."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.protocol import PublicItems
+from fedrecplus.similarity import unit_rows
 
 _BANDS = 8
 _POPULARITY_WEIGHT = 1.0

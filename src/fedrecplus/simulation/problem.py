@@ -12,12 +12,12 @@ from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.encoders._catalogue import content_features
-from fedrecplus.encoders._unit import unit_rows
 from fedrecplus.model import Shape, start_V
 from fedrecplus.parts import part
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
 from fedrecplus.rounds.filling import pseudo_count
+from fedrecplus.similarity import unit_rows
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ def prepare(ratings: Ratings, config: Config) -> Problem:
     """Check the settings against the ratings and gather what is public."""
     check(config)
     content = content_features(ratings.catalogue, ratings.item_count)
-    public = PublicItems(content, ratings.item_counts(), item_averages(ratings))
+    years = np.zeros(0, np.int64) if ratings.catalogue is None else ratings.catalogue.years.astype(np.int64)
+    public = PublicItems(content, ratings.item_counts(), item_averages(ratings), years)
     mean = float(ratings.standard_values.mean()) if config.model.global_mean and len(ratings) else 0.0
     sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
     counts = np.array(
