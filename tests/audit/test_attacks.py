@@ -27,6 +27,7 @@ TELLS_ROWS = {
         0.7,
     ),
     "crowd": ("fedrec", ("pseudo_items.redraw=false",), 0.62),
+    "taste": ("fedrec", ("pseudo_items.redraw=false",), 0.6),
     "shadow": ("fedrec", (), 0.9),
 }
 READS_RATINGS = {

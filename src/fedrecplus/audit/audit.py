@@ -63,7 +63,10 @@ class Extent:
         )
 
 
-ORDER = ("popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "shadow")
+ORDER = (
+    "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
+    "shadow",
+)  # fmt: skip
 """in which attacks are shown: from the simplest to the strongest; a new one comes last"""
 
 

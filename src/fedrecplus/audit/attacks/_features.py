@@ -11,13 +11,14 @@ from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence
 from fedrecplus.audit.attacks._reading import Reading, reading
 from fedrecplus.audit.attacks.crowd import company
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
+from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import attack as u_step
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.parts import part
 
 Array = NDArray[np.float64]
 _SHRINK = 3.0
-CROSSED = 22
+CROSSED = 24
 """so many features come first that are looked at in pairs, too"""
 
 
@@ -66,6 +67,8 @@ def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) 
         np.abs(surprise - np.nanmean(surprise)),
         found.likely,
         found.lift,
+        found.share,
+        fit(transcript, last.items),
         outer,
         inner,
         copies(transcript, client, last),

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.parts import part
 
 Array = NDArray[np.float64]
 _RIDGE = 1.0
@@ -32,8 +34,16 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
 def _score(transcript: Transcript, client: int) -> Array:
     found = company(transcript, client, transcript.uploads(client)[0].upload.items)
     rule = transcript.config.pseudo_items.rule
+    if hasattr(part("pseudo_items", rule), "groups"):
+        # items of one group come together in every upload: what is left is which groups a client has rated nothing in
+        return ranks(found.likely) + ranks(found.share)
     # items chosen for their likeness to the others come together in many uploads: more than those people choose
     return {"random": found.likely, "similar": -found.likely}.get(rule, found.lift)
+
+
+def ranks(values: Array) -> Array:
+    """Places from 0 to 1; ties share theirs."""
+    return np.asarray((rankdata(values) - 0.5) / max(len(values), 1))
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,8 @@ class Company:
     """regression of the item on the other rows"""
     lift: Array
     """the same over the item's share of all uploads"""
+    share: Array
+    """how often the item is rated over how often it is uploaded: both are known"""
 
 
 def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Company:
@@ -52,10 +64,12 @@ def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Co
     With P = (XᵀX + λI)⁻¹ over all uploads X, an item's weights are −P_ij/P_ii; taking one upload x out of X changes P
     by a multiple of (Px)(Px)ᵀ. After: Steck 2019 (EASE)
     """
-    X, halves, share = transcript.once("crowd", lambda: _learned(transcript))
+    source: Transcript = getattr(transcript, "source", transcript)
+    X, halves, share = source.once("crowd", lambda: _learned(source))
+    rated = np.log1p(transcript.public.popularity[items]) - np.log1p(len(X) * share[items])
     own = transcript.crowd.get(transcript.origin(client))
     if own is None or len(X) < 3:
-        return Company(np.zeros(len(items)), np.zeros(len(items)))
+        return Company(np.zeros(len(items)), np.zeros(len(items)), rated)
     mine, removed = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     mine[items], removed[own] = 1.0, 1.0
     toward = _inverse_times(X, halves, mine)[items]
@@ -64,7 +78,7 @@ def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Co
     toward = toward + out[items] * float(out @ mine) / left
     diagonal = (1.0 - (halves[:, items] ** 2).sum(axis=0)) / (_RIDGE * len(X)) + out[items] ** 2 / left
     likely = 1.0 - toward / diagonal
-    return Company(likely, likely / (share[items] + _RARE))
+    return Company(likely, likely / (share[items] + _RARE), rated)
 
 
 def _learned(transcript: Transcript) -> tuple[Array, Array, Array]:
