@@ -15,7 +15,8 @@ from fedrecplus.fast import simulate_round
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import client_round
-from fedrecplus.rounds.client import denoise, noise_of
+from fedrecplus.rounds.client import denoise, merge, noise_of
+from fedrecplus.rounds.filling import pseudo_items
 from fedrecplus.simulation import Problem, SimulationState, start
 from fedrecplus.simulation.reference import denoiser_of, device_of, message_of
 
@@ -140,8 +141,8 @@ def item_sets(
     chosen = np.concatenate([np.intersect1d(clients, present), others[np.argsort(draws, kind="stable")]])[:CROWD]
     sets = {}
     for client in np.sort(chosen):
-        upload, _ = client_round(message, device_of(problem, state, int(client)), problem.config)
-        sets[int(client)] = upload.items
+        device = device_of(problem, state, int(client))
+        sets[int(client)] = merge(device, pseudo_items(message, device, problem.config)).items
     return sets
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 _RIDGE = 20.0
 _STEPS = 12
+_SMALL = 1e-6
 _LARGEST = 4.0
 
 
@@ -39,7 +40,10 @@ def fit(X: Array, y: NDArray[np.bool_], crossed: int) -> Model:
         p = _logistic(Z @ weights)
         gradient = Z.T @ (y - p) - penalty * weights
         curvature = (Z * (p * (1.0 - p) + 1e-9)[:, None]).T @ Z + np.diag(penalty)
-        weights = weights + np.linalg.solve(curvature, gradient)
+        step = np.linalg.solve(curvature, gradient)
+        weights = weights + step
+        if np.abs(step).max() < _SMALL:
+            break
     return Model(weights, centre, scale, crossed)
 
 
