@@ -11,7 +11,7 @@ from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.similarity import similarity
 
-TEMPERATURE = 0.5
+TEMPERATURE = 0.2
 """of the cosine: 0 would be the nearest item's rating, which neighbours betray"""
 WIDTH = 0.25
 """of what counts as the same public average, in standard units"""
