@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fedrecplus.audit.audit import Extent, audit_case, cases
 from fedrecplus.audit.running import run
-from fedrecplus.audit.tables import HEADINGS, line, summary, to_markdown
+from fedrecplus.audit.tables import HEADINGS, line, strongest_to_markdown, summary, to_markdown
 from fedrecplus.config import assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -52,6 +52,7 @@ def test_rows_have_all_fields_and_can_be_written_as_json() -> None:
     assert all(len(line(row)) == len(HEADINGS) for row in rows)
     assert len(summary(rows)) == 2
     assert to_markdown(rows).count("\n") == 4
+    assert strongest_to_markdown(rows).count("\n") == 3, "without pseudo rows there is no strongest attack on them"
 
 
 def test_a_scheme_that_diverges_gets_rows_that_say_so() -> None:
@@ -104,3 +105,21 @@ def test_the_command_writes_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     content = json.loads(out.read_text())
     assert len(content["rows"]) == 2
     assert all(set(row) >= FIELDS and row["scheme"] == str(config) for row in content["rows"])
+
+
+def test_the_command_takes_the_folder_of_a_run_and_changes_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    monkeypatch.setattr(command, "load_with_bar", lambda *_: small_town())
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    folder, out = tmp_path / "run", tmp_path / "leaks.json"
+    folder.mkdir()
+    (folder / "config.toml").write_text(dumps(small("fedrec")))
+    arguments = [str(folder), "--dataset", "x", "--rounds", "2", "--users", "5", "--attacks", "popularity"]
+    changed = ["--set", "pseudo_items.ratio=2", "--workers", "1", "--json", str(out)]
+    found = CliRunner().invoke(app, [*arguments, *changed], catch_exceptions=False)
+    assert found.exit_code == 0
+    (row,) = json.loads(out.read_text())["rows"]
+    assert (row["scheme"], row["pseudo_ratio"]) == (str(folder), 2.0)

@@ -85,6 +85,28 @@ def test_attacks_import_by_name_only(attack: Path) -> None:
         assert word not in text
 
 
+ROOMS_BY_NAME = {"pseudo_items", "virtual_ratings"}
+"""rules of the public algorithm, which attacks look up by the config's names"""
+
+
+def looked_up(path: Path) -> set[str]:
+    """Rooms that a file reaches through ``part``; an argument that isn't a plain string counts as itself."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    rooms = [node.args[0] for node in calls if isinstance(node.func, ast.Name) and node.func.id == "part"]
+    return {ast.literal_eval(room) if isinstance(room, ast.Constant) else ast.unparse(room) for room in rooms}
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda path: path.stem)
+def test_attacks_look_up_nothing_but_rules(attack: Path) -> None:
+    assert looked_up(attack) <= ROOMS_BY_NAME
+
+
+def test_a_room_that_is_looked_up_would_be_found(tmp_path: Path) -> None:
+    cheat = tmp_path / "cheat.py"
+    cheat.write_text("from fedrecplus.parts import part\nroom = 'audit'\npart(room, 'recording')\n")
+    assert looked_up(cheat) == {"room"}
+
+
 def test_a_forbidden_import_would_be_found(tmp_path: Path) -> None:
     cheat = tmp_path / "cheat.py"
     cheat.write_text("def attack(t, c):\n    from fedrecplus.simulation import start\n    return start\n")

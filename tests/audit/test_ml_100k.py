@@ -1,4 +1,4 @@
-"""The attacks are as strong as the issue asks, on MovieLens-100K."""
+"""The attacks are strong on real ratings: MovieLens-100K."""
 
 from __future__ import annotations
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fedrecplus.audit.recording import schedule, uploads_of, watched
+from fedrecplus.audit.transcript import Transcript, Writer
 from fedrecplus.fast import simulate_round
+from fedrecplus.protocol import Upload
 from fedrecplus.rounds.server import server_round
 from fedrecplus.simulation import start
+from fedrecplus.simulation.reference import message_of
 from tests.audit.conftest import small_problem
 
 
@@ -69,3 +76,24 @@ def test_rounds_are_recorded_from_the_first_to_the_last(rounds: int, recorded_ro
     assert chosen[-1] == (rounds - 1 if recorded_rounds > 2 or rounds <= 2 else chosen[-1])
     assert list(chosen) == sorted(set(chosen))
     assert chosen[-1] < rounds
+
+
+def test_what_is_held_in_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
+    problem = small_problem("fedrec")
+    message = message_of(problem, start(problem))
+    writer = Writer(tmp_path, problem.config, problem.public, problem.mean, problem.ratings.scale.standard_step)
+    items = np.tile(np.arange(120), 100)
+    upload = Upload(0, items, np.zeros((len(items), message.V.shape[1])))
+    size, rounds = upload.delta.nbytes, 20
+    tracemalloc.start()
+    for t in range(rounds):
+        writer.write_round(replace(message, round=t), [upload], [t])
+    transcript = Transcript(tmp_path)
+    for t in range(rounds):
+        assert transcript.broadcast(t).round == t
+        sent = transcript._upload(t, 0)
+        assert sent is not None
+        assert len(sent.upload.items) == len(items)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * size, "twenty rounds were written and read"

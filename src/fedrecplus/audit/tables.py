@@ -72,6 +72,19 @@ def to_markdown(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def strongest_to_markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """For a document: the strongest attack on each scheme and K, with its interval and its worst tenth of users."""
+    headings = ["scheme", "K", "strongest", "AUC", "95 %", "worst tenth", "TPR at 1 % FPR"]
+    lines = [_line(headings), _line(["---"] * len(headings))]
+    for scheme, epochs in dict.fromkeys((row["scheme"], row["local_epochs"]) for row in rows):
+        own = [row for row in rows if (row["scheme"], row["local_epochs"]) == (scheme, epochs)]
+        told = [row for row in own if row["auc"] is not None]
+        if told:
+            cells = line(max(told, key=lambda row: float(row["auc"])))
+            lines.append(_line([cells[0], cells[1], cells[5], *cells[8:11], cells[13]]))
+    return "\n".join(lines) + "\n"
+
+
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
