@@ -22,7 +22,7 @@ from fedrecplus.config import preset
 
 HOME = Path(__file__).parents[2]
 TABLES = {HOME / "README.md": to_markdown, HOME / "docs" / "audit.md": strongest_to_markdown}
-PLACE = re.compile(r"(<!-- audit -->\n\n)(.*?)(\n<!-- end of audit -->)", re.S)
+PLACE = re.compile(r"(<!-- audit -->\n\n)(.*?)(<!-- end of audit -->)", re.S)
 SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private")
 
 
@@ -48,10 +48,10 @@ def test_the_table_has_a_row_for_every_scheme_and_number_of_epochs(path: Path) -
 
 def write(content: dict) -> None:
     """Put the tables of an audit's JSON file where they belong, with the command that made it."""
-    command = f"    {content['made']['command']}\n"
+    command = "    " + re.sub(r" --json \S+", "", content["made"]["command"]) + "\n"
     for path, table in TABLES.items():
         text, places = PLACE.subn(
-            lambda found, table=table: f"{found[1]}{table(content['rows'])}\n{command}{found[3]}",
+            lambda found, table=table: f"{found[1]}{table(content['rows'])}\n{command}\n{found[3]}",
             path.read_text(encoding="utf-8"),
         )
         assert places == 1, f"{path.name} has no place for the audit's table"
