@@ -56,9 +56,7 @@ paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html
 
 test: lint ## ruff, mypy and every test that isn't slow
-	@# kernels just compiled sum in another order than the same kernels from the cache: compile before anything is compared
-	@$(PY) -c "from benchmarks.every_kernel import main; main()" > /dev/null
-	$(PY) -m pytest -n $(WORKERS) -m "not slow" || $(PY) -m pytest -m "not slow" --last-failed --last-failed-no-failures none
+	$(PY) -m pytest -n $(WORKERS) -m "not slow"
 
 # real processes with real deadlines: what fails on a busy machine is run once more, alone
 test-slow: $(DEV) docs ## the slow tests, and the documentation

@@ -18,7 +18,7 @@ from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import simulation
 from fedrecplus.fast import engine
-from fedrecplus.fast.local_training import train_clients
+from fedrecplus.fast.local_training import left_by_decay, train_clients
 from fedrecplus.fast.pseudo import pseudo_rows
 
 NUMBER = 4  # bytes
@@ -29,7 +29,7 @@ def measure() -> list[Line]:
     problem = simulation.prepare(fold()[0], settings("fedmf", *SAME))
     factors, epochs = problem.config.model.factors, problem.config.client.local_epochs
     rows = len(problem.ratings)
-    moved = rows * (epochs * bytes_per_row_epoch(factors) + bytes_per_row(factors))
+    moved = rows * (epochs * bytes_per_row_epoch(factors, epochs) + bytes_per_row(factors))
     flops = rows * epochs * flops_per_row_epoch(factors)
     seconds = _training_seconds(problem)
     block = NUMBER * factors * rows // problem.ratings.clients
@@ -45,22 +45,22 @@ def measure() -> list[Line]:
     return [Line("bytes moved over copy bandwidth, local training", moved / seconds / near, "", "≥ .6", parts)]
 
 
-def bytes_per_row_epoch(d: int) -> float:
-    """Two passes of ``residuals``, one of ``pull_on_user`` and one of ``move_items``."""
-    residuals = d + 2 + 2 * d / 4  # the table; target and first error; errors read and written per four columns
+def bytes_per_row_epoch(d: int, epochs: int) -> float:
+    """A pass of ``products``, one of ``pull_on_user``, and errors twice, with the errors of half the other epochs."""
+    products = d + 2 * d / 4  # the table; sums read and written per four columns
     pull_on_user = d + 1 + d / 4
-    move_items = 2 * d + d  # the table read and written, and the errors once a column
-    return NUMBER * (2 * residuals + pull_on_user + move_items)
+    errors = 2 * (3 + 3 * (epochs - 1) / 2) + 2 * (epochs - 1) / 2
+    return NUMBER * (products + pull_on_user + errors)
 
 
 def bytes_per_row(d: int) -> float:
-    """Once a round: ``gather`` reads and writes; ``_add_moved`` reads table and V, and reads and writes the sum."""
-    return NUMBER * (2 * d + 4 * d)
+    """Once a round: ``gather`` reads and writes, ``products`` reads, ``_add`` reads and writes the sum."""
+    return NUMBER * (2 * d + d + 2 * d)
 
 
 def flops_per_row_epoch(d: int) -> float:
-    """2d for every pass that multiplies and adds, 4d for ``move_items``, which does it twice."""
-    return 2 * (2 * d + 1) + 2 * d + 1 + 4 * d
+    """2d for ``products``, ``pull_on_user`` and ``_add`` each."""
+    return 2 * d + 2 * d + 2 * d
 
 
 def _training_seconds(problem: simulation.Problem) -> float:
@@ -69,7 +69,8 @@ def _training_seconds(problem: simulation.Problem) -> float:
     state, pseudo = pseudo_rows(problem, state, clients)
     V, U = state.server.V, state.U.copy()
     rows = engine._rows(problem, pseudo, int(np.diff(problem.ratings.indptr).max()))
-    steps, how = engine._steps(problem, state), engine._weighing(problem, state, state.server.last_step, dry=False)
+    steps = engine._steps(problem, state)
+    how = engine._weighing(problem, state, left_by_decay(V, steps), state.server.last_step, dry=False)
     total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread)
     return _least(lambda: train_clients(clients, rows, steps, how, V, U, False, total, per_item, spread), 100)
 

@@ -8,7 +8,7 @@ Rows are padded too, to a multiple of 32: what is left over after the last full 
 clients' rows are few enough for that to count. The padding's errors are silenced, so that it pulls on nothing.
 
 Row numbers are unsigned: a signed index might be negative, which Python counts from the end, and the check for that
-keeps a loop out of the vector units. Nothing is sliced: a slice in a kernel costs more than a short loop.
+keeps a loop out of the vector units. Nothing is sliced inside loops: a slice costs more than a short loop.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import kernel
+from fedrecplus.fast.compiling import inner
 
 LANES = 4
 
 
-@kernel
+@inner
 def whole(rows: int) -> int:
     """So many rows with their padding."""
     return int((rows + 31) // 32 * 32)
 
 
-@kernel
+@inner
 def stride(rows: int) -> int:
     """Length of a column that holds so many rows: an odd multiple of 16, since columns at a distance of a power of
     two would fight for the same cache lines."""
     return int((rows + 31) // 32 * 32 + 16)
 
 
-@kernel
+@inner
 def gather(V: Any, rows: Any, n: int, out: Any) -> None:
     """out[c, j] = V[rows[j], c], four rows at a time; zero in the padding."""
     columns = np.uint64(V.shape[1])
@@ -58,38 +58,25 @@ def gather(V: Any, rows: Any, n: int, out: Any) -> None:
             out[c, j] = 0
 
 
-@kernel
-def to_rows(table: Any, n: int, width: int, out: Any) -> None:
-    """out[j, c] = table[c, j], four rows at a time: what is done once a round is done along the rows of V."""
-    columns = np.uint64(width)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    for j in range(np.uint64(0), np.uint64(n), four):  # padding makes it a multiple of four
-        for c in range(columns):
-            out[j, c] = table[c, j]
-            out[j + one, c] = table[c, j + one]
-            out[j + two, c] = table[c, j + two]
-            out[j + three, c] = table[c, j + three]
-
-
-@kernel
+@inner
 def silence(e: Any, a: int, b: int) -> None:
     """e_j = 0 for the rows a to b, which are padding or don't count."""
     for j in range(np.uint64(a), np.uint64(b)):
         e[j] = 0
 
 
-@kernel
-def residuals(targets: Any, bias: Any, U: Any, table: Any, a: int, b: int, out: Any) -> None:
-    """e_j = r_j − b − Σ_c U_c V_cj for the rows a to b. See ``gradients.errors``."""
+@inner
+def products(U: Any, table: Any, a: int, b: int, out: Any) -> None:
+    """out_j = Σ_c U_c V_cj for the rows a to b."""
     for j in range(np.uint64(a), np.uint64(b)):
-        out[j] = targets[j] - bias
+        out[j] = 0
     for c in range(0, table.shape[0], 4):
         u0, u1, u2, u3 = U[c], U[c + 1], U[c + 2], U[c + 3]
         for j in range(np.uint64(a), np.uint64(b)):
-            out[j] -= u0 * table[c, j] + u1 * table[c + 1, j] + u2 * table[c + 2, j] + u3 * table[c + 3, j]
+            out[j] += u0 * table[c, j] + u1 * table[c + 1, j] + u2 * table[c + 2, j] + u3 * table[c + 3, j]
 
 
-@kernel
+@inner
 def pull_on_user(e: Any, table: Any, a: int, b: int, out: Any) -> Any:
     """out_c = Σ_j e_j V_cj over the rows a to b; returns Σ_j e_j, the pull on the bias."""
     zero = e.dtype.type(0)
@@ -107,18 +94,7 @@ def pull_on_user(e: Any, table: Any, a: int, b: int, out: Any) -> Any:
     return total
 
 
-@kernel
-def move_items(e: Any, U: Any, prior: Any, rate: Any, decay: Any, table: Any, a: int, b: int) -> None:
-    """V_cj ← V_cj + η_L (e_j U_c − λ (V_cj − prior_c)) for the rows a to b. See ``gradients.item_step``."""
-    keep = e.dtype.type(1) - rate * decay
-    for c in range(table.shape[0]):
-        push = rate * U[c]
-        back = rate * decay * prior[c]
-        for j in range(np.uint64(a), np.uint64(b)):
-            table[c, j] = keep * table[c, j] + push * e[j] + back
-
-
-@kernel
+@inner
 def move_user(
     U: Any, bias: Any, trained: Any, prior: Any, pull: Any, pull_bias: Any, rows: int, rate: Any, decay: Any
 ) -> Any:

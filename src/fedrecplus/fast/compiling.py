@@ -15,6 +15,7 @@ from fedrecplus import randomness
 
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
+_OPTIONS = {"nogil": True, "fastmath": _MATH, "error_model": "numpy", "no_cfunc_wrapper": True}
 _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
 _SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
@@ -59,7 +60,7 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile at first use, without the interpreter's lock, and cache; a cache that can't be written is no error."""
-    compiled: Any = _numba.njit(nogil=True, fastmath=_MATH, error_model="numpy")(function)
+    compiled: Any = _numba.njit(**_OPTIONS)(function)
     if _numba.config.DISABLE_JIT:
         return function
     with contextlib.suppress(RuntimeError):  # numba found no folder that it may write to
@@ -68,5 +69,17 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
-mix = kernel(randomness.mix)
-to_unit = kernel(randomness.to_unit)
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile into the kernels that call it, and nowhere else.
+
+    A function that several kernels call out of line is in the machine code of each, and the loader keeps the copy that
+    it met first: a process that has just compiled would sum in another order than one that reads the cache.
+    """
+    if _numba.config.DISABLE_JIT:
+        return function
+    result: Callable[..., Any] = _numba.njit(forceinline=True, **_OPTIONS)(function)
+    return result
+
+
+mix = inner(randomness.mix)
+to_unit = inner(randomness.to_unit)

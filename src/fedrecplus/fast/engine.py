@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation._joining import divide
 from fedrecplus.aggregation.wasserstein import SMALLEST
-from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, train_clients
+from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, left_by_decay, train_clients
 from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.fast.traffic import report_of
@@ -50,13 +50,17 @@ def simulate_round(problem: Problem, state: SimulationState) -> tuple[Simulation
 class _Sums:
     """What the chunks of a round add up to."""
 
-    def __init__(self, problem: Problem, parts: list[tuple[Any, Any, Any, float]], clients: int, dtype: Any) -> None:
+    def __init__(
+        self, problem: Problem, parts: list[tuple[Any, Any, Any, float]], left: NDArray[Any], clients: int
+    ) -> None:
         total, per_item, spread, overall = parts[0]
         for more_total, more_per_item, more_spread, more_overall in parts[1:]:
             total += more_total
             per_item += more_per_item
             spread += more_spread
             overall += more_overall
+        dtype = total.dtype
+        total += per_item.astype(dtype)[:, None] * left
         self.aggregate: NDArray[Any] = divide(total, per_item, overall, problem.config.aggregation).astype(dtype)
         self.spread: NDArray[Any] = spread / max(clients, 1)
 
@@ -74,7 +78,8 @@ def _sum(
     V, last_spread = state.server.V, state.server.last_spread
     count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
     steps = _steps(problem, state)
-    how = _weighing(problem, state, target, dry)
+    left = left_by_decay(V, steps)
+    how = _weighing(problem, state, left, target, dry)
 
     def work(part: NDArray[np.int64]) -> tuple[Any, Any, Any, float]:
         total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread)
@@ -84,7 +89,7 @@ def _sum(
     parts = on_threads(work, chunks(clients, count))
     if not parts:
         parts = [(np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread), 0.0)]
-    return _Sums(problem, parts, len(clients), V.dtype)
+    return _Sums(problem, parts, left, len(clients))
 
 
 def _rows(problem: Problem, pseudo: PseudoRows, largest: int) -> Rows:
@@ -107,10 +112,14 @@ def _steps(problem: Problem, state: SimulationState) -> Steps:
     )  # fmt: skip
 
 
-def _weighing(problem: Problem, state: SimulationState, target: NDArray[Any], dry: bool) -> Weighing:
-    how, spread = problem.config.aggregation, state.server.last_spread
+def _weighing(
+    problem: Problem, state: SimulationState, left: NDArray[Any], target: NDArray[Any], dry: bool
+) -> Weighing:
+    how, spread, apart = problem.config.aggregation, state.server.last_spread, left - target
+    target_sizes = np.einsum("ic,ic->i", target, target, dtype=np.float64)
     return Weighing(
-        how.rule == "wasserstein" and not dry, READINGS[how.rows], how.covariance == "diagonal", target, spread,
-        float((target.astype(np.float64) ** 2).sum()), float(spread.sum(dtype=np.float64)),
+        how.rule == "wasserstein" and not dry, READINGS[how.rows], how.covariance == "diagonal",
+        apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), target_sizes, spread,
+        float(target_sizes.sum()), float(spread.sum(dtype=np.float64)),
         how.temperature, how.bound, SMALLEST, how.denoising > 0.0,
     )  # fmt: skip

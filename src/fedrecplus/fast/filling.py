@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.fast import columns
-from fedrecplus.fast.compiling import kernel, mix, to_unit
+from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
 
 _gather = columns.gather
 _stride = columns.stride
 _whole = columns.whole
 _silence = columns.silence
-_residuals = columns.residuals
+_products = columns.products
 _pull = columns.pull_on_user
 _move_user = columns.move_user
 
@@ -27,7 +27,7 @@ def user_average(clients: Any, indptr: Any, codes: Any, levels: Any, pseudo_indp
             out[place] = mean
 
 
-@kernel
+@inner
 def _mean(codes: Any, levels: Any) -> Any:
     total = 0.0
     for code in codes:
@@ -42,7 +42,7 @@ def predicted(clients: Any, pseudo_indptr: Any, pseudo_items: Any, U: Any, V: An
         _predict(pseudo_indptr[client], pseudo_indptr[client + 1], pseudo_items, U[client], V, mean, out)
 
 
-@kernel
+@inner
 def _predict(first: int, last: int, pseudo_items: Any, U: Any, V: Any, mean: Any, out: Any) -> None:
     width = V.shape[1]
     for place in range(first, last):
@@ -82,20 +82,27 @@ def hybrid(
     pull = np.zeros(padded, V.dtype)
     own = np.zeros(padded, V.dtype)
     longer = np.empty(width + 1, V.dtype)
+    numbers = np.empty(largest, np.int64)
+    start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
     for client in clients:
         first, n = indptr[client], indptr[client + 1] - indptr[client]
-        _gather(V, items[first : first + n], n, table)
         for j in range(n):
+            numbers[j] = items[first + j]
             targets[j] = levels[codes[first + j]] - mean
-        own[:width] = U[client, :width]
+        _gather(V, numbers, n, table)
+        for c in range(width):
+            own[c] = U[client, c]
         bias = U[client, width]
         padded_n = _whole(n)
         for _ in range(steps):
-            _residuals(targets, bias, own, table, 0, padded_n, e)
+            _products(own, table, start, padded_n, e)
+            for j in range(np.uint64(padded_n)):
+                e[j] = targets[j] - bias - e[j]
             _silence(e, n, padded_n)
-            pull_bias = _pull(e, table, 0, padded_n, pull)
+            pull_bias = _pull(e, table, start, padded_n, pull)
             bias = _move_user(own, bias, trained, prior, pull, pull_bias, n, rate, decay)
-        longer[:width] = own[:width]
+        for c in range(width):
+            longer[c] = own[c]
         longer[width] = bias
         _predict(pseudo_indptr[client], pseudo_indptr[client + 1], pseudo_items, longer, V, mean, out)
 
@@ -129,7 +136,7 @@ def plausible(
             out[place] = averages[pseudo_items[place]] + leaning + share * (surprise - leaning)
 
 
-@kernel
+@inner
 def alike(first: int, second: int, table: Any, features: Any) -> float:
     """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
     if table.shape[0] > 0:
@@ -162,7 +169,7 @@ def from_neighbours(
             best, nearest = -2.0, 0.0
             total, weights = 0.0, 0.0
             for at in range(first, last):
-                like = alike(pseudo_items[place], items[at], table, features)
+                like = alike(int(pseudo_items[place]), int(items[at]), table, features)
                 rating = levels[codes[at]]
                 if like > best:
                     best, nearest = like, rating

@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedrecplus.fast import columns
-from fedrecplus.fast.compiling import kernel, mix
+from fedrecplus.fast.compiling import inner, kernel, mix
+from fedrecplus.fast.sorting import sort_by
 
 _gather = columns.gather
 _stride = columns.stride
 _whole = columns.whole
 _silence = columns.silence
-_to_rows = columns.to_rows
-_residuals = columns.residuals
+_products = columns.products
 _pull = columns.pull_on_user
 _move_user = columns.move_user
-_move_items = columns.move_items
 
 READINGS = {"table": 0, "own": 1, "mean-own": 2}
 
@@ -61,7 +60,12 @@ class Weighing(NamedTuple):
     """weigh by distance; otherwise every client counts the same"""
     reading: int
     with_spread: bool
-    target: Any
+    apart: Any
+    """what decay alone does to V, less the global step"""
+    apart_sizes: Any
+    """Σ apart² of each row"""
+    target_sizes: Any
+    """Σ step² of each row"""
     spread: Any
     whole_target: float
     """Σ‖target‖² over the whole table"""
@@ -77,9 +81,10 @@ class Weighing(NamedTuple):
 def train_clients(
     clients: Any, rows: Any, steps: Any, how: Any, V: Any, U: Any, keep_U: bool, total: Any, per_item: Any, spread: Any
 ) -> float:
-    """Local training of some clients; their weighted updates are added to ``total``. Returns the sum of weights.
+    """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
 
-    ``keep_U = False`` is a dry run, to learn the round's mean.
+    An update is what decay does to a row, which is the same for everybody (``left_by_decay``, times ``per_item``), and
+    the rest of it, which is added to ``total``. ``keep_U = False`` is a dry run, to learn the round's mean.
     """
     # arrays are taken out of their tuples once: inside the loop each look-up would count references
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
@@ -88,17 +93,27 @@ def train_clients(
     )  # fmt: skip
     rate, decay_V, decay_U, trained, U_prior = steps.rate, steps.decay_V, steps.decay_U, steps.trained, steps.U_prior
     epochs, batch_size, rated_only = steps.epochs, steps.batch_size, steps.rated_only
-    target, last_spread = how.target, how.spread
+    apart, apart_sizes, target_sizes, last_spread = how.apart, how.apart_sizes, how.target_sizes, how.spread
     width, largest = V.shape[1], rows.largest
-    padded = (width + 3) // 4 * 4
-    V_prior = np.zeros(padded, V.dtype)
-    V_prior[:width] = steps.V_prior
+    padded, room = (width + 3) // 4 * 4, _whole(largest)
+    batches = (largest + batch_size - 1) // batch_size if batch_size > 0 else 1
+    back = np.zeros(padded, V.dtype)
+    for c in range(width):
+        back[c] = rate * decay_V * steps.V_prior[c]
     own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
-    stride = _stride(largest)
-    table, moved = np.zeros((padded, stride), V.dtype), np.zeros((_whole(largest), width), V.dtype)
-    room = _whole(largest)
-    targets, e, counted = np.zeros(room, V.dtype), np.zeros(room, V.dtype), np.zeros(room, V.dtype)
-    numbers = np.empty(largest, np.int64)
+    table, moved = np.zeros((padded, _stride(largest)), V.dtype), np.empty((largest, width), V.dtype)
+    targets, counted = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
+    e, dots = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
+    slots = (epochs + 4) // 5 * 5  # those without an epoch stay zero
+    errors, pushes = np.zeros((slots, room), V.dtype), np.zeros((slots * batches, padded), V.dtype)
+    fades = np.zeros(slots, V.dtype)
+    shrink, grown = 1.0, 0.0
+    for i in range(epochs - 1, -1, -1):
+        fades[i] = shrink
+        grown += shrink
+        shrink *= 1.0 - rate * decay_V
+    lost, gained = V.dtype.type(shrink - 1.0), V.dtype.type(grown)
+    numbers, draws = np.empty(largest, np.int64), np.empty(largest, np.uint64)
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
@@ -107,34 +122,35 @@ def train_clients(
         for j in range(rated):
             numbers[j] = items[first + j]
             targets[j] = levels[codes[first + j]] - mean
+            counted[j] = 1
         for j in range(pseudo):
             numbers[rated + j] = pseudo_items[pseudo_first + j]
             targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
+            counted[rated + j] = 0
         if batch_size > 0:
             key = mix(mix(mix(steps.secrets_key, np.uint64(client)), steps.purpose), steps.round_number)
-            _shuffle(key, rated, n, numbers, targets, counted)
+            _shuffle(key, n, draws, numbers, targets, counted, e, dots)
         _gather(V, numbers, n, table)
         for c in range(width):
             own[c] = U[client, c]
         bias = _local_epochs(
-            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, trained, U_prior, V_prior,
-            rated, n, targets, counted, own, pull, e, table,
+            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, trained, U_prior, back,
+            rated, n, batches, targets, counted, own, pull, e, dots, table, errors, pushes,
         )  # fmt: skip
         if keep_U:
             for c in range(width):
                 U[client, c] = own[c]
             U[client, width] = bias
-        batch = min(batch_size, n) if batch_size > 0 else n
-        shuffled = batch_size > 0
-        if not how.distances and not how.with_spread:  # nothing to compare: one pass does
-            all_weights += 1.0
-            _add_moved(V, numbers, n, rated, shuffled, how.rated_rows_only, counted, table, total, per_item)
-            continue
-        _to_rows(table, n, width, moved)
-        distance, own_target = _subtract(V, target, numbers, n, moved)
+        batch = max(min(batch_size, n) if batch_size > 0 else n, 1)
+        if how.with_spread:
+            _moves(V, numbers, n, batch, batches, epochs, lost, gained, back, fades, errors, pushes, moved)
         weight = 1.0
         if how.distances:
-            own_spread = 0.0
+            distance = _distance(apart, numbers, n, batch, batches, epochs, fades, errors, pushes, pull)
+            own_target, own_spread = 0.0, 0.0
+            for j in range(n):
+                distance += apart_sizes[numbers[j]]
+                own_target += target_sizes[numbers[j]]
             if how.with_spread:
                 gap, own_spread = _spread_gap(moved, last_spread, numbers, n, batch)
                 distance += gap
@@ -142,24 +158,31 @@ def train_clients(
         all_weights += weight
         if how.with_spread:
             _add_spread(numbers, n, batch, moved, spread)
-        _add(weight, numbers, n, rated, shuffled, how.rated_rows_only, counted, moved, total, per_item)
+        if how.rated_rows_only:
+            _mute(errors, epochs, counted, n)
+        for j in range(n):
+            if not how.rated_rows_only or counted[j] > 0:
+                per_item[numbers[j]] += weight
+        _add(weight, numbers, n, batch, batches, epochs, fades, errors, pushes, total)
     return all_weights
 
 
-@kernel
-def _shuffle(key: Any, rated: int, n: int, numbers: Any, targets: Any, counted: Any) -> None:
+@inner
+def _shuffle(key: Any, n: int, draws: Any, numbers: Any, targets: Any, counted: Any, spare: Any, other: Any) -> None:
     """Put the rows into the round's order: ascending keyed draws of their items."""
-    draws = np.empty(n, np.uint64)
+    order = np.empty(n, np.int64)
     for j in range(n):
         draws[j] = mix(key, np.uint64(numbers[j]))
-        counted[j] = 1 if j < rated else 0
-    order = np.argsort(draws)
-    numbers[:n] = numbers[:n][order]
-    targets[:n] = targets[:n][order]
-    counted[:n] = counted[:n][order]
+        order[j] = j
+        spare[j], other[j] = targets[j], counted[j]
+    sort_by(draws, order, n)
+    rows = numbers[:n].copy()
+    for j in range(n):
+        at = order[j]
+        numbers[j], targets[j], counted[j] = rows[at], spare[at], other[at]
 
 
-@kernel
+@inner
 def _local_epochs(
     bias: Any,
     epochs: int,
@@ -170,26 +193,45 @@ def _local_epochs(
     decay_U: Any,
     trained: Any,
     U_prior: Any,
-    V_prior: Any,
+    back: Any,
     rated: int,
     n: int,
+    batches: int,
     targets: Any,
     counted: Any,
     own: Any,
     pull: Any,
     e: Any,
+    dots: Any,
     table: Any,
+    errors: Any,
+    pushes: Any,
 ) -> Any:
-    """K epochs of U steps and steps on the rows of V, in place; returns the user bias. See ``rounds/client.py``."""
-    size = batch_size if batch_size > 0 else n
-    for _ in range(epochs):
-        for a in range(0, n, size):
-            b = min(a + size, n)
+    """K epochs of U steps and steps on the rows of V; returns the user bias. See ``rounds/client.py``.
+
+    The rows are not moved here. A step takes V_j to (1 − η_L λ) V_j + e_j η_L U + back, so that after k of them
+
+        V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i + grown back,   push_i = η_L U of epoch i.
+
+    The table V⁰ is read twice an epoch and never written: ``errors`` and ``pushes`` keep e_i and push_i, of which
+    ``_moves`` and ``_add`` make the rows' moves.
+    """
+    size = batch_size if batch_size > 0 else max(n, 1)
+    keep = own.dtype.type(1) - rate * decay_V
+    shrink, grown = own.dtype.type(1), own.dtype.type(0)
+    for epoch in range(epochs):
+        for batch in range((n + size - 1) // size):
+            a, b = batch * size, min(batch * size + size, n)
             # without batches the rated rows come first, so that a U step over them needs no mask, and rows are padded
             last = rated if rated_only and batch_size == 0 else b
             used = last - a
             b_padded, last_padded = (_whole(b), _whole(last)) if batch_size == 0 else (b, last)
-            _residuals(targets, bias, own, table, a, last_padded, e)
+            if epoch == 0 or batch_size > 0:  # otherwise they are known: U has not moved since
+                _products(own, table, a, last_padded, dots)
+            _errors(
+                targets, bias, own, back, dots, shrink, grown, keep, errors, pushes, epoch, batch, batches,
+                a, last_padded, e,
+            )  # fmt: skip
             _silence(e, last, last_padded)
             if rated_only and batch_size > 0:
                 used = 0
@@ -198,30 +240,204 @@ def _local_epochs(
                     used += int(counted[j])
             if used > 0:
                 pull_bias = _pull(e, table, a, last_padded, pull)
+                _pull_of_moves(
+                    e, back, pull_bias, shrink, grown, keep, errors, pushes, epoch, batch, batches, a, last_padded, pull
+                )
                 bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U)
-            _residuals(targets, bias, own, table, a, b_padded, e)
-            _move_items(e, own, V_prior, rate, decay_V, table, a, b_padded)
+            _products(own, table, a, b_padded, dots)
+            _errors(
+                targets, bias, own, back, dots, shrink, grown, keep, errors, pushes, epoch, batch, batches,
+                a, b_padded, errors[epoch],
+            )  # fmt: skip
+            for c in range(len(own)):
+                pushes[epoch * batches + batch, c] = rate * own[c]
+        grown = keep * grown + own.dtype.type(1)
+        shrink *= keep
     return bias
 
 
-@kernel
-def _subtract(V: Any, target: Any, rows: Any, n: int, moved: Any) -> tuple[float, float]:
-    """moved[j] −= V[rows[j]]: how the rows moved, Δ. Returns Σ (Δ − step)² and Σ step² over the client's rows."""
-    distance, size = 0.0, 0.0
+@inner
+def _errors(
+    targets: Any,
+    bias: Any,
+    own: Any,
+    back: Any,
+    dots: Any,
+    shrink: Any,
+    grown: Any,
+    keep: Any,
+    errors: Any,
+    pushes: Any,
+    epoch: int,
+    batch: int,
+    batches: int,
+    a: int,
+    b: int,
+    out: Any,
+) -> None:
+    """e_j = r_j − b − U·V_j for the rows a to b, of U·V⁰_j and the moves so far. See ``gradients.errors``."""
+    drift = bias + grown * _dot(own, back)
+    for j in range(np.uint64(a), np.uint64(b)):
+        out[j] = targets[j] - drift - shrink * dots[j]
+    fade = errors.dtype.type(1)
+    for i in range(epoch - 1, -1, -1):
+        lean = errors.dtype.type(0)
+        for c in range(len(own)):
+            lean += own[c] * pushes[i * batches + batch, c]
+        lean *= fade
+        for j in range(np.uint64(a), np.uint64(b)):
+            out[j] -= lean * errors[i, j]
+        fade *= keep
+
+
+@inner
+def _pull_of_moves(
+    e: Any,
+    back: Any,
+    pull_bias: Any,
+    shrink: Any,
+    grown: Any,
+    keep: Any,
+    errors: Any,
+    pushes: Any,
+    epoch: int,
+    batch: int,
+    batches: int,
+    a: int,
+    b: int,
+    pull: Any,
+) -> None:
+    """Turn Σ_j e_j V⁰_j into Σ_j e_j V_j."""
+    for c in range(len(pull)):
+        pull[c] = shrink * pull[c] + grown * pull_bias * back[c]
+    fade = errors.dtype.type(1)
+    for i in range(epoch - 1, -1, -1):
+        along = errors.dtype.type(0)
+        for j in range(np.uint64(a), np.uint64(b)):
+            along += e[j] * errors[i, j]
+        along *= fade
+        for c in range(len(pull)):
+            pull[c] += along * pushes[i * batches + batch, c]
+        fade *= keep
+
+
+@inner
+def _dot(first: Any, second: Any) -> Any:
+    total = first.dtype.type(0)
+    for c in range(len(first)):
+        total += first[c] * second[c]
+    return total
+
+
+@inner
+def _moves(
+    V: Any,
+    rows: Any,
+    n: int,
+    batch_size: int,
+    batches: int,
+    epochs: int,
+    lost: Any,
+    gained: Any,
+    back: Any,
+    fades: Any,
+    errors: Any,
+    pushes: Any,
+    moved: Any,
+) -> None:
+    """moved_j = V_j − V⁰_j after all epochs, along the rows of V. See ``_local_epochs``.
+
+    Five epochs at a time: a loop over a row's few factors costs more than the arithmetic in it.
+    """
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    five, more = np.uint64(5), np.uint64(batches)
     for j in range(np.uint64(n)):
         row = np.uint64(rows[j])
-        near, far = moved.dtype.type(0), moved.dtype.type(0)
-        for c in range(np.uint64(moved.shape[1])):
-            step = target[row, c]
-            moved[j, c] -= V[row, c]
-            near += (moved[j, c] - step) * (moved[j, c] - step)
-            far += step * step
+        for i in range(np.uint64(0), np.uint64(epochs), five):
+            e0, e1 = fades[i] * errors[i, j], fades[i + one] * errors[i + one, j]
+            e2, e3 = fades[i + two] * errors[i + two, j], fades[i + three] * errors[i + three, j]
+            e4 = fades[i + four] * errors[i + four, j]
+            push0 = i * more + j // np.uint64(batch_size)
+            push1, push2 = push0 + more, push0 + two * more
+            push3, push4 = push0 + three * more, push0 + four * more
+            if i == 0:
+                for c in range(np.uint64(V.shape[1])):
+                    moved[j, c] = (
+                        lost * V[row, c]
+                        + gained * back[c]
+                        + (
+                            e0 * pushes[push0, c]
+                            + e1 * pushes[push1, c]
+                            + e2 * pushes[push2, c]
+                            + e3 * pushes[push3, c]
+                            + e4 * pushes[push4, c]
+                        )
+                    )
+            else:
+                for c in range(np.uint64(V.shape[1])):
+                    moved[j, c] += (
+                        e0 * pushes[push0, c]
+                        + e1 * pushes[push1, c]
+                        + e2 * pushes[push2, c]
+                        + e3 * pushes[push3, c]
+                        + e4 * pushes[push4, c]
+                    )
+
+
+@inner
+def _distance(
+    apart: Any,
+    rows: Any,
+    n: int,
+    batch_size: int,
+    batches: int,
+    epochs: int,
+    fades: Any,
+    errors: Any,
+    pushes: Any,
+    move: Any,
+) -> float:
+    """Σ (Δ − step)² over the client's rows, less Σ apart²: Δ = apart + step + move, so Σ move (2 apart + move)."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    five, more = np.uint64(5), np.uint64(batches)
+    distance = 0.0
+    for j in range(np.uint64(n)):
+        row, near = np.uint64(rows[j]), apart.dtype.type(0)
+        for i in range(np.uint64(0), np.uint64(epochs), five):
+            e0, e1 = fades[i] * errors[i, j], fades[i + one] * errors[i + one, j]
+            e2, e3 = fades[i + two] * errors[i + two, j], fades[i + three] * errors[i + three, j]
+            e4 = fades[i + four] * errors[i + four, j]
+            push0 = i * more + j // np.uint64(batch_size)
+            push1, push2 = push0 + more, push0 + two * more
+            push3, push4 = push0 + three * more, push0 + four * more
+            if np.uint64(epochs) <= five:  # the move is complete, and needs not be kept
+                for c in range(np.uint64(apart.shape[1])):
+                    whole = (
+                        e0 * pushes[push0, c]
+                        + e1 * pushes[push1, c]
+                        + e2 * pushes[push2, c]
+                        + e3 * pushes[push3, c]
+                        + e4 * pushes[push4, c]
+                    )
+                    near += whole * (apart[row, c] + apart[row, c] + whole)
+            else:
+                for c in range(np.uint64(apart.shape[1])):
+                    before = move[c] if i > 0 else apart.dtype.type(0)
+                    move[c] = before + (
+                        e0 * pushes[push0, c]
+                        + e1 * pushes[push1, c]
+                        + e2 * pushes[push2, c]
+                        + e3 * pushes[push3, c]
+                        + e4 * pushes[push4, c]
+                    )
+        if epochs > 5:
+            for c in range(np.uint64(apart.shape[1])):
+                near += move[c] * (apart[row, c] + apart[row, c] + move[c])
         distance += near
-        size += far
-    return distance, size
+    return distance
 
 
-@kernel
+@inner
 def _weight(distance: float, own_target: float, own_spread: float, n: int, how: Any) -> float:
     """w = D^(−τ), D bounded from below. See ``aggregation/wasserstein.py``."""
     floor = own_target
@@ -234,7 +450,7 @@ def _weight(distance: float, own_target: float, own_spread: float, n: int, how: 
     return float(max(distance, how.bound * floor, how.smallest) ** (-how.temperature))
 
 
-@kernel
+@inner
 def _spread_gap(moved: Any, spread: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
     """tr(M²) with diagonal covariances, and Σ spread, over the client's rows."""
     factor = moved.dtype.type(np.sqrt((n - 1) / batch))
@@ -248,7 +464,7 @@ def _spread_gap(moved: Any, spread: Any, rows: Any, n: int, batch: int) -> tuple
     return distance, size
 
 
-@kernel
+@inner
 def _add_spread(rows: Any, n: int, batch: int, moved: Any, spread: Any) -> None:
     """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
     factor = spread.dtype.type((n - 1) / batch)
@@ -258,48 +474,56 @@ def _add_spread(rows: Any, n: int, batch: int, moved: Any, spread: Any) -> None:
             spread[row, c] += factor * moved[j, c] * moved[j, c]
 
 
-@kernel
+@inner
+def _mute(errors: Any, epochs: int, counted: Any, n: int) -> None:
+    """e_j = 0 for pseudo rows: they shall not count."""
+    for i in range(epochs):
+        for j in range(n):
+            errors[i, j] *= counted[j]
+
+
+@inner
 def _add(
     weight: float,
     rows: Any,
     n: int,
-    rated: int,
-    shuffled: bool,
-    rated_only: bool,
-    counted: Any,
-    moved: Any,
+    batch_size: int,
+    batches: int,
+    epochs: int,
+    fades: Any,
+    errors: Any,
+    pushes: Any,
     total: Any,
-    per_item: Any,
 ) -> None:
-    """Add the weighted update to the round's sums."""
-    scaled = total.dtype.type(weight)
-    for j in range(np.uint64(n)):
-        if rated_only and (counted[j] == 0 if shuffled else j >= rated):
-            continue
-        row = np.uint64(rows[j])
-        per_item[row] += weight
-        for c in range(np.uint64(total.shape[1])):
-            total[row, c] += scaled * moved[j, c]
+    """Add w Σ_i fade_i e_ij push_i to the round's sums, two rows at a time; ``left_by_decay`` is the rest of Δ_j."""
+    scaled, nothing = total.dtype.type(weight), total.dtype.type(0)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    five, more = np.uint64(5), np.uint64(batches)
+    for start in range(np.uint64(0), np.uint64(n), np.uint64(batch_size)):
+        end = min(start + np.uint64(batch_size), np.uint64(n))
+        for j in range(start, end, two):
+            k = j + one if j + one < end else j  # an odd one out is added once, and then as nothing
+            other = scaled if j + one < end else nothing
+            row, other_row = np.uint64(rows[j]), np.uint64(rows[k])
+            for i in range(np.uint64(0), np.uint64(epochs), five):
+                fade0, fade1, fade2 = fades[i], fades[i + one], fades[i + two]
+                fade3, fade4 = fades[i + three], fades[i + four]
+                e0, e1 = scaled * fade0 * errors[i, j], scaled * fade1 * errors[i + one, j]
+                e2, e3 = scaled * fade2 * errors[i + two, j], scaled * fade3 * errors[i + three, j]
+                e4, f4 = scaled * fade4 * errors[i + four, j], other * fade4 * errors[i + four, k]
+                f0, f1 = other * fade0 * errors[i, k], other * fade1 * errors[i + one, k]
+                f2, f3 = other * fade2 * errors[i + two, k], other * fade3 * errors[i + three, k]
+                push0 = i * more + start // np.uint64(batch_size)
+                push1, push2 = push0 + more, push0 + two * more
+                push3, push4 = push0 + three * more, push0 + four * more
+                for c in range(np.uint64(total.shape[1])):
+                    p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
+                    p3, p4 = pushes[push3, c], pushes[push4, c]
+                    total[row, c] += e0 * p0 + e1 * p1 + e2 * p2 + e3 * p3 + e4 * p4
+                    total[other_row, c] += f0 * p0 + f1 * p1 + f2 * p2 + f3 * p3 + f4 * p4
 
 
-@kernel
-def _add_moved(
-    V: Any,
-    rows: Any,
-    n: int,
-    rated: int,
-    shuffled: bool,
-    rated_only: bool,
-    counted: Any,
-    table: Any,
-    total: Any,
-    per_item: Any,
-) -> None:
-    """What ``_to_rows``, ``_subtract`` and ``_add`` with weight one do, in one pass."""
-    for j in range(np.uint64(n)):
-        if rated_only and (counted[j] == 0 if shuffled else j >= rated):
-            continue
-        row = np.uint64(rows[j])
-        per_item[row] += 1.0
-        for c in range(np.uint64(total.shape[1])):
-            total[row, c] += table[c, j] - V[row, c]
+def left_by_decay(V: Any, steps: Steps) -> Any:
+    """What K steps of decay alone move each row of V by: (keep^K − 1) (V − prior). The rest of Δ is in ``_add``."""
+    keep = 1.0 - float(steps.rate) * float(steps.decay_V)
+    return ((keep**steps.epochs - 1.0) * (V.astype(np.float64) - steps.V_prior)).astype(V.dtype)

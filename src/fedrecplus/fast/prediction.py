@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import kernel
+from fedrecplus.fast.compiling import inner, kernel
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.prediction import prediction_prior
@@ -58,16 +58,21 @@ def refit_clients(
     rows = np.empty((4, size))
     targets = np.empty(4)
     start = np.empty(size)
-    start[:factors] = U_prior[:factors]
+    for c in range(factors):  # not by slices: numba takes two seconds to compile an assignment to one
+        start[c] = U_prior[c]
     if biases:
         start[factors] = U_prior[factors + 1]
     for client in clients:
         first, last = indptr[client], indptr[client + 1]
-        gram[:] = 0.0
-        moment[:] = 0.0
+        for a in range(size):
+            moment[a] = 0.0
+            for b in range(size):
+                gram[a, b] = 0.0
         for group in range(first, last, 4):
-            rows[:] = 0.0
-            targets[:] = 0.0
+            for number in range(last - group, 4):
+                targets[number] = 0.0
+                for c in range(size):
+                    rows[number, c] = 0.0
             for at in range(group, min(group + 4, last)):
                 number, row = at - group, items[at]
                 target = levels[codes[at]] - mean
@@ -90,7 +95,7 @@ def refit_clients(
             out[client, factors + 1] = start[factors] + moment[factors]
 
 
-@kernel
+@inner
 def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
     """Add four rows to the lower triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
@@ -101,7 +106,7 @@ def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
             gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
-@kernel
+@inner
 def _solve(gram: Any, moment: Any, size: int) -> None:
     """Solve in place, with the lower triangle of a positive definite matrix."""
     for a in range(size):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation.krum import TIE
 from fedrecplus.config.settings import Config
-from fedrecplus.fast.compiling import kernel
+from fedrecplus.fast.compiling import inner, kernel
+from fedrecplus.fast.sorting import part_at
 from fedrecplus.fast.threads import on_threads
 from fedrecplus.fast.uploads import uploads_of
 from fedrecplus.protocol import BYTES_PER_NUMBER, Upload
@@ -74,8 +75,12 @@ def _trimmed(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: f
             for j in range(n):
                 column[j] = delta[order[first + j], c]
             if cut > 0:
-                column.sort()
-            table[item, c] = column[cut : n - cut].mean()
+                part_at(column, n, cut)
+                part_at(column, n, n - cut - 1)
+            total = 0.0
+            for j in range(cut, n - cut):
+                total += column[j]
+            table[item, c] = total / (n - 2 * cut)
 
 
 @kernel
@@ -89,7 +94,11 @@ def _median(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: fl
         for c in range(delta.shape[1]):
             for j in range(n):
                 column[j] = delta[order[first + j], c]
-            table[item, c] = np.median(column)
+            upper = part_at(column, n, n // 2)
+            lower = upper if n % 2 else column[0]
+            for j in range(n // 2):
+                lower = max(lower, column[j]) if n % 2 == 0 else lower
+            table[item, c] = 0.5 * (lower + upper)
 
 
 @kernel
@@ -104,7 +113,7 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: floa
         score = np.zeros(n)
         if kept < n:
             _scores(delta, order[first : first + n], max(kept - 2, 1), score)
-        limit = np.sort(score)[kept - 1]
+        limit = part_at(score.copy(), n, kept - 1)
         voters = 0
         for j in range(n):
             if score[j] <= limit + tie * abs(limit):
@@ -115,7 +124,7 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: floa
             table[item, c] /= voters
 
 
-@kernel
+@inner
 def _scores(delta: Any, rows: Any, neighbours: int, score: Any) -> None:
     """Sums of the squared distances to the nearest others. See ``aggregation/krum.py``."""
     n, width = len(rows), delta.shape[1]
@@ -125,13 +134,18 @@ def _scores(delta: Any, rows: Any, neighbours: int, score: Any) -> None:
             columns[c, j] = delta[rows[j], c]
     distances = np.empty(n)
     for j in range(n):
-        distances[:] = 0.0
+        for other in range(n):
+            distances[other] = 0.0
         for c in range(width):
             own = columns[c, j]
             for other in range(n):
                 distances[other] += (own - columns[c, other]) * (own - columns[c, other])
         distances[j] = np.inf
-        score[j] = np.partition(distances, neighbours - 1)[:neighbours].sum()
+        part_at(distances, n, neighbours - 1)
+        total = 0.0
+        for other in range(neighbours):
+            total += distances[other]
+        score[j] = total
 
 
 _KERNELS: dict[str, Callable[..., None]] = {"trimmed-mean": _trimmed, "coordinate-median": _median, "krum": _krum}

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import kernel, mix, to_unit
+from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
 from fedrecplus.fast.filling import alike
+from fedrecplus.fast.sorting import above, part_at, sort_by
 
 
 @kernel
@@ -40,20 +41,28 @@ def draw(
         number = 0
         while found < len(chosen):
             unit = to_unit(mix(key, np.uint64(number)))
-            if len(shares) > 0 and number < patience * item_count:
-                item = np.searchsorted(shares, unit, side="right")
-            else:
-                item = int(unit * item_count)
+            by_shares = len(shares) > 0 and number < patience * item_count
+            item = above(shares, unit) if by_shares else int(unit * item_count)
             number += 1
             if taken[item] != client:
                 taken[item] = client
                 chosen[found] = item
                 found += 1
         if ordered:
-            chosen.sort()
+            _ascending(chosen)
 
 
-@kernel
+@inner
+def _ascending(items: Any) -> None:
+    numbers, same = np.empty(len(items), np.uint64), np.empty(len(items), np.int64)
+    for place in range(len(items)):
+        numbers[place] = items[place]
+    sort_by(numbers, same, len(items))
+    for place in range(len(items)):
+        items[place] = numbers[place]
+
+
+@inner
 def _take_all(taken: Any, client: int, chosen: Any) -> None:
     found = 0
     for item in range(len(taken)):
@@ -91,19 +100,20 @@ def match(
             _take_all(taken, client, chosen)
             continue
         key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
-        draws = np.empty(len(rated), np.uint64)
+        draws, order = np.empty(len(rated), np.uint64), np.empty(len(rated), np.int64)
         for number in range(len(rated)):
             draws[number] = mix(key, np.uint64(rated[number]))
-        order = np.argsort(draws)
+            order[number] = number
+        sort_by(draws, order, len(rated))
         for number in range(len(chosen)):
-            item = rated[order[number % len(rated)]]
+            item = int(rated[order[number % len(rated)]])
             own_key = mix(key, np.uint64(item))
             chosen[number] = _best_match(item, client, own_key, ranking, place, taken, table, features, size, chance)
             taken[chosen[number]] = client
-        chosen.sort()
+        _ascending(chosen)
 
 
-@kernel
+@inner
 def _best_match(
     item: int,
     client: int,
@@ -150,7 +160,7 @@ def top_similar(
     A rated item's row of the table is read once, in order: many short steps of a merge cost more than that.
     """
     taken = np.full(item_count, -1, np.int64)
-    scores = np.empty(item_count)
+    scores, parted = np.empty(item_count), np.empty(item_count)
     for client in clients:
         rated = items[indptr[client] : indptr[client + 1]]
         chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
@@ -161,14 +171,17 @@ def top_similar(
             continue
         if len(chosen) == 0:
             continue
-        scores[:] = -2.0
+        for item in range(item_count):
+            scores[item] = -2.0
         for item in rated:
             row = np.uint64(item)
             for other in range(np.uint64(item_count)):
                 scores[other] = max(scores[other], table[row, other])
         for item in rated:
             scores[item] = -3.0
-        lowest = np.partition(scores, item_count - len(chosen))[item_count - len(chosen)]
+        for item in range(item_count):
+            parted[item] = scores[item]
+        lowest = part_at(parted, item_count, item_count - len(chosen))
         above = 0
         for item in range(item_count):
             above += scores[item] > lowest
@@ -232,10 +245,10 @@ def merge_neighbours(
                 size -= 1
                 heap[0] = heap[size]
             _down(heap, size, place, rated, neighbours, likeness)
-        chosen.sort()
+        _ascending(chosen)
 
 
-@kernel
+@inner
 def _before(first: int, second: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> bool:
     a, b = rated[first], rated[second]
     like_a, like_b = likeness[a, place[first]], likeness[b, place[second]]
@@ -244,7 +257,7 @@ def _before(first: int, second: int, place: Any, rated: Any, neighbours: Any, li
     return bool(neighbours[a, place[first]] < neighbours[b, place[second]])
 
 
-@kernel
+@inner
 def _up(heap: Any, at: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
     while at > 0:
         parent = (at - 1) // 2
@@ -254,7 +267,7 @@ def _up(heap: Any, at: int, place: Any, rated: Any, neighbours: Any, likeness: A
         at = parent
 
 
-@kernel
+@inner
 def _down(heap: Any, size: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
     at = 0
     while True:

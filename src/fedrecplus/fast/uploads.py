@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.fast.engine import _rows, _steps, _weighing
-from fedrecplus.fast.local_training import train_clients
+from fedrecplus.fast.local_training import left_by_decay, train_clients
 from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.protocol import Upload
@@ -22,7 +22,9 @@ def uploads_of(
     state, pseudo = pseudo_rows(problem, state, clients)
     U, V = state.U.copy(), state.server.V
     count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
-    steps, how = _steps(problem, state), _weighing(problem, state, state.server.last_step, dry=True)
+    steps = _steps(problem, state)
+    left = left_by_decay(V, steps)
+    how = _weighing(problem, state, left, state.server.last_step, dry=True)
 
     def work(some: NDArray[np.int64]) -> list[Upload]:
         total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread)
@@ -31,7 +33,7 @@ def uploads_of(
         for number in range(len(some)):
             train_clients(some[number : number + 1], rows, steps, how, V, U, True, total, per_item, spread)
             items = items_of(problem, pseudo, int(some[number]))
-            uploads.append(Upload(int(some[number]), items, total[items].astype(np.float64)))
+            uploads.append(Upload(int(some[number]), items, (total[items] + left[items]).astype(np.float64)))
             total[items] = 0.0
         return uploads
 
