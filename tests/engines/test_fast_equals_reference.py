@@ -106,6 +106,7 @@ def test_private_refits_agree(biases: str, shrink: str) -> None:
         f"model.biases={biases}",
         shrink,
         "prediction.factors=refit",
+        "prediction.mean_ratings=3",
         "model.global_mean=true",
     ]
     problem = simulation.prepare(RATINGS, assign(START, changes))

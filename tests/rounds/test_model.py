@@ -10,7 +10,7 @@ from fedrecplus.config import Config, assign
 from fedrecplus.config.settings import ModelSettings
 from fedrecplus.gradients import errors
 from fedrecplus.model import Shape, predict, prior, start_U, start_V, typical
-from fedrecplus.rounds.refit import refit, refit_prior
+from fedrecplus.rounds.refit import expected, refit
 
 BIASED = ModelSettings(factors=2, biases=True, global_mean=True)
 
@@ -50,10 +50,12 @@ def test_the_column_that_meets_the_item_bias_is_one_and_not_trained() -> None:
 def test_a_refit_is_the_minimum_of_its_objective(biases: str, shrink: str) -> None:
     where = "prediction" if shrink == "typical" else "model"
     changes = [f"model.biases={biases}", f"{where}.shrink_to={shrink}", "model.factors=3", "prediction.floor=0.3"]
+    changes.append("prediction.mean_ratings=2")
     config = assign(Config(), changes)
     rng, shape = np.random.default_rng(0), Shape.of(config.model)
     V, ratings, mean = rng.normal(size=(8, shape.v_columns)), rng.uniform(1, 5, 8), 3.0
-    U_prior = refit_prior(V, np.arange(8), 3.4, mean, config)
+    start = expected(V, np.arange(8), 3.4, mean, config)
+    U_prior, mean_item = start.U, np.average(V, axis=0, weights=np.arange(8))[: shape.factors]
     if shrink != "typical":
         np.testing.assert_array_equal(U_prior, prior(config.model, mean)[0])
     free = shape.u_trained.astype(bool)
@@ -62,9 +64,11 @@ def test_a_refit_is_the_minimum_of_its_objective(biases: str, shrink: str) -> No
     def objective(x: np.ndarray) -> float:
         U = fitted.copy()
         U[free] = x
-        return float(((ratings - predict(U, V, mean)) ** 2).sum() + decay * ((x - U_prior[free]) ** 2).sum())
+        surprise = (x - U_prior[free]) @ np.append(mean_item, np.ones(int(config.model.biases)))  # of the mean item
+        errors = ratings - predict(U, V, mean)
+        return float((errors**2).sum() + decay * ((x - U_prior[free]) ** 2).sum() + 2 * surprise**2)
 
-    fitted = refit(V, ratings, mean, config, U_prior)
+    fitted = refit(V, ratings, mean, config, start)
     if config.model.biases:
         assert fitted[shape.factors] == 1.0
     best = scipy.optimize.minimize(objective, np.zeros(int(free.sum())), tol=1e-12)

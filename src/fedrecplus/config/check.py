@@ -35,6 +35,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "server.second_momentum": (0.0, 1.0 - 1e-9),
     "prediction.regularisation": (0.0, 1e9),
     "prediction.floor": (0.0, 1e9),
+    "prediction.mean_ratings": (0.0, 1e9),
     "evaluation.every": (1, 10**7),
 }
 """lowest and highest value of every setting that is a number; NaN is in no range"""

@@ -142,6 +142,8 @@ class PredictionSettings:
     """refit: weight decay per rated item"""
     floor: float = 0.0
     """refit: weight decay besides, whatever the number of rated items"""
+    mean_ratings: float = 0.0
+    """refit: so many ratings of the mean item, as if they had been as expected, count beside the person's own"""
     shrink_to: Literal["model", "typical"] = "model"
     """refit: what weight decay pulls towards: ``model.shrink_to``, or who gives the mean item the mean rating"""
 

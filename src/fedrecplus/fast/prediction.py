@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.fast.compiling import inner, kernel
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.simulation.prediction import prediction_prior
+from fedrecplus.simulation.prediction import expected_of
 
 
 def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]:
@@ -20,7 +20,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
         return state.U
     factors = state.U.copy()
     V = state.server.V
-    U_prior = prediction_prior(problem, V)
+    start = expected_of(problem, V)
     scale = ratings.scale
     levels = scale.standardise(scale.values(np.arange(scale.levels)))
     rows = np.diff(ratings.indptr)
@@ -28,7 +28,8 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     def work(some: NDArray[np.int64]) -> None:
         refit_clients(
             some, ratings.indptr, ratings.items, ratings.codes, levels, V, problem.mean, config.model.factors,
-            config.model.biases, U_prior, config.prediction.regularisation, config.prediction.floor, factors,
+            config.model.biases, start.U, start.mean_item,
+            config.prediction.regularisation, config.prediction.floor, factors,
         )  # fmt: skip
 
     on_threads(work, chunks(np.flatnonzero(rows > 0), rows))
@@ -47,6 +48,7 @@ def refit_clients(
     factors: int,
     biases: bool,
     U_prior: Any,
+    mean_item: Any,
     regularisation: float,
     floor: float,
     out: Any,
@@ -67,7 +69,7 @@ def refit_clients(
         for a in range(size):
             moment[a] = 0.0
             for b in range(size):
-                gram[a, b] = 0.0
+                gram[a, b] = mean_item[a] * mean_item[b]
         for group in range(first, last, 4):
             for number in range(last - group, 4):
                 targets[number] = 0.0

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
-from fedrecplus.model import Shape, prior, typical
+from fedrecplus.model import Shape, mean_row, prior, typical
 
 Array = NDArray[np.float64]
 
 
-def refit_prior(V: Array, popularity: NDArray[Any], rating: float, mean: float, settings: Config) -> Array:
+class Expected(NamedTuple):
+    """What is expected of a person before any rating, by everybody alike."""
+
+    U: Array
+    mean_item: Array
+    """the mean row of V (and one, for the bias), times the root of how many ratings of it count as given"""
+
+
+def expected(V: Array, popularity: NDArray[Any], rating: float, mean: float, settings: Config) -> Expected:
     """What refits shrink to, for the whole table V; ``rating`` is the mean of all ratings, one public number."""
-    if settings.prediction.shrink_to == "typical":
-        return typical(V, popularity, rating, settings.model, mean)
-    return prior(settings.model, mean)[0]
+    how, shape = settings.prediction, Shape.of(settings.model)
+    item = np.append(mean_row(V, popularity)[: shape.factors], np.ones(int(shape.biases)))
+    U = prior(settings.model, mean)[0]
+    if how.shrink_to == "typical":
+        U = typical(V, popularity, rating, settings.model, mean)
+    return Expected(U, np.sqrt(how.mean_ratings) * item)
 
 
-def refit(V: Array, ratings: Array, mean: float, settings: Config, U_prior: Array) -> Array:
-    """argmin_U Σ (r − U·V)² + (λn + floor)‖U − prior‖² over the n rated rows V, in closed form.
+def refit(V: Array, ratings: Array, mean: float, settings: Config, start: Expected) -> Array:
+    """argmin_U Σ (r − U·V)² + (λn + floor)‖U − prior‖² + b ((U − prior)·V̄)² over the n rated rows V, in closed form.
+
+    The last term is as if b ratings of the mean item V̄ had been just as expected: along V̄ all ratings pull together,
+    so that one or two would otherwise count for too much.
 
     It needs V and the person's ratings, nothing else, so it is also how a newcomer gets factors without a round of
     training (fold-in). Ours: a U stepped over rated rows alone predicts better, and would give them away if an upload
     came from it.
     """
     shape = Shape.of(settings.model)
+    U_prior, mean_item = start
     U = U_prior.copy()
     targets = ratings - mean
     if shape.biases:
@@ -36,6 +51,6 @@ def refit(V: Array, ratings: Array, mean: float, settings: Config, U_prior: Arra
     X = np.hstack([V[:, : shape.factors], np.ones((len(V), int(shape.biases)))])
     free = shape.u_trained.astype(bool)
     decay = settings.prediction.regularisation * len(V) + settings.prediction.floor
-    gram = X.T @ X + max(decay, 1e-9) * np.eye(X.shape[1])
+    gram = X.T @ X + np.outer(mean_item, mean_item) + max(decay, 1e-9) * np.eye(X.shape[1])
     U[free] = U_prior[free] + np.linalg.solve(gram, X.T @ (targets - X @ U_prior[free]))
     return U

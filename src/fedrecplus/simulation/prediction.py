@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.rounds.refit import refit, refit_prior
+from fedrecplus.rounds.refit import Expected, expected, refit
 from fedrecplus.simulation.problem import Problem
 from fedrecplus.simulation.state import SimulationState
 
@@ -18,15 +18,15 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
         return state.U
     V = state.server.V.astype(np.float64)
     factors = state.U.copy()
-    U_prior = prediction_prior(problem, V)
+    start = expected_of(problem, V)
     for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0):
         items, ratings = problem.ratings.of(int(client))
-        factors[client] = refit(V[items], ratings, problem.mean, problem.config, U_prior)
+        factors[client] = refit(V[items], ratings, problem.mean, problem.config, start)
     return factors
 
 
-def prediction_prior(problem: Problem, V: NDArray[Any]) -> NDArray[np.float64]:
+def expected_of(problem: Problem, V: NDArray[Any]) -> Expected:
     """What all refits shrink to."""
     scale = problem.ratings.scale
     rating = float(scale.standardise(np.array(scale.low + scale.step * problem.ratings.codes.mean())))
-    return refit_prior(V, problem.public.popularity, rating, problem.mean, problem.config)
+    return expected(V, problem.public.popularity, rating, problem.mean, problem.config)

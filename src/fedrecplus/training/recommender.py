@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict
-from fedrecplus.rounds.refit import refit, refit_prior
+from fedrecplus.rounds.refit import expected, refit
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.ranking import top
 
@@ -117,11 +117,11 @@ class Recommender:
         items = numbers_of(model.item_ids, list(ratings), "item")
         standard = model.scale.standardise(values)
         known = model.popularity[items] > 0
-        U_prior = refit_prior(model.V, model.popularity, model.fallback_mean, model.mean, model.config)
+        start = expected(model.V, model.popularity, model.fallback_mean, model.mean, model.config)
         V = model.V[items[known]].astype(np.float64)
-        U = U_prior
+        U = start.U
         if known.any():
-            U = refit(V, standard[known], model.mean, model.config, U_prior)
+            U = refit(V, standard[known], model.mean, model.config, start)
         return Person(model, U, items, standard)
 
     @cached_property
