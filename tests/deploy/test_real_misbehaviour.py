@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.training.run_folder import RunFolder
-from tests.deploy.cluster import Cluster, exact
+from tests.deploy.cluster import Cluster, before_all, exact
 from tests.deploy.replay import replayed
 from tests.small_data import small_ratings
 
@@ -117,7 +117,7 @@ def test_what_a_misbehaving_node_sends_is_refused_counted_and_never_touches_the_
         cluster.start_node(cluster.homes[0])
         cluster.start_node(cluster.homes[1])
         cluster.node_environment = {
-            "PYTHONPATH": str(tmp_path / "tap"),
+            "PYTHONPATH": before_all(tmp_path / "tap"),
             "PROGRESS": str(cluster.folder / "progress.json"),
             "TAP_PORT": str(cluster.server.port),
             "TWICE": str(tmp_path / "twice"),

@@ -11,7 +11,7 @@ import pytest
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.store import Store
-from tests.deploy.cluster import Cluster, exact
+from tests.deploy.cluster import Cluster, before_all, exact
 from tests.small_data import small_ratings
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def times(folder: Path, ratings: Ratings, *, empty: bool) -> Times:
     (folder / "tap").mkdir(parents=True)
     (folder / "tap" / "sitecustomize.py").write_text(TAP)
     with Cluster(folder, ratings, exact(rounds=ROUNDS)) as cluster:
-        cluster.node_environment = {"PYTHONPATH": str(folder / "tap"), "TAP_FILE": str(folder / "times")}
+        cluster.node_environment = {"PYTHONPATH": before_all(folder / "tap"), "TAP_FILE": str(folder / "times")}
         cluster.node_environment.update({"EMPTY": "1"} if empty else {})
         cluster.start_nodes()
         cluster.run()

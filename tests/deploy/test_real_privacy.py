@@ -13,7 +13,7 @@ from fedrecplus import simulation
 from fedrecplus.config import Config
 from fedrecplus.data import Scale
 from fedrecplus.data.ratings import Ratings
-from tests.deploy.cluster import Cluster, exact
+from tests.deploy.cluster import Cluster, before_all, exact
 from tests.small_data import small_ratings
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ def spied_run(folder: Path, ratings: Ratings, config: Config, *, leak: bool) -> 
     done = threading.Event()
     with Cluster(folder, ratings, config) as cluster:
         cluster.node_environment = {
-            "PYTHONPATH": str(folder / "tap"),
+            "PYTHONPATH": before_all(folder / "tap"),
             "TAP_FOLDER": str(folder / "captured"),
             "TAP_PORT": str(cluster.server.port),
             **({"LEAK": "1"} if leak else {}),
