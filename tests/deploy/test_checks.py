@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fedrecplus.deploy import versions
 from fedrecplus.deploy.checks import Expected, Refusal, checked
 from fedrecplus.deploy.packet import Packet
 from fedrecplus.deploy.settings import Deployment
 from fedrecplus.deploy.versions import VERSION
+from fedrecplus.protocol import Upload
 from tests.deploy.in_process import MODEL, small_config
 
 EXPECTED = Expected(3, (40, 4), small_config(), Deployment(MODEL, clients_per_node=3))
@@ -128,6 +130,14 @@ def test_facts_are_looked_at_first(answer: Callable[[], Packet], kind: str, blam
 def test_both_versions_are_named() -> None:
     with pytest.raises(Refusal, match=r"the node runs fedrecplus 9\.9\.9, protocol 9; this side runs fedrecplus"):
         checked(Packet({**packet().facts, "version": "fedrecplus 9.9.9, protocol 9"}, {}), EXPECTED)
+
+
+def test_a_field_that_one_side_lacks_is_another_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = versions.layout()
+    wider = make_dataclass("Upload", [*(field.name for field in fields(Upload)), "mood"])
+    monkeypatch.setattr(versions, "Upload", wider)
+    assert versions.layout() != before
+    assert versions.mismatch(VERSION.replace(before, versions.layout()), "the node")
 
 
 def test_any_change_of_a_byte_is_taken_or_refused_but_never_a_fault() -> None:

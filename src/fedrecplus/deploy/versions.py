@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import fields
+from typing import Any
+
 from fedrecplus import __version__
+from fedrecplus.config import Config, to_dict
+from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 
 PROTOCOL = 1
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
 
-VERSION = f"fedrecplus {__version__}, protocol {PROTOCOL}"
+
+def layout() -> str:
+    """A hash over the names of all that travels, settings too: a field that one side lacks is another protocol."""
+    carried = {kind.__name__: [field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)}
+    text = json.dumps([carried, _names(to_dict(Config()))])
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def _names(settings: dict[str, Any]) -> list[Any]:
+    return [[name, _names(value)] if isinstance(value, dict) else name for name, value in sorted(settings.items())]
+
+
+_TALKS = f"{PROTOCOL}-{layout()}"
+VERSION = f"fedrecplus {__version__}, protocol {_TALKS}"
 
 
 def mismatch(theirs: object, who: str) -> str:
@@ -15,9 +35,9 @@ def mismatch(theirs: object, who: str) -> str:
 
     >>> mismatch(VERSION, "the server")
     ''
-    >>> mismatch("fedrecplus 9.9.9, protocol 7", "the server")
-    'the server runs fedrecplus 9.9.9, protocol 7; this side runs fedrecplus 0.1.0, protocol 1: upgrade the older one'
+    >>> mismatch("fedrecplus 9.9, protocol 7", "the server")  # doctest: +ELLIPSIS
+    'the server runs fedrecplus 9.9, protocol 7; this side runs fedrecplus ..., protocol ...: upgrade the older one'
     """
-    if str(theirs).rpartition("protocol ")[2] == str(PROTOCOL):
+    if str(theirs).rpartition("protocol ")[2] == _TALKS:
         return ""
     return f"{who} runs {str(theirs)[:80]}; this side runs {VERSION}: upgrade the older one"
