@@ -40,7 +40,7 @@ PAPER_SETS ?= ml-100k
 FEDRECPLUS := $(VENV)/bin/fedrecplus
 STUDIED    := --dataset ml-100k
 # steps so small, and weights so plain, that the theorem's conditions hold
-SMALL_STEPS := --set algorithm=fedrec+small-steps --set aggregation.normalise=clients --set client.local_epochs=1 \
+SMALL_STEPS := --set algorithm=fedrec+small-steps --set aggregation.normalise=clients --set model.floor=0 --set client.local_epochs=1 \
   --set client.learning_rate=0.001 --set server.learning_rate=100 --set server.step=plain --set server.rounds=200 \
   --set client.learning_rate_decay=1 --set server.learning_rate_decay=1
 
