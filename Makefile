@@ -58,9 +58,8 @@ paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/
 test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"
 
-# real processes with real deadlines: what fails on a busy machine is run once more, alone
 test-slow: $(DEV) docs ## the slow tests, and the documentation
-	$(PY) -m pytest -m slow || $(PY) -m pytest -m slow --last-failed --last-failed-no-failures none
+	$(PY) -m pytest -m slow
 
 lint: $(DEV) ## ruff check, ruff format --check, mypy
 	$(PY) -m ruff check .
