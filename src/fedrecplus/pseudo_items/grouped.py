@@ -18,7 +18,7 @@ from fedrecplus.config.settings import Config, PseudoItemSettings
 from fedrecplus.device import Device
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.pseudo_items._drawing import set_key
-from fedrecplus.randomness import subkey, uniform
+from fedrecplus.randomness import keys, subkey, uniform
 from fedrecplus.similarity import DECIMALS, similarity, unit_rows
 
 Items = NDArray[np.int64]
@@ -51,7 +51,7 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Config) -
     key = set_key(device, settings, broadcast.round)
     if len(chosen) > count:
         # ρ is less than a group needs, so some rated items go without company
-        return np.sort(chosen[np.argsort(uniform(subkey(key, "few"), chosen), kind="stable")[:count]])
+        return np.sort(chosen[np.argsort(keys(subkey(key, "few"), chosen), kind="stable")[:count]])
     more = _neighbouring(count - len(chosen), touched, group, broadcast.public, key)
     return np.sort(np.concatenate([chosen, more]))
 
@@ -78,6 +78,24 @@ def groups(public: PublicItems, size: int) -> Items:
         found = (weakref.ref(public), _partition(public, size))
         _known[id(public), size] = found
     return found[1]
+
+
+def members(group: Items) -> tuple[Items, Items]:
+    """Items group by group, ascending within each, and the place where each group begins, with the end as a last.
+
+    >>> order, starts = members(np.array([1, 0, 1]))
+    >>> order.tolist(), starts.tolist()
+    ([1, 0, 2], [0, 1, 3])
+
+    Ours: the first of a group stands for it where groups are compared.
+    """
+    order = np.argsort(group, kind="stable")
+    return order, np.searchsorted(group[order], np.arange(int(group.max()) + 2))
+
+
+def nearby(public: PublicItems) -> int:
+    """Among how many groups next in popularity one is chosen. Ours: without a catalogue all are alike."""
+    return NEARBY if public.content.shape[1] or len(public.years) else 1
 
 
 def likeness(public: PublicItems, first: Items, second: Items) -> NDArray[np.float64]:
@@ -112,14 +130,9 @@ def _partition(public: PublicItems, size: int) -> Items:
 
 
 def _neighbouring(count: int, touched: Items, group: Items, public: PublicItems, key: int) -> Items:
-    """Items of whole untouched groups, each alike to a touched one drawn at random and about as popular.
-
-    Without a catalogue all are alike, and it is the one next in popularity.
-    """
-    nearby = NEARBY if public.content.shape[1] or len(public.years) else 1
-    order = np.argsort(group, kind="stable")
-    ends = np.searchsorted(group[order], np.arange(int(group.max()) + 2))
-    left = np.ones(len(ends) - 1, dtype=bool)
+    """Items of whole untouched groups, each alike to a touched one drawn at random and about as popular."""
+    order, starts = members(group)
+    left = np.ones(len(starts) - 1, dtype=bool)
     left[touched] = False
     chosen: list[Items] = []
     found, draw = 0, 0
@@ -129,12 +142,11 @@ def _neighbouring(count: int, touched: Items, group: Items, public: PublicItems,
         free = np.flatnonzero(left)
         # of two equally near, the side decides
         distance = np.abs(free - middle) + np.where((free < middle) == (side < 0.5), 0.0, 0.5)
-        near = free[np.argsort(distance, kind="stable")[:nearby]]
-        leaders = likeness(public, order[ends[[middle]]], order[ends[near]])[0]
+        near = free[np.argsort(distance, kind="stable")[: nearby(public)]]
+        leaders = likeness(public, order[starts[[middle]]], order[starts[near]])[0]
         best = int(near[(leaders + CHANCE * uniform(subkey(key, "alike", draw), near)).argmax()])
         left[best] = False
-        members = order[ends[best] : ends[best + 1]][: count - found]
-        chosen.append(members)
-        found += len(members)
+        chosen.append(order[starts[best] : starts[best + 1]][: count - found])
+        found += len(chosen[-1])
         draw += 1
     return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)

@@ -31,8 +31,15 @@ def fill(items: NDArray[np.int64], device: Device, broadcast: Broadcast, setting
 
 
 def weights(items: NDArray[np.int64], rated: NDArray[np.int64], broadcast: Broadcast) -> NDArray[np.float64]:
-    """How often each item's rating is that of each rated one, up to a factor per item. Ours: a softened nearest."""
+    """How often each item's rating is that of each rated one, up to a factor per item. Ours: see ``softened``."""
     averages = broadcast.public.averages(len(broadcast.V))
-    apart = (averages[items][:, None] - averages[rated]) / WIDTH
-    logarithms = similarity(broadcast.features[items], broadcast.features[rated]) / TEMPERATURE - 0.5 * apart**2
-    return np.asarray(np.exp(logarithms - logarithms.max(axis=1, keepdims=True)))
+    cosines = similarity(broadcast.features[items], broadcast.features[rated])
+    return softened(cosines, averages[items], averages[rated])
+
+
+def softened(
+    cosines: NDArray[np.float64], averages: NDArray[np.float64], rated_averages: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """exp((cos − 1)/temperature − (difference of averages)²/2 width²): 1 for twins. Ours: a softened nearest."""
+    apart = (averages[:, None] - rated_averages) / WIDTH
+    return np.asarray(np.exp((cosines - 1.0) / TEMPERATURE - 0.5 * apart**2))
