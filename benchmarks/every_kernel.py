@@ -11,10 +11,20 @@ from numba.core.dispatcher import Dispatcher
 
 from fedrecplus import data, fast, simulation
 from fedrecplus.config import Config, assign
-from fedrecplus.fast import columns, filling, local_training, neighbours, prediction, robust, selection, traffic
+from fedrecplus.fast import (
+    columns,
+    filling,
+    grouping,
+    local_training,
+    neighbours,
+    prediction,
+    robust,
+    selection,
+    traffic,
+)
 from fedrecplus.parts import choices
 
-MODULES = (columns, filling, local_training, prediction, robust, selection, traffic)
+MODULES = (columns, filling, grouping, local_training, prediction, robust, selection, traffic)
 
 
 def main() -> None:

@@ -14,18 +14,21 @@ from benchmarks.engines import SAME
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import fast, simulation
-from fedrecplus.fast import engine, filling, prediction, pseudo, selection
+from fedrecplus.fast import engine, filling, grouping, prediction, pseudo, selection
 
 KERNELS = [
     (engine, "train_clients"),
     (filling, "hybrid"),
     (filling, "from_neighbours"),
+    (filling, "drawn"),
     (filling, "put_on_scale"),
+    (grouping, "whole_groups"),
     (selection, "draw"),
     (selection, "top_similar"),
     (selection, "merge_neighbours"),
     (pseudo, "neighbour_lists"),
     (pseudo, "likeness_table"),
+    (pseudo, "weight_table"),
     (prediction, "refit_clients"),
 ]
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedrecplus import fast, simulation
 from fedrecplus.config import Config, assign
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.parts import choices
+from fedrecplus.parts import choices, part
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
@@ -83,6 +89,20 @@ def test_every_combination_of_rules_agrees(pseudo: str, virtual: str, aggregatio
     assert_engines_agree(assign(START, changes))
 
 
+@pytest.mark.parametrize("pseudo", PSEUDO_RULES)
+@pytest.mark.parametrize("virtual", choices("virtual_ratings"))
+def test_no_rule_of_the_package_is_run_client_by_client(
+    monkeypatch: pytest.MonkeyPatch, pseudo: str, virtual: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a client was taken out of the simulation")
+
+    monkeypatch.setattr("fedrecplus.fast.pseudo.device_of", refuse)
+    config = assign(START, [f"pseudo_items.rule={pseudo}", f"virtual_ratings.rule={virtual}"])
+    problem = simulation.prepare(RATINGS, config)
+    fast.simulate_round(problem, simulation.start(problem))
+
+
 @pytest.mark.parametrize("aggregation", choices("aggregation"))
 def test_no_pseudo_items_agree(aggregation: str) -> None:
     assert_engines_agree(assign(START, ["pseudo_items.rule=none", f"aggregation.rule={aggregation}"]))
@@ -127,6 +147,110 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.Mon
         tables.append(state.server.V)
     assert (tables[0] == tables[1]).all()
     assert (tables[0] == tables[2]).all()
+
+
+def with_a_glutton(ratings: Ratings) -> Ratings:
+    """The last client has rated all but the three rarest items, the one before it all but one."""
+    items = ratings.item_count
+    kept = int(ratings.indptr[-3])
+    seldom = np.argsort(ratings.item_counts(), kind="stable")
+    rows = [np.setdiff1d(np.arange(items), seldom[:left]) for left in (1, 3)]
+    return replace(
+        ratings,
+        indptr=np.concatenate([ratings.indptr[:-2], kept + np.cumsum([len(row) for row in rows])]),
+        items=np.concatenate([ratings.items[:kept], *rows]).astype(ratings.items.dtype),
+        codes=np.resize(ratings.codes, kept + sum(len(row) for row in rows)),
+    )
+
+
+def with_unknown_years(ratings: Ratings) -> Ratings:
+    assert ratings.catalogue is not None
+    years = np.where(np.arange(ratings.item_count) % 3 == 0, 0, ratings.catalogue.years // 10 * 10).astype(np.int16)
+    return replace(ratings, catalogue=replace(ratings.catalogue, years=years))
+
+
+GROUPED = ["pseudo_items.rule=grouped", "pseudo_items.encoder=public", "virtual_ratings.rule=drawn"]
+CROWDS = {
+    "pairs": [],
+    "ratio-3": ["pseudo_items.ratio=3"],
+    "more-in-groups-than-wanted": ["pseudo_items.ratio=1.5"],
+    "fewer-wanted-than-rated": ["pseudo_items.ratio=0.4"],
+    "count": ["pseudo_items.count=7"],
+    "everything-wanted": ["pseudo_items.ratio=30"],
+    "padded": ["pseudo_items.pad=true"],
+    "ratio-3-padded": ["pseudo_items.ratio=3", "pseudo_items.pad=true"],
+    "anew": ["pseudo_items.redraw=true", "client.fraction=0.5"],
+    "frozen": ["virtual_ratings.refresh=false", "client.fraction=0.5"],
+}
+COMPANIES = {
+    "catalogue": small_ratings(clients=40, items=150, seed=2),
+    "bare": replace(small_ratings(clients=40, items=150, seed=2), catalogue=None),
+    "some-years-unknown": with_unknown_years(small_ratings(clients=40, items=150, seed=2)),
+    "nearly-all-rated": with_a_glutton(small_ratings(clients=20, items=61, seed=2)),
+    "few-items": small_ratings(clients=12, items=5, seed=2),
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("company", COMPANIES)
+def test_whole_groups_agree(company: str, crowd: str) -> None:
+    assert_engines_agree(assign(START, [*GROUPED, *CROWDS[crowd]]), COMPANIES[company])
+
+
+@pytest.mark.parametrize("encoder", ["public", "whitened", "identity"])
+@pytest.mark.parametrize("largest", [10, 4_096])
+def test_drawn_ratings_agree_with_and_without_a_table(
+    monkeypatch: pytest.MonkeyPatch, largest: int, encoder: str
+) -> None:
+    monkeypatch.setattr("fedrecplus.fast.neighbours.LARGEST_TABLE", largest)
+    config = assign(START, [*GROUPED, f"pseudo_items.encoder={encoder}", "pseudo_items.redraw=true"])
+    assert_engines_agree(config, small_ratings(clients=60, items=30))
+
+
+@pytest.fixture
+def own_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A rule of either kind that the package has no kernel for: a file that somebody put into its room."""
+    for room, source in OWN_RULES.items():
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "somebody_s.py").write_text(source)
+        package = importlib.import_module(f"fedrecplus.{room}")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / room)])
+    _forget_rules()
+    yield
+    for room in OWN_RULES:
+        sys.modules.pop(f"fedrecplus.{room}.somebody_s", None)
+    monkeypatch.undo()
+    _forget_rules()
+
+
+def _forget_rules() -> None:
+    choices.cache_clear()
+    part.cache_clear()
+
+
+OWN_RULES = {
+    "pseudo_items": """
+import numpy as np
+
+def select(count, device, broadcast, settings):
+    return np.setdiff1d(np.arange(len(broadcast.V)), device.items)[-count:]
+""",
+    "virtual_ratings": """
+import numpy as np
+
+def fill(items, device, broadcast, settings):
+    return np.full(len(items), device.ratings.max()) - 0.01 * items
+""",
+}
+
+
+@pytest.mark.usefixtures("own_rules")
+@pytest.mark.parametrize("redraw", ["true", "false"])
+def test_rules_without_a_kernel_agree(redraw: str) -> None:
+    own = ["pseudo_items.rule=somebody-s", "virtual_ratings.rule=somebody-s", f"pseudo_items.redraw={redraw}"]
+    assert_engines_agree(assign(START, own))
+    assert_engines_agree(assign(START, [*GROUPED, own[0]]))
+    assert_engines_agree(assign(START, [*GROUPED, own[1]]))
 
 
 def test_cut_neighbour_lists_still_give_the_exact_top_k(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedrecplus.fast import columns
 from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.fast.sorting import above
 
 _gather = columns.gather
 _stride = columns.stride
@@ -141,6 +142,12 @@ def alike(first: int, second: int, table: Any, features: Any) -> float:
     """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
     if table.shape[0] > 0:
         return float(table[first, second])
+    return float(cosine(first, second, features))
+
+
+@inner
+def cosine(first: int, second: int, features: Any) -> float:
+    """The rounded cosine of two unit rows. See ``similarity.py``."""
     total = 0.0
     for c in range(features.shape[1]):
         total += features[first, c] * features[second, c]
@@ -180,6 +187,49 @@ def from_neighbours(
                 out[place] = total / weights if weights > 0.0 else mean
             else:
                 out[place] = nearest
+
+
+@kernel
+def drawn(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    table: Any,
+    features: Any,
+    averages: Any,
+    temperature: float,
+    width: float,
+    secrets_key: Any,
+    purpose: Any,
+    round_number: Any,
+    largest: int,
+    out: Any,
+) -> None:
+    """One of the client's own ratings, drawn by weight: looked up where there is a table, computed where not."""
+    shares = np.empty(largest)
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            item = pseudo_items[place]
+            total = 0.0
+            if table.shape[0] > 0:
+                for at in range(n):
+                    total += table[item, items[first + at]]
+                    shares[at] = total
+            else:
+                for at in range(n):
+                    rated = items[first + at]
+                    apart = (averages[item] - averages[rated]) / width
+                    like = cosine(int(item), int(rated), features)
+                    total += np.exp((like - 1.0) / temperature - 0.5 * apart * apart)
+                    shares[at] = total
+            drawn_at = above(shares, n, to_unit(mix(key, np.uint64(item))) * total)
+            out[place] = levels[codes[first + min(drawn_at, n - 1)]]
 
 
 @kernel

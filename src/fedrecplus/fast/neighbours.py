@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from fedrecplus.fast.threads import on_threads
 from fedrecplus.similarity import similarity
+from fedrecplus.virtual_ratings import drawn
 
 LARGEST_TABLE = 4_096
 """items up to which all similarities are kept (128 MB) and neighbour lists are whole"""
 _CUT_LENGTH = 1_024
 _BLOCK_NUMBERS = 8_000_000
+_CACHED_NUMBERS = 60_000
+"""so many stay in a cache while one operation after the other goes over them"""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,21 @@ class Neighbours:
 def likeness_table(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """All similarities where the table is small; empty where they must be computed as needed."""
     return similarity(features, features) if 0 < len(features) <= LARGEST_TABLE else np.zeros((0, 0))
+
+
+def weight_table(features: NDArray[np.float64], averages: NDArray[np.float64], pairs: int) -> NDArray[np.float64]:
+    """All weights of ``virtual_ratings/drawn.py`` where the table is small and there are more pairs to weigh than in
+    it; empty where they must be computed as needed."""
+    items = len(features)
+    table = likeness_table(features if pairs >= items**2 else features[:0])
+    block = max(1, _CACHED_NUMBERS // items)
+
+    def soften(first: int) -> None:
+        part = slice(first, first + block)
+        table[part] = drawn.softened(table[part], averages[part], averages)
+
+    on_threads(soften, range(0, len(table), block))
+    return table
 
 
 def neighbour_lists(features: NDArray[np.float64], length: int = 0) -> Neighbours:

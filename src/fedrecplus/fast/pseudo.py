@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.fast import filling, neighbours, selection
-from fedrecplus.fast.neighbours import likeness_table, neighbour_lists
+from fedrecplus.fast import filling, grouping, neighbours, selection
+from fedrecplus.fast.neighbours import likeness_table, neighbour_lists, weight_table
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.gradients import step_sizes
 from fedrecplus.model import prior
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast
-from fedrecplus.pseudo_items import matched
+from fedrecplus.pseudo_items import grouped, matched
 from fedrecplus.pseudo_items.popular import PATIENCE, cumulative
 from fedrecplus.randomness import purpose, subkey
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.reference import device_of, message_of
+from fedrecplus.virtual_ratings.drawn import TEMPERATURE, WIDTH
 from fedrecplus.virtual_ratings.plausible import SHARE
 
 
@@ -89,11 +90,9 @@ def _select(
         shares = cumulative(problem.public.popularity) if rule == "popular" else np.zeros(0)
 
         def work(some: NDArray[np.int64]) -> None:
-            # kept sets are sorted, since they are compared; sets for one round need not be
             selection.draw(
                 some, ratings.indptr, ratings.items, problem.pseudo_indptr, shares, PATIENCE,
-                key, np.uint64(purpose("pseudo-items")), round_key, count,
-                not problem.config.pseudo_items.redraw, out,
+                key, np.uint64(purpose("pseudo-items")), round_key, count, out,
             )  # fmt: skip
     elif rule == "similar" and count <= neighbours.LARGEST_TABLE:
         table = likeness_table(message.features)
@@ -118,12 +117,26 @@ def _select(
                 some, ratings.indptr, ratings.items, problem.pseudo_indptr, ranking, place, table, message.features,
                 matched.WINDOW, matched.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
             )  # fmt: skip
+    elif rule == "grouped":
+        groups = grouping.public_groups(problem.public, grouped.group_size(problem.config.pseudo_items))
+
+        def work(some: NDArray[np.int64]) -> None:
+            grouping.whole_groups(
+                some, ratings.indptr, ratings.items, problem.pseudo_indptr, groups.of_item, groups.members,
+                groups.starts, groups.content, groups.years, grouped.nearby(problem.public), grouped.SAME_YEAR,
+                grouped.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
+            )  # fmt: skip
     else:
 
         def work(some: NDArray[np.int64]) -> None:
             unsure[some] = True
 
-    on_threads(work, chunks(clients, np.diff(ratings.indptr)))
+    def choose(some: NDArray[np.int64]) -> None:
+        work(some)
+        if not problem.config.pseudo_items.redraw:  # kept sets are compared; sets for one round need no order
+            selection.put_in_order(some, problem.pseudo_indptr, out)
+
+    on_threads(choose, chunks(clients, np.diff(ratings.indptr)))
     for client in clients[unsure[clients]]:
         places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
         device = device_of(problem, state, int(client))
@@ -144,12 +157,17 @@ def _fill(
     rule, real, indptr = config.virtual_ratings.rule, V.dtype.type, problem.pseudo_indptr
     if rule == "hybrid":
         rule = "user-average" if state.server.round < config.virtual_ratings.predict_after else "hybrid"
-    table = likeness_table(message.features) if rule in ("nearest", "weighted") else np.zeros((0, 0))
     sizes = step_sizes(config, state.server.round)
     U_prior = prior(config.model, problem.mean)[0].astype(V.dtype)
-    averages = problem.public.averages(len(V)).astype(V.dtype)
+    averages = problem.public.averages(len(V))
     rated = np.diff(ratings.indptr)
+    table = np.zeros((0, 0))
+    if rule in ("nearest", "weighted"):
+        table = likeness_table(message.features)
+    elif rule == "drawn":
+        table = weight_table(message.features, averages, int((rated * np.diff(indptr))[clients].sum()))
     stochastic = config.virtual_ratings.rounding == "stochastic"
+    key = np.uint64(subkey(config.seed, "secrets"))
     round_key = np.uint64(state.server.round if config.virtual_ratings.refresh else 0)
 
     def work(some: NDArray[np.int64]) -> None:
@@ -165,19 +183,24 @@ def _fill(
             )  # fmt: skip
         elif rule == "plausible":
             filling.plausible(
-                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, averages, SHARE,
-                np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("plausible")), round_key, out,
+                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items,
+                averages.astype(V.dtype), SHARE, key, np.uint64(purpose("plausible")), round_key, out,
             )  # fmt: skip
         elif rule in ("nearest", "weighted"):
             filling.from_neighbours(
                 rule == "weighted", some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items,
                 table, message.features, out,
             )  # fmt: skip
+        elif rule == "drawn":
+            filling.drawn(
+                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, table, message.features,
+                averages, TEMPERATURE, WIDTH, key, np.uint64(purpose("drawn")), round_key, int(rated[some].max()), out,
+            )  # fmt: skip
         else:
             _fill_one_by_one(problem, state, message, some, items, out)
         filling.put_on_scale(
             some, indptr, items, stochastic, config.virtual_ratings.rounding != "none", ratings.scale.standard_step,
-            np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("rounding")), round_key,
+            key, np.uint64(purpose("rounding")), round_key,
             STANDARD_LOW, STANDARD_HIGH, out,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Kernels for pseudo items. Each gives what the file of its name in ``pseudo_items/`` gives, for many clients."""
+"""Kernels for pseudo items. They give what the files in ``pseudo_items/`` give, for many clients, in any order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ import numpy as np
 from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
 from fedrecplus.fast.filling import alike
 from fedrecplus.fast.sorting import above, part_at, sort_by
+
+
+@kernel
+def put_in_order(clients: Any, pseudo_indptr: Any, out: Any) -> None:
+    """Each client's items ascending. A kernel of its own: sorting inside the others is compiled anew for each."""
+    for client in clients:
+        first, n = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        numbers, same = np.empty(n, np.uint64), np.empty(n, np.int64)
+        for place in range(n):
+            numbers[place] = out[first + place]
+        sort_by(numbers, same, n)
+        for place in range(n):
+            out[first + place] = numbers[place]
 
 
 @kernel
@@ -23,7 +36,6 @@ def draw(
     purpose: Any,
     round_number: Any,
     item_count: int,
-    ordered: bool,
     out: Any,
 ) -> None:
     """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
@@ -42,24 +54,12 @@ def draw(
         while found < len(chosen):
             unit = to_unit(mix(key, np.uint64(number)))
             by_shares = len(shares) > 0 and number < patience * item_count
-            item = above(shares, unit) if by_shares else int(unit * item_count)
+            item = above(shares, len(shares), unit) if by_shares else int(unit * item_count)
             number += 1
             if taken[item] != client:
                 taken[item] = client
                 chosen[found] = item
                 found += 1
-        if ordered:
-            _ascending(chosen)
-
-
-@inner
-def _ascending(items: Any) -> None:
-    numbers, same = np.empty(len(items), np.uint64), np.empty(len(items), np.int64)
-    for place in range(len(items)):
-        numbers[place] = items[place]
-    sort_by(numbers, same, len(items))
-    for place in range(len(items)):
-        items[place] = numbers[place]
 
 
 @inner
@@ -110,7 +110,6 @@ def match(
             own_key = mix(key, np.uint64(item))
             chosen[number] = _best_match(item, client, own_key, ranking, place, taken, table, features, size, chance)
             taken[chosen[number]] = client
-        _ascending(chosen)
 
 
 @inner
@@ -245,7 +244,6 @@ def merge_neighbours(
                 size -= 1
                 heap[0] = heap[size]
             _down(heap, size, place, rated, neighbours, likeness)
-        _ascending(chosen)
 
 
 @inner

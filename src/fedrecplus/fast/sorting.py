@@ -56,12 +56,12 @@ def part_at(values: Any, n: int, k: int) -> Any:
 
 
 @inner
-def above(ascending: Any, value: float) -> int:
-    """The place of the first number that is greater than the value."""
-    low, high = 0, len(ascending)
+def above(rising: Any, n: int, value: float) -> int:
+    """The place of the first of n rising numbers that is greater than the value, n where none is."""
+    low, high = 0, n
     while low < high:
         middle = (low + high) // 2
-        if ascending[middle] <= value:
+        if rising[middle] <= value:
             low = middle + 1
         else:
             high = middle
