@@ -62,6 +62,14 @@ def test_attack_tells_rated_rows_from_pseudo_rows(recorded, attack: str) -> None
     assert found.precision > found.precision_chance
 
 
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_shadow_is_the_strongest_where_values_tell_little(recorded, epochs: int) -> None:
+    """Made-up clients teach next to nothing there: what single attacks know of real people must not be lost."""
+    settings = (f"client.local_epochs={epochs}",)
+    found = {one: result_of(recorded, one, "fedrec+private", settings).auc for one in ORDER}
+    assert found["shadow"] == max(found.values()), found
+
+
 @pytest.mark.parametrize("attack", READS_RATINGS)
 def test_attack_reads_ratings(recorded, attack: str) -> None:
     scheme, settings, least = READS_RATINGS[attack]

@@ -8,13 +8,13 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
+from fedrecplus.audit.attacks._prior import against_group
 from fedrecplus.audit.attacks._reading import Reading, reading
-from fedrecplus.audit.attacks.crowd import company
+from fedrecplus.audit.attacks.crowd import company, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import attack as u_step
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts import part
 
 Array = NDArray[np.float64]
 _SHRINK = 3.0
@@ -33,20 +33,17 @@ def features(transcript: Transcript, client: int) -> tuple[Reading, Array]:
     present = np.mean([np.isin(last.items, one.upload.items) for one in sent], axis=0)
     ranked = _ranked(transcript, client, first, last)
     plain = _plain(transcript, before, last, present)
-    return last, np.column_stack([*plain, *ranked, *_against_group(transcript, last, ranked)])
+    return last, np.column_stack([*plain, *ranked, *_in_groups(transcript, last, ranked)])
 
 
-def _against_group(transcript: Transcript, last: Reading, ranked: list[Array]) -> list[Array]:
-    """Where the rule uploads whole public groups: each row against the mean of the other rows of its group."""
-    rule = part("pseudo_items", transcript.config.pseudo_items.rule)
-    if not hasattr(rule, "groups"):
+def _in_groups(transcript: Transcript, last: Reading, ranked: list[Array]) -> list[Array]:
+    """Where the rule uploads whole public groups: each row against the others of its group, and whether it is alone."""
+    groups = public_groups(transcript)
+    if groups is None:
         return []
-    size = rule.group_size(transcript.config.pseudo_items)
-    group = np.unique(rule.groups(transcript.public, size)[last.items], return_inverse=True)[1]
-    others = np.maximum(np.bincount(group)[group] - 1.0, 1.0)
-    columns = [column - (np.bincount(group, column)[group] - column) / others for column in ranked]
+    group = np.unique(groups[last.items], return_inverse=True)[1]
     alone = (np.bincount(group)[group] == 1).astype(np.float64)
-    return [*columns, alone]
+    return [*(against_group(transcript, last.items, column) for column in ranked), alone]
 
 
 def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) -> list[Array]:

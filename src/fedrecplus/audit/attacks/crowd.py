@@ -33,12 +33,26 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
 
 def _score(transcript: Transcript, client: int) -> Array:
     found = company(transcript, client, transcript.uploads(client)[0].upload.items)
-    rule = transcript.config.pseudo_items.rule
-    if hasattr(part("pseudo_items", rule), "groups"):
+    fits = fitting(transcript, found)
+    return fits if public_groups(transcript) is None else ranks(fits) + ranks(found.share)
+
+
+def fitting(transcript: Transcript, found: Company) -> Array:
+    """What of the company says that a row is rated, by the scheme's rule."""
+    if public_groups(transcript) is not None:
         # items of one group come together in every upload: what is left is which groups a client has rated nothing in
-        return ranks(found.likely) + ranks(found.share)
+        return found.likely
     # items chosen for their likeness to the others come together in many uploads: more than those people choose
-    return {"random": found.likely, "similar": -found.likely}.get(rule, found.lift)
+    return {"random": found.likely, "similar": -found.likely}.get(transcript.config.pseudo_items.rule, found.lift)
+
+
+def public_groups(transcript: Transcript) -> NDArray[np.int64] | None:
+    """The group of each item where the rule uploads whole public groups."""
+    rule = part("pseudo_items", transcript.config.pseudo_items.rule)
+    if not hasattr(rule, "groups"):
+        return None
+    found: NDArray[np.int64] = rule.groups(transcript.public, rule.group_size(transcript.config.pseudo_items))
+    return found
 
 
 def ranks(values: Array) -> Array:

@@ -1,8 +1,8 @@
 """Membership by shadow training: a classifier over all that the other attacks compute, taught on made-up clients.
 
 The attacker makes clients up after the model of real uploads, runs the known client function on them and learns to tell
-their rated rows from their pseudo rows. What it then says of real clients makes better models of them, and it starts
-again. After: Shokri et al. 2017; Yuan et al. 2023 (IMIA)
+their rated rows from their pseudo rows, beyond what the sets of rows tell. What it then says of real clients makes
+better models of them, and it starts again. After: Shokri et al. 2017; Yuan et al. 2023 (IMIA)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.attacks import _logistic
 from fedrecplus.audit.attacks._evidence import pseudo_share
 from fedrecplus.audit.attacks._features import CROSSED, features
+from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import Reading
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
@@ -40,15 +41,24 @@ def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
 
 def _train(transcript: Transcript) -> dict[int, Array]:
     """Log odds for every watched client, after a few turns of making clients up and learning from them."""
-    clients = transcript.clients
-    scores = {client: np.zeros(len(features_of(transcript, client)[0].items)) for client in clients}
+    before = _priors(transcript)
+    scores = before
     for turn in range(_TURNS):
         shadow = ShadowTranscript(transcript, _invent(transcript, scores, turn), _KEY + turn)
         rows = [features_of(shadow, client) for client in shadow.clients]
         truth = [shadow.rated(client, row.items) for client, (row, _) in zip(shadow.clients, rows, strict=True)]
-        model = _logistic.fit(np.vstack([X for _, X in rows]), np.concatenate(truth), CROSSED)
-        scores = {client: _logistic.log_odds(model, features_of(transcript, client)[1]) for client in clients}
+        known = np.concatenate(list(_priors(shadow).values()))
+        held_out = np.concatenate([np.full(len(X), number % 3 == 0) for number, (_, X) in enumerate(rows)])
+        model = _logistic.fit(np.vstack([X for _, X in rows]), np.concatenate(truth), CROSSED, known, held_out)
+        scores = {c: before[c] + _logistic.log_odds(model, features_of(transcript, c)[1]) for c in transcript.clients}
     return scores
+
+
+def _priors(transcript: Transcript) -> dict[int, Array]:
+    """What the sets of rows alone say."""
+    return {
+        client: prior(transcript, client, features_of(transcript, client)[0].items) for client in transcript.clients
+    }
 
 
 def _invent(transcript: Transcript, scores: dict[int, Array], turn: int) -> dict[int, Invented]:
