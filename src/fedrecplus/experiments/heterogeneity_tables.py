@@ -74,7 +74,8 @@ def _pushes(study: Study) -> list[str]:
         if SCENARIOS[scenario].pushes and clean and clean.target_rating:
             rated = {cell.rule: cell.target_rating.mean for cell in cells if cell.target_rating}
             lifts = {rule: rating - clean.target_rating.mean for rule, rating in rated.items()}
-            lines.append(f"{scenario}: the promoted item is predicted {_ends(lifts, '+.2f')} from clean.")
+            if lifts:  # not where every rule diverged
+                lines.append(f"{scenario}: the promoted item is predicted {_ends(lifts, '+.2f')} from clean.")
         earned = {cell.rule: cell.weight_share.mean for cell in cells if cell.weight_share and cell.rule != REFERENCE}
         if earned:
             lines.append(f"{scenario}: {study.share:.0%} of the clients earn {_ends(earned, '.0%')} of the weight.")
