@@ -39,6 +39,7 @@ PAPER      := runs/paper
 PAPER_SETS ?= ml-100k
 FEDRECPLUS := $(VENV)/bin/fedrecplus
 STUDIED    := --dataset ml-100k
+AUDITED    := fedmf fedrec fedrec-hf fedrec++ fedrec+paper fedrec+ fedrec+private
 # with momentum, clients that send the last step back would make every rule diverge, and others would need smaller steps
 PLAIN_STEPS := --set server.rounds=60 --set server.step=plain --set server.learning_rate=1
 # steps so small, and weights so plain, that the theorem's conditions hold
@@ -55,6 +56,7 @@ paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/
 	$(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+ $(SMALL_STEPS) --out $(PAPER)/small-steps
 	$(FEDRECPLUS) theory $(PAPER)/table-$(firstword $(PAPER_SETS))/fedrec+/fold-0 --json $(PAPER)/theory-1.json
 	$(FEDRECPLUS) theory $(PAPER)/small-steps --json $(PAPER)/theory-2.json
+	$(FEDRECPLUS) audit $(AUDITED) $(STUDIED) --users 50 --rounds 8 --json $(PAPER)/audit.json
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html
 
 test: lint ## ruff, mypy and every test that isn't slow
