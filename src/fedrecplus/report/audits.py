@@ -69,16 +69,25 @@ def _frontier(cases: Sequence[Sequence[Row]], attacks: Sequence[str]) -> str:
     traces = [_points(name, points, first=name == "strongest attack") for name, points in lines.items()]
     layout = {
         "xaxis": {"title": {"text": "RMSE"}},
-        "yaxis": {"title": {"text": "AUC: rated rows told from others"}, "range": [0.4, 1.04]},
-        "annotations": [
-            {"x": row["rmse"], "y": _auc(row), "text": _name(row), "showarrow": False, "yshift": 14}
-            for row in lines["strongest attack"]
-        ],
+        "yaxis": {"title": {"text": "AUC: rated rows told from others"}, "range": [0.4, 1.1]},
+        "annotations": _labels(lines["strongest attack"]),
         "shapes": [
             {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": _CHANCE, "y1": _CHANCE, "line": {"dash": "dot"}}
         ],
     }
     return plot(traces, layout, "Accuracy against the strongest attack; the legend adds each attack. Dotted: chance.")
+
+
+def _labels(rows: Sequence[Row]) -> list[Row]:
+    """A name for each scheme at its most accurate case; above and below in turn, since neighbours would overlap."""
+    best: dict[tuple[Any, ...], Row] = {}
+    for row in sorted(rows, key=lambda row: -row["rmse"]):
+        best[row["scheme"], row.get("pseudo_ratio")] = row
+    named = sorted(best.values(), key=lambda row: row["rmse"])
+    return [
+        {"x": row["rmse"], "y": _auc(row), "text": _name(row), "showarrow": False, "yshift": (14, -16)[number % 2]}
+        for number, row in enumerate(named)
+    ]
 
 
 def _points(name: str, rows: Sequence[Row], first: bool) -> Row:
