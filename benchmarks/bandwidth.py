@@ -1,7 +1,7 @@
 """Bytes that local training moves, over what a plain copy moves in the same time, on one core.
 
 A client's rows live in the first caches, so the copy to compare with is one of a block of that size; the copy through
-memory is shown beside it. The counts are read off ``fast/columns.py`` and ``fast/local_training.py``.
+memory is shown beside it. Counts are read off ``columns.py``, ``local_training.py`` and ``updates.py`` in ``fast/``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import simulation
 from fedrecplus.fast import engine
-from fedrecplus.fast.local_training import left_by_decay, train_clients
+from fedrecplus.fast.local_training import train_clients
 from fedrecplus.fast.pseudo import pseudo_rows
+from fedrecplus.fast.updates import left_by_decay
 
 NUMBER = 4  # bytes
 
@@ -54,12 +55,12 @@ def bytes_per_row_epoch(d: int, epochs: int) -> float:
 
 
 def bytes_per_row(d: int) -> float:
-    """Once a round: ``gather`` reads and writes, ``products`` reads, ``_add`` reads and writes the sum."""
+    """Once a round: ``gather`` reads and writes, ``products`` reads, ``add`` reads and writes the sum."""
     return NUMBER * (2 * d + d + 2 * d)
 
 
 def flops_per_row_epoch(d: int) -> float:
-    """2d for ``products``, ``pull_on_user`` and ``_add`` each."""
+    """2d for ``products``, ``pull_on_user`` and ``add`` each."""
     return 2 * d + 2 * d + 2 * d
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation._joining import divide
 from fedrecplus.aggregation.wasserstein import SMALLEST
-from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, left_by_decay, train_clients
+from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, train_clients
 from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.fast.traffic import report_of
+from fedrecplus.fast.updates import left_by_decay
 from fedrecplus.gradients import step_sizes
 from fedrecplus.model import prior
 from fedrecplus.parts import part

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.fast.engine import _rows, _steps, _weighing
-from fedrecplus.fast.local_training import left_by_decay, train_clients
+from fedrecplus.fast.local_training import train_clients
 from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
+from fedrecplus.fast.updates import left_by_decay
 from fedrecplus.protocol import Upload
 from fedrecplus.simulation import Problem, SimulationState
 
