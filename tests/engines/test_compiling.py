@@ -63,6 +63,16 @@ def test_kernels_just_compiled_and_kernels_from_the_cache_give_the_same_bits(tmp
     assert run_with_cache(tmp_path, back) == compiled
 
 
+def test_processes_that_start_together_compile_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", ONE_KERNEL], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
+    kept = [json.loads(process.communicate()[0])["kept"] for process in started]
+    assert sorted(kept) == [0, 1, 1]
+
+
 def test_a_cache_that_nobody_can_write_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")  # a folder below a file: not even root can make it
     nowhere = tmp_path / "file" / "cache"

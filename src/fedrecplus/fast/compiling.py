@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ import numba
 from numba.core import caching
 
 from fedrecplus import randomness
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two processes may each keep what they compiled
+    fcntl = None  # type: ignore[assignment]
 
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
@@ -28,18 +34,25 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
     Numba reads a stale index before it looks whether it is stale: a class that is gone from the package, or a file cut
     short by a kill, would be an error for ever. And it asks only whether the kernel's own file has changed, though the
     kernels it calls are compiled into it: here a change in any file of the engine makes all of them anew.
+
+    Who finds nothing compiles behind a lock. Two processes that compile the same kernel may come to machine code that
+    sums in another order, so the second waits, and reads what the first has kept.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _caching.IndexDataCacheFile(self._cache_path, self._impl.filename_base, _STAMP)
+        self._lock: int | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel, or None where there is none that can be read."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:
-            return None
+        """The compiled kernel, or None where there is none that can be read: then the lock is held until it is kept."""
+        found = self._read(sig, target_context)
+        if found is None:
+            self._take_lock()
+            found = self._read(sig, target_context)
+            if found is not None:
+                self._release_lock()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel if that is possible, in a new index where the old one can't be read."""
@@ -49,6 +62,30 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
             return
         except Exception:
             self._start_anew(sig, data)
+        finally:
+            self._release_lock()
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            return None
+
+    def _take_lock(self) -> None:
+        if fcntl is None or self._lock is not None:
+            return
+        with contextlib.suppress(OSError):
+            path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)  # a process that dies lets go of it
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough where a forked child has it open, too
+            os.close(self._lock)
+            self._lock = None
 
     def _start_anew(self, sig: Any, data: Any) -> None:
         try:
