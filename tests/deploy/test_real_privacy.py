@@ -161,6 +161,7 @@ def test_no_rating_and_no_factor_reaches_the_server_and_the_test_would_find_them
     assert rated.found(disk) == 0
     assert factors.found(disk) == 0
     sent, disk = spied_run(tmp_path / "leaking", ratings, config, leak=True)
-    assert rated.found(sent) > 100
-    assert factors.found(sent) > 50
+    # how many nodes have spoken before the run is stopped is a matter of time; what one of them knows is enough
+    assert rated.found(sent) > 30
+    assert factors.found(sent) > 30
     assert rated.found(disk) > 0, "what a node sends is on the server's disk for a while"
