@@ -1,10 +1,20 @@
-"""What every test shares: in CI a skipped test is a failed one, since a missing tool must not pass for a green run."""
+"""What every test shares.
+
+In CI a skipped test is a failed one, since a missing tool must not pass for a green run. Hypothesis draws the same
+examples each time and doesn't look at the clock: a test fails for its subject alone, and again when one looks into it.
+"""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
 
 
 def _skipped(config: pytest.Config) -> list[str]:

@@ -17,7 +17,7 @@ DRAWS = {"uniform": uniform, "normal": normal, "keys": keys}
 
 
 @pytest.mark.parametrize("draw", DRAWS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(key=any_key, numbers=indices)
 def test_a_draw_depends_on_its_key_and_index_alone(draw: str, key: int, numbers: list[int]) -> None:
     together = DRAWS[draw](key, np.array(numbers))
@@ -28,14 +28,14 @@ def test_a_draw_depends_on_its_key_and_index_alone(draw: str, key: int, numbers:
         assert (together == alone).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(any_key, st.integers(0, 2**40))
 def test_compiled_draws_are_the_same(key: int, index: int) -> None:
     compiled = compiling.to_unit(np.uint64(compiling.mix(np.uint64(key), np.uint64(index))))
     assert compiled == uniform(key, np.array([index]))[0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(any_key, any_key)
 def test_keys_of_any_size_are_keys(key: int, index: int) -> None:
     assert 0 <= subkey(key, index, "name") < 2**64

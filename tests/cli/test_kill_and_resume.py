@@ -45,7 +45,9 @@ RunFolder.add_metrics = add_and_interrupt
 def start(*arguments: str, code: str = COMMAND) -> subprocess.Popen[str]:
     source = Path(__file__).parents[2] / "src"
     environment = {**os.environ, "PYTHONPATH": str(source)}
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def kill_between_checkpoints(folder: Path, *arguments: str) -> None:

@@ -189,7 +189,7 @@ def test_a_file_is_checked(tmp_path: Any) -> None:
     assert load_config(file) == assign(Config(), ["seed=4", "client.local_epochs=2"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.integers(0, 2**62), st.booleans(),
     st.floats(allow_nan=False), st.integers(-(10**9), 10**9),

@@ -87,7 +87,7 @@ def test_uploads_are_not_changed(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", WEIGHTED)
 @pytest.mark.parametrize("reading", READINGS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), temperature=st.floats(0.0, 3.0), bound=st.floats(0.0, 2.0), scale=st.floats(0, 50))
 def test_weights_are_on_the_simplex(
     rule: str, reading: str, seed: int, temperature: float, bound: float, scale: float

@@ -106,7 +106,7 @@ def test_similar_items_are_those_with_the_greatest_cosine() -> None:
         assert score[chosen].min() >= score[others].max() - 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 60), st.integers(0, 70), st.integers(0, 2**64 - 1), st.data())
 def test_drawing_is_without_repetition_and_a_longer_set_holds_a_shorter_one(
     items: int, count: int, key: int, data: st.DataObject

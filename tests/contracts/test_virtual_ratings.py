@@ -91,7 +91,7 @@ def on_scale(raw: np.ndarray, step: float, rounding: str, secret: int = 7) -> np
     return put_on_scale(raw, np.arange(len(raw)), device, config, round_number=0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(values, scales, st.sampled_from(["nearest", "stochastic"]))
 def test_rounding_moves_to_a_level_next_to_the_value(raw: list[float], scale: Scale, rounding: str) -> None:
     step = scale.standard_step
@@ -103,14 +103,14 @@ def test_rounding_moves_to_a_level_next_to_the_value(raw: list[float], scale: Sc
     np.testing.assert_allclose(levels, np.rint(levels), rtol=0, atol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(scales, st.sampled_from(ROUNDINGS), st.integers(0, 2**64 - 1))
 def test_a_level_of_the_scale_stays_what_it_is(scale: Scale, rounding: str, secret: int) -> None:
     levels = scale.standardise(scale.values(np.arange(scale.levels)))
     np.testing.assert_allclose(on_scale(levels, scale.standard_step, rounding, secret), levels, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.floats(1.0, 5.0), scales, st.integers(0, 2**64 - 1))
 def test_stochastic_rounding_is_right_on_average(value: float, scale: Scale, secret: int) -> None:
     draws = on_scale(np.full(20_000, value), scale.standard_step, "stochastic", secret)
@@ -127,7 +127,7 @@ def test_stochastic_rounding_is_kept_or_drawn_anew_as_ratings_are() -> None:
         assert (first == later).all() == (refresh == "false")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(-1e3, 1e3), st.integers(1, 500), st.floats(0.01, 50.0), st.lists(st.floats(0, 1), min_size=1))
 def test_standard_units_and_back_is_the_rating(low: float, steps: int, step: float, shares: list[float]) -> None:
     scale = Scale(low, low + steps * step, step)

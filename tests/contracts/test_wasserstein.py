@@ -27,7 +27,7 @@ def on_table(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return table
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, st.sampled_from(["none", "diagonal"]))
 def test_the_weights_minimise_the_objective_of_the_paper(seed: int, covariance: str) -> None:
     """min Σ p_u² (‖Δ_u − step‖² + tr(M²)) subject to Σ p_u = 1 and p_u ≥ 0, by a solver that knows no closed form."""
@@ -47,7 +47,7 @@ def test_the_weights_minimise_the_objective_of_the_paper(seed: int, covariance: 
     np.testing.assert_allclose(weights / weights.sum(), solved.x, rtol=0, atol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seeds, st.sampled_from(["table", "own", "mean-own"]), st.sampled_from(["none", "diagonal", "full"]))
 def test_without_temperature_the_weights_are_uniform_exactly(seed: int, rows: str, covariance: str) -> None:
     changes = [f"aggregation.rows={rows}", f"aggregation.covariance={covariance}", "aggregation.temperature=0"]
@@ -56,7 +56,7 @@ def test_without_temperature_the_weights_are_uniform_exactly(seed: int, rows: st
     assert (cold == aggregate(uploads, settings_of("uniform", *changes), covariance)).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seeds, st.floats(0.05, 2.0), st.floats(0.01, 1.0), st.sampled_from(["table", "own", "mean-own"]))
 def test_the_bound_bounds_the_weight_of_a_client(seed: int, temperature: float, bound: float, rows: str) -> None:
     """A copy of the last step earns the most that can be earned, and that is (bound · size of the step)^(−τ)."""
@@ -85,7 +85,7 @@ def test_exact_agreement_has_a_finite_weight_even_without_a_bound() -> None:
     assert np.isfinite(weight(np.arange(ITEMS), step, step, NO_SPREAD, PAPER))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seeds)
 def test_the_full_trace_is_that_of_scipys_matrix_roots(seed: int) -> None:
     how, state = assign(PAPER, ["aggregation.covariance=full"]), server_state(seed, "full")
@@ -100,7 +100,7 @@ def test_the_full_trace_is_that_of_scipys_matrix_roots(seed: int) -> None:
     assert trace == pytest.approx(np.trace(M @ M), rel=1e-3, abs=1e-4)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seeds)
 def test_for_commuting_covariances_the_distance_is_the_true_one(seed: int) -> None:
     """W₂² = ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2 (Σ₁^½ Σ₂ Σ₁^½)^½), with Σ_g that has the client's own directions."""
@@ -116,7 +116,7 @@ def test_for_commuting_covariances_the_distance_is_the_true_one(seed: int) -> No
     assert distance(upload.items, upload.delta, state.last_step, spread, how) == pytest.approx(true, rel=1e-4, abs=1e-3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, st.sampled_from(["table", "own", "mean-own"]))
 def test_diagonal_and_full_agree_where_the_covariance_is_diagonal(seed: int, rows: str) -> None:
     """An update with one number other than zero has no covariance between numbers."""

@@ -9,6 +9,8 @@ import threading
 import zipfile
 from dataclasses import dataclass, field
 
+from tests.waiting import GIVE_UP
+
 NOBODY = "http://127.0.0.1:9/nobody-listens"
 RATINGS_CSV = "userId,movieId,rating,timestamp\n1,10,4.0,9\n1,20,0.5,9\n2,10,5.0,9\n3,30,3.5,9\n"
 MOVIES_CSV = """movieId,title,genres
@@ -67,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.lens.stall and self.path.endswith(".zip"):
             self.wfile.flush()
             self.lens.half_sent.set()
-            self.lens.released.wait(30)
+            self.lens.released.wait(GIVE_UP)
             return
         self.wfile.write(contents[half:])
 

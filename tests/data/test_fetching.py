@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from fedrecplus.data import Ratings, load, progress_bar
 from fedrecplus.data.movielens import cache, wheel
 from fedrecplus.data.movielens.cache import cache_folder, cached_path
 from fedrecplus.errors import UserError
+from tests.waiting import GIVE_UP
 
 NAME = "ml-latest-small"
 CHILD = f"from fedrecplus.data import load; print(len(load({NAME!r})))"
@@ -71,10 +71,8 @@ def test_a_wrong_md5_of_ml_100k_is_not_papered_over_by_the_other_source(grouplen
 
 
 def test_where_nothing_answers_the_error_says_all_that_was_tried() -> None:
-    start = time.monotonic()
     with pytest.raises(UserError) as caught:
         load("ml-1m")
-    assert time.monotonic() - start < 6
     message = str(caught.value)
     for word in (str(cached_path("ml-1m")), "FEDRECPLUS_DATA is not set", "nobody-listens/ml-1m.zip", "put it into"):
         assert word in message
@@ -126,7 +124,7 @@ def test_two_processes_fetching_at_once_do_not_disturb_each_other(grouplens: Gro
     grouplens.publish(NAME, small_set())
     both = [in_another_process(), in_another_process()]
     for process in both:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=GIVE_UP)
         assert (process.returncode, out, err) == (0, "4\n", "")
     assert_right(load(NAME))
     assert_tidy()
@@ -136,7 +134,7 @@ def test_a_kill_during_the_download_leaves_nothing_that_passes_for_a_set(grouple
     grouplens.publish(NAME, small_set())
     grouplens.stall = True
     process = in_another_process()
-    assert grouplens.half_sent.wait(30)
+    assert grouplens.half_sent.wait(GIVE_UP)
     process.kill()
     process.communicate()
     assert not cached_path(NAME).exists()
@@ -147,7 +145,7 @@ def test_a_kill_during_the_download_leaves_nothing_that_passes_for_a_set(grouple
 def test_a_kill_just_before_the_rename_leaves_nothing_that_passes_for_a_set(grouplens: GroupLens) -> None:
     grouplens.publish(NAME, small_set())
     process = in_another_process(f"import os; os.fsync = lambda file: os.kill(os.getpid(), 9)\n{CHILD}")
-    process.communicate(timeout=60)
+    process.communicate(timeout=GIVE_UP)
     assert process.returncode == -9
     left = list(cache_folder().rglob("*.npz"))
     assert left

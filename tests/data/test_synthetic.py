@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ def same(one: Ratings, other: Ratings) -> bool:
     return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in ("indptr", "items", "codes"))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     clients=st.integers(2, 60),
     items=st.integers(2, 60),
@@ -137,12 +138,15 @@ def test_options_that_cannot_be_are_refused(settings_text: str, message: str) ->
 
 @pytest.mark.slow
 def test_a_million_clients_fit_into_two_gigabytes_and_two_minutes() -> None:
+    """Minutes of processor time, which no other process takes away. Memory is what this one held, not its parent."""
     code = (
-        "import resource; from fedrecplus.data import load;"
+        "import json, time; from pathlib import Path; from fedrecplus.data import load;"
         "made = load('synthetic:clients=1000000,items=2000,ratings_per_client=50');"
-        "print(len(made), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "status = dict(line.split(':', 1) for line in Path('/proc/self/status').read_text().splitlines());"
+        "print(json.dumps([len(made), int(status['VmHWM'].split()[0]), time.process_time()]))"
     )
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    ratings, peak_kilobytes = map(int, finished.stdout.split())
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ratings, peak_kilobytes, seconds = json.loads(finished.stdout)
     assert ratings == pytest.approx(50e6, rel=0.02)
     assert peak_kilobytes < 2 * 1024**2
+    assert seconds < 120

@@ -150,7 +150,7 @@ def test_denoising_takes_out_exactly_the_noise() -> None:
     assert (counts == raters).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 5000))
 def test_a_size_class_holds_its_rows_and_little_more(rows: int) -> None:
     size = size_class(rows)
@@ -165,7 +165,7 @@ def test_there_are_few_size_classes() -> None:
     assert classes == [16, 21, 26, 32, 41, 51, 64, 81, 102, 128, 162, 204, 256, 323, 407, 512, 646, 813, 1024]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 60), st.floats(0, 5), st.integers(0, 50), st.booleans(), st.sampled_from(["none", "random"]))
 def test_pseudo_items_never_outnumber_unrated_ones(rated: int, ratio: float, count: int, pad: bool, rule: str) -> None:
     number = pseudo_count(rated, 60, PseudoItemSettings(rule=rule, ratio=ratio, count=count, pad=pad))
