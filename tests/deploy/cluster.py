@@ -27,9 +27,7 @@ from fedrecplus.deploy.settings import Deployment
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.deploy.supervising import Supervised
 from fedrecplus.training.model_files import read_tensors
-
-GIVE_UP = 600.0
-"""seconds after which a test calls it a failure; nothing that works depends on it, however busy the machine is"""
+from tests.waiting import GIVE_UP
 
 
 def exact(name: str = "fedrec+private", rounds: int = 5) -> Config:

@@ -22,6 +22,7 @@ from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.packet import Packet
 from fedrecplus.deploy.running import begin
 from fedrecplus.deploy.settings import Deployment
+from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"
 
@@ -35,7 +36,7 @@ def small_config(name: str = "fedrec+private", rounds: int = 3, **settings: Any)
 
 def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> list[NodeHome]:
     """A run folder that is ready for its first round, and a store for each node."""
-    limits = replace(Deployment(MODEL, nodes=nodes, deadline=5.0, patience=2.0), **deployment)
+    limits = replace(Deployment(MODEL, nodes=nodes, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
     begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
     return spread(ratings, config, folder / "nodes", LocalOptions(nodes=nodes, simulated_keys=True))
 

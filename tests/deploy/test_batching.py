@@ -25,11 +25,11 @@ FIRST = {str(item): 4.0 for item in range(0, 24, 2)}
 
 
 class Person:
-    """One device, asked round after round."""
+    """One device, asked round after round. Its secret is given, so that every count below comes out the same again."""
 
-    def __init__(self, folder: Path, config: Config, batch: int = 5) -> None:
+    def __init__(self, folder: Path, config: Config, secret: int = 0) -> None:
         self.path, self.config, self.round = folder / "store.db", config, 0
-        Store.create(self.path, RATINGS.scale, batch=batch)
+        Store.create(self.path, RATINGS.scale, seed=secret, batch=5)
         self.rate(FIRST)
 
     def rate(self, ratings: dict[str, float]) -> None:
@@ -189,7 +189,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
     """An attacker who knows both uploads, and even each row's value, takes every row that came or moved for rated."""
     changed = 0
     for number in range(4):  # a virtual rating may happen to be what the real one was: one device alone proves little
-        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule))
+        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule), secret=number)
         person.rate({item: 1.0 + int(item) % 5 for item in FIRST})
         person.upload()
         before, rated_before = values(person), rated(person)
@@ -221,7 +221,7 @@ def test_newcomers_are_no_more_popular_than_their_company(rule: str, tmp_path: P
     popularity, dice = CATALOGUE.public.popularity, np.random.default_rng(1)
     wins = []
     for number in range(40):
-        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule))
+        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule), secret=number)
         before = person.upload()
         # as people do: popular items first
         new = [item for item in dice.choice(120, 14, replace=False) if item not in before][:6]

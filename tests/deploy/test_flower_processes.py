@@ -26,6 +26,7 @@ from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.deploy.superlink_process import LONGEST, Gate, allowed, put_gate_before
 from fedrecplus.deploy.supernode_process import ShorterSleeps, bundle_digest, refuse_other_bundles
 from fedrecplus.errors import UserError
+from tests.waiting import GIVE_UP
 
 
 def test_only_nodes_may_call_from_other_machines() -> None:
@@ -176,7 +177,7 @@ def test_nothing_stays_behind_when_whoever_started_it_is_killed(tmp_path: Path) 
         time.sleep(0.05)
     process.kill()
     process.wait()
-    end = time.monotonic() + 120
+    end = time.monotonic() + GIVE_UP
     while _is_running(int(note.read_text())):
         assert time.monotonic() < end, "an orphan lives on"
         time.sleep(0.1)
@@ -203,6 +204,6 @@ def test_commands_that_need_no_flower_run_without_it(tmp_path: Path) -> None:
         "sys.exit(exit_code_of(['node', 'key', '--home', sys.argv[1]]))\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "me")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GIVE_UP)
     assert done.returncode == 2, done.stderr
     assert "pip install 'fedrecplus[deploy]'" in done.stderr

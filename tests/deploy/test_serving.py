@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,10 +88,10 @@ def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
 def test_a_round_closes_at_its_quorum(tmp_path: Path) -> None:
     link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, quorum=0.6, deadline=60.0))
     link.tamper = lambda node, packet: None if node == 3 else packet
-    started = time.monotonic()
     serve(link, tmp_path / "run")
-    assert time.monotonic() - started < 30
-    assert [len(line["nodes"]) for line in Journal(tmp_path / "run").lines()] == [2, 2, 2]
+    lines = Journal(tmp_path / "run").lines()
+    assert [len(line["nodes"]) for line in lines] == [2, 2, 2]
+    assert all(line["seconds"] < 60 for line in lines), "or else the deadline closed it"
 
 
 def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
@@ -166,7 +165,7 @@ def test_patience_ends_with_a_reason_for_the_follower(tmp_path: Path) -> None:
 
 
 def test_when_everybody_is_set_aside_the_run_says_so(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1, patience=60.0))
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1))
     link.tamper = lambda node, packet: spoiled(packet)
     with pytest.raises(UserError, match="every node is set aside"):
         serve(link, tmp_path / "run")
