@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,13 @@ def test_a_client_uploads_whole_groups() -> None:
 def test_a_group_is_found_however_small_the_catalogue() -> None:
     few = PublicItems(np.zeros((2, 0)), np.array([4, 1]))
     assert grouped.groups(few, 3).tolist() == [0, 0]
+
+
+def test_groups_are_kept_as_long_as_their_catalogue_and_no_longer() -> None:
+    public = PublicItems(np.zeros((9, 0)), np.arange(9))
+    before, found = len(grouped._known), grouped.groups(public, 2)
+    assert grouped.groups(public, 2) is found
+    assert len(grouped._known) == before + 1
+    del public
+    gc.collect()
+    assert len(grouped._known) == before

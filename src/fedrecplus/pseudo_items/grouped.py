@@ -22,7 +22,8 @@ from fedrecplus.randomness import keys, subkey, uniform
 from fedrecplus.similarity import DECIMALS, similarity, unit_rows
 
 Items = NDArray[np.int64]
-_known: dict[tuple[int, int], tuple[weakref.ref[PublicItems], Items]] = {}
+_known: dict[tuple[int, int], Items] = {}
+"""groups of the catalogues that are in use, by identity and size"""
 
 WINDOW = 24
 """items next in popularity among which a group is gathered"""
@@ -73,11 +74,11 @@ def groups(public: PublicItems, size: int) -> Items:
     The most popular item that is left gathers those of the next ``WINDOW`` that are most like it and as popular.
     Ours: a public partition, so that all clients draw the same line around an item.
     """
-    found = _known.get((id(public), size))
-    if found is None or found[0]() is not public:
-        found = (weakref.ref(public), _partition(public, size))
-        _known[id(public), size] = found
-    return found[1]
+    key = id(public), size
+    if key not in _known:
+        _known[key] = _partition(public, size)
+        weakref.finalize(public, _known.pop, key, None)
+    return _known[key]
 
 
 def members(group: Items) -> tuple[Items, Items]:
