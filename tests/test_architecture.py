@@ -18,7 +18,7 @@ HOUSE = Path(fedrecplus.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs"
 PARTS = ("pseudo_items", "encoders", "virtual_ratings", "aggregation", "server_steps")
 FLOORS = {
-    "errors": 0, "randomness": 0, "protocol": 0, "device": 0, "similarity": 0, "provenance": 0,
+    "errors": 0, "randomness": 0, "protocol": 0, "device": 0, "similarity": 0, "provenance": 0, "markdown": 0,
     "data": 1, "parts": 1,
     "config": 2,
     "model": 3,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fedrecplus.markdown import markdown_table
+
 HEADINGS = (
     "scheme", "K", "ρ", "RMSE", "KB up", "attack", "ratings", "floor", "AUC", "95 %", "worst tenth", "precision",
     "recall", "TPR at 1 % FPR",
@@ -62,31 +64,27 @@ def to_markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table for a document: scheme, K, ρ, RMSE and KB against each attack's AUC, and the ratings read."""
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
     headings = ["scheme", "K", "ρ", "RMSE", "KB up", "ratings read", *attacks]
-    lines = [_line(headings), _line(["---"] * len(headings))]
+    cells = []
     for scheme, epochs in dict.fromkeys((row["scheme"], row["local_epochs"]) for row in rows):
         own = {row["attack"]: row for row in rows if (row["scheme"], row["local_epochs"]) == (scheme, epochs)}
         first = line(next(iter(own.values())))
         read = [row["rating_exact"] for row in own.values() if row["rating_exact"] is not None]
-        cells = [*first[:5], _percent(max(read)) if read else "–"]
-        lines.append(_line([*cells, *(_number(own[name]["auc"]) if name in own else "–" for name in attacks)]))
-    return "\n".join(lines) + "\n"
+        told = [_number(own[name]["auc"]) if name in own else "–" for name in attacks]
+        cells.append([*first[:5], _percent(max(read)) if read else "–", *told])
+    return markdown_table(headings, cells)
 
 
 def strongest_to_markdown(rows: Sequence[dict[str, Any]]) -> str:
     """For a document: the strongest attack on each scheme and K, with its interval and its worst tenth of users."""
     headings = ["scheme", "K", "strongest", "AUC", "95 %", "worst tenth", "TPR at 1 % FPR"]
-    lines = [_line(headings), _line(["---"] * len(headings))]
+    cells = []
     for scheme, epochs in dict.fromkeys((row["scheme"], row["local_epochs"]) for row in rows):
         own = [row for row in rows if (row["scheme"], row["local_epochs"]) == (scheme, epochs)]
         told = [row for row in own if row["auc"] is not None]
         if told:
-            cells = line(max(told, key=lambda row: float(row["auc"])))
-            lines.append(_line([cells[0], cells[1], cells[5], *cells[8:11], cells[13]]))
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+            best = line(max(told, key=lambda row: float(row["auc"])))
+            cells.append([best[0], best[1], best[5], *best[8:11], best[13]])
+    return markdown_table(headings, cells)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 
 from fedrecplus.experiments.ablate import FIGURES, Ablation
-from fedrecplus.experiments.markdown import markdown_table
+from fedrecplus.markdown import markdown_table
 
 HEADINGS = ("MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "seconds", "KB up")
 

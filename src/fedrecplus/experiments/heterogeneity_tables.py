@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrecplus.experiments.heterogeneity import REFERENCE, Cell, Study
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.experiments.markdown import markdown_table
+from fedrecplus.markdown import markdown_table
 
 SIGNIFICANT = 0.05
 WORTH_SAYING = 1e-3

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
-from fedrecplus.experiments.markdown import markdown_table
+from fedrecplus.markdown import markdown_table
 
 HEADINGS = ("algorithm", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "rounds", "seconds", "KB up", "KB down")
 PAIRED_HEADINGS = ("algorithm", "RMSE, 95 % interval", "mean difference", "clients", "p")
