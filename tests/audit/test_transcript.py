@@ -97,3 +97,19 @@ def test_what_is_held_in_memory_does_not_grow_with_the_rounds(tmp_path: Path) ->
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 6 * size, "twenty rounds were written and read"
+
+
+def test_what_was_broadcast_is_mapped_and_not_held(tmp_path: Path) -> None:
+    problem = small_problem("fedmf")
+    writer = Writer(tmp_path, problem.config, problem.public, problem.mean, problem.ratings.scale.standard_step)
+    message = message_of(problem, start(problem))
+    large = np.tile(message.V, (100, 1))
+    for t in range(10):
+        writer.write_round(replace(message, round=t, V=large, last_step=large), [], [])
+    transcript = Transcript(tmp_path)
+    tracemalloc.start()
+    held = [transcript.broadcast(t) for t in range(10)]
+    assert np.array_equal(held[3].V, large.astype(np.float32))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < large.nbytes, "twenty such tables"

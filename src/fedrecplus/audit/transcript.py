@@ -1,7 +1,8 @@
 """What an honest-but-curious server has, on disk: broadcasts, uploads, the public config and public item statistics.
 
-A transcript is a folder of arrays that are mapped, not read: its size in memory doesn't grow with the rounds. Numbers
-have 32 bits, as on the wire. Nothing in it, and nothing that this module imports, knows a client's ratings.
+A transcript is a folder of arrays that are mapped, not read: its size in memory doesn't grow with the rounds, but for
+encoded items. Numbers are rounded to 32 bits, as on the wire. Nothing in it, and nothing that this module imports,
+knows a client's ratings.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fedrecplus.similarity import unit_rows
 Array = NDArray[np.float64]
 T = TypeVar("T")
 _CONFIG, _PUBLIC, _CROWD = "config.toml", "public.npz", "crowd.npz"
+_BROADCAST = ("V", "last_step", "last_spread")
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,12 @@ class Transcript:
         return self.once(("file", round_number, name), lambda: self._open(round_number, name))
 
     def _open(self, round_number: int, name: str) -> NDArray[Any]:
-        mode: Literal["r"] | None = "r" if name in ("items", "delta", "counts") else None  # large ones are mapped
+        mode: Literal["r"] | None = "r" if name in ("items", "delta", "counts", *_BROADCAST) else None  # large: mapped
         path = _round_folder(self.folder, round_number) / f"{name}.npy"
         return cast(NDArray[Any], np.load(path, mmap_mode=mode))
 
     def _broadcast(self, round_number: int) -> Broadcast:
-        V, step, spread = (
-            np.asarray(self._load(round_number, name), dtype=np.float64) for name in ("V", "last_step", "last_spread")
-        )
+        V, step, spread = (np.asarray(self._load(round_number, name)) for name in _BROADCAST)
         encoder = part("encoders", self.config.pseudo_items.encoder)
         features = unit_rows(encoder.encode(V, self.public)) if self.config.pseudo_items.rule != "none" else V[:0]
         return Broadcast(round_number, V, step, spread, self.mean, features, self.public)
@@ -142,9 +142,8 @@ class Writer:
         """One round: what went out, and what came back from the watched clients, in ascending order of client."""
         columns = broadcast.V.shape[1]
         arrays: dict[str, NDArray[Any]] = {
-            "V": broadcast.V.astype(np.float32),
-            "last_step": broadcast.last_step.astype(np.float32),
-            "last_spread": broadcast.last_spread.astype(np.float32),
+            # back to 64 bits, in which attacks calculate: the files can then be used where they lie
+            **{name: getattr(broadcast, name).astype(np.float32).astype(np.float64) for name in _BROADCAST},
             "clients": np.array([u.client for u in uploads], dtype=np.int64),
             "orders": np.array(orders, dtype=np.int64),
             "ends": np.cumsum([len(u.items) for u in uploads], dtype=np.int64),
