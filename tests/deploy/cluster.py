@@ -18,7 +18,7 @@ from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.certificates import CA
-from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.environment import server_port
 from fedrecplus.deploy.journal import Journal
 from fedrecplus.deploy.local import LocalOptions, spread
 from fedrecplus.deploy.node import NodeHome
@@ -54,10 +54,10 @@ class Cluster:
     def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.options = LocalOptions(nodes=nodes, simulated_keys=True, poll=0.1)
-        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=90.0), **deployment)
+        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=GIVE_UP), **deployment)
         begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
         self.homes = spread(ratings, config, folder / "nodes", self.options)
-        self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", free_port())
+        self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])
         self.journal = Journal(self.folder)
         self._keepers: list[tuple[Supervised, threading.Thread]] = []

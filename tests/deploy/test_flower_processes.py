@@ -19,7 +19,7 @@ import pytest
 from cryptography import x509
 
 from fedrecplus.deploy.certificates import CA, NODE_KEY, SERVER, SERVER_KEY, make_node_key, make_server_certificates
-from fedrecplus.deploy.environment import flower_environment, free_port
+from fedrecplus.deploy.environment import flower_environment, free_port, server_port
 from fedrecplus.deploy.extra import require_flower
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.superlink import ServerHome
@@ -150,6 +150,13 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path) -> 
         with pytest.raises(UserError, match=r"in use(.|\n)*--port"):
             ServerHome(tmp_path, "127.0.0.1", taken.getsockname()[1]).check_port()
     ServerHome(tmp_path, "127.0.0.1", free_port()).check_port()
+
+
+def test_while_a_server_is_down_nobody_is_dealt_its_port() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    ports = {server_port() for _ in range(50)}
+    assert len(ports) > 1
+    assert not any(first <= port <= last for port in ports)
 
 
 def test_only_a_nodes_public_key_can_be_admitted(tmp_path: Path) -> None:

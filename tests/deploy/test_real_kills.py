@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 from pathlib import Path
@@ -17,6 +18,9 @@ from tests.small_data import small_ratings
 
 pytestmark = pytest.mark.slow
 
+DEADLINE = 90.0
+"""what a message costs that a killed node had taken; without kills of nodes nothing depends on it"""
+
 
 def no_rating_is_lost(cluster: Cluster, ratings: Ratings) -> None:
     stored = 0
@@ -29,10 +33,10 @@ def no_rating_is_lost(cluster: Cluster, ratings: Ratings) -> None:
 
 def test_a_node_killed_in_a_round_comes_back_and_keeps_its_data(tmp_path: Path) -> None:
     ratings, config = small_ratings(), exact(rounds=5)
-    with Cluster(tmp_path, ratings, config) as cluster:
+    with Cluster(tmp_path, ratings, config, deadline=DEADLINE) as cluster:
         cluster.start_nodes()
         cluster.start_run()
-        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] == 1)
+        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] >= 1)
         cluster.kill_node(0)
         cluster.finish()
         assert cluster.nodes[0].restarts >= 1
@@ -52,7 +56,7 @@ def test_a_killed_server_goes_on_from_its_last_round_to_the_same_model(tmp_path:
         if moment == "between":
             cluster.wait_for(lambda _: len(cluster.journal.lines()) >= 2)
         else:
-            cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] == 1 and now["answered"] > 0)
+            cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] >= 1 and now["answered"] > 0)
         cluster.kill_server()
         cluster.finish()
         assert cluster.superlink is not None
@@ -64,10 +68,10 @@ def test_a_killed_server_goes_on_from_its_last_round_to_the_same_model(tmp_path:
 
 def test_server_and_node_killed_together_go_on(tmp_path: Path) -> None:
     ratings, config = small_ratings(), exact(rounds=4)
-    with Cluster(tmp_path, ratings, config) as cluster:
+    with Cluster(tmp_path, ratings, config, deadline=DEADLINE) as cluster:
         cluster.start_nodes()
         cluster.start_run()
-        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] == 1)
+        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] >= 1)
         cluster.kill_node(1)
         cluster.kill_server()
         cluster.finish()
@@ -79,12 +83,12 @@ def test_server_and_node_killed_together_go_on(tmp_path: Path) -> None:
 
 def test_a_full_disk_at_a_client_costs_its_uploads_and_nothing_else(tmp_path: Path) -> None:
     ratings, config = small_ratings(), exact(rounds=4)
-    with Cluster(tmp_path, ratings, config) as cluster:
+    with Cluster(tmp_path, ratings, config, deadline=DEADLINE) as cluster:
         cluster.start_nodes()
         cluster.start_run()
-        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] == 1)
+        cluster.wait_for(lambda now: now.get("round", 0) >= 1)
         _let_files_grow(cluster, 0, 20_000)  # smaller than the store is
-        cluster.wait_for(lambda now: now.get("phase") == "round" and now["round"] == 3)
+        cluster.wait_for(lambda now: now.get("round", 0) >= 3)
         _let_files_grow(cluster, 0, resource.RLIM_INFINITY)
         cluster.finish()
     lines = cluster.journal.lines()
@@ -98,10 +102,13 @@ def _let_files_grow(cluster: Cluster, number: int, most: int) -> None:
     """The limit on file sizes of a node's helper, which its app inherits: writing fails there as on a full disk."""
     process = cluster.nodes[number].process
     assert process is not None
-    helpers = [pid for pid in group_of(process.pid) if "superexec" in Path(f"/proc/{pid}/cmdline").read_text()]
-    assert helpers
-    for pid in helpers:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    limited = 0
+    for pid in group_of(process.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # an app that has just ended
+            if "superexec" in Path(f"/proc/{pid}/cmdline").read_text():
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+                limited += 1
+    assert limited
 
 
 def group_of(leader: int) -> list[int]:

@@ -16,6 +16,7 @@ from fedrecplus.deploy.local import running_server
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.deploy.supervising import Supervised
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def _try(server: ServerHome, home: NodeHome, ca: Path, *, leave_out: str = "", i
     node.start()
     assert node.process is not None
     try:
-        assert node.process.wait(300) != 0, log.read_text()
+        assert node.process.wait(GIVE_UP) != 0, log.read_text()
     finally:
         node.end(1.0)
     return log.read_text()
@@ -82,8 +83,9 @@ def test_a_node_without_tls_is_refused(server: ServerHome, tmp_path: Path) -> No
 
 
 def test_a_browser_that_does_not_know_the_authority_is_refused(server: ServerHome) -> None:
+    health, context = f"https://127.0.0.1:{server.port}/health", create_default_context()
     with pytest.raises(urllib.error.URLError) as error:
-        urllib.request.urlopen(f"https://127.0.0.1:{server.port}/health", timeout=5, context=create_default_context())
+        urllib.request.urlopen(health, timeout=GIVE_UP, context=context)
     assert isinstance(error.value.reason, SSLCertVerificationError)
 
 
@@ -94,7 +96,7 @@ def test_an_admitted_node_with_the_right_authority_is_let_in(server: ServerHome,
     node = Supervised(command, home.environment(poll=0.2, share_error=False), home.path / "node.log")
     node.start()
     try:
-        end = time.monotonic() + 300
+        end = time.monotonic() + GIVE_UP
         while not _online(server) and time.monotonic() < end:
             time.sleep(0.2)
         assert _online(server) == ["online"]

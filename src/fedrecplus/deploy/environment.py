@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import socket
 import sys
 from pathlib import Path
@@ -28,9 +30,36 @@ def flower_environment(home: Path, **more: str) -> dict[str, str]:
 
 def free_port() -> int:
     """A port of this machine that nobody listens on."""
+    return _bound(0)
+
+
+def server_port() -> int:
+    """A free port for a server, which may be down for a while and come back to it.
+
+    It is none of those that the system deals out to whoever asks for any: now and then one of its own nodes would get
+    it while the server is down.
+    """
+    first, last = _dealt_out()
+    others = [port for port in range(10_000, 2**16) if not first <= port <= last]
+    for port in random.sample(others, min(100, len(others))):
+        with contextlib.suppress(OSError):  # somebody has it
+            return _bound(port)
+    return free_port()
+
+
+def _bound(port: int) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", port))
         return int(probe.getsockname()[1])
+
+
+def _dealt_out() -> tuple[int, int]:
+    """The first and the last port that the system takes where a program leaves the choice to it."""
+    try:
+        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    except (OSError, ValueError):
+        return 32_768, 2**16 - 1
+    return int(first), int(last)
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.certificates import CA
-from fedrecplus.deploy.environment import free_port
+from fedrecplus.deploy.environment import server_port
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.running import View, begin, new_model, run_to_the_end
 from fedrecplus.deploy.settings import Deployment
@@ -84,7 +84,7 @@ def spread(ratings: Ratings, config: Config, folder: Path, options: LocalOptions
 @contextlib.contextmanager
 def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHome]:
     """A SuperLink on loopback with TLS, until the block ends."""
-    server = ServerHome(home.absolute(), "127.0.0.1", free_port())
+    server = ServerHome(home.absolute(), "127.0.0.1", server_port())
     server.prepare([])
     process = Supervised(server.command(), server.environment(), home / "superlink.log", say)
     with kept_alive(process):
