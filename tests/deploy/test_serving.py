@@ -65,6 +65,54 @@ def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> No
     assert Journal(tmp_path / "run").lines()[-1]["standing"]["refused"] == {"duplicate": 3}
 
 
+class Killed(BaseException):
+    """The server's app was killed."""
+
+
+def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nodes 1, 2 and 3 have the persons 0, 3, 6, …, 1, 4, 7, … and 2, 5, 8, …; node 2 speaks for those of node 1."""
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3))
+
+    def claim(node: int, packet: Packet) -> Packet | Refusal:
+        if node == 1:
+            return Refusal("lost", blame=False)
+        others = {**packet.arrays, "clients": packet.arrays["clients"] - 1}
+        return Packet(packet.facts, others) if node == 2 else packet
+
+    link.tamper = lambda node, packet: _die_in_round_1(packet)
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    link.tamper = claim
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    assert [line["lost"] for line in lines] == [{}, {"1": "lost", "2": "claimed"}, {"1": "lost", "2": "claimed"}]
+    assert lines[-1]["standing"]["strikes"] == {"2": 2}
+    assert "refused an answer of node 2: claimed: client 0 spoke through node 1 before" in caplog.text
+    assert {client % 3 for line in lines[1:] for client in line["clients"]} == {2}
+    np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
+
+
+@pytest.mark.parametrize("way", ["pardoned", "without keys"])
+def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
+    link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    if way == "pardoned":
+        Journal(tmp_path / "run").pardon()
+    serve(InProcessLink(homes[::-1]), tmp_path / "run")
+    assert [line["lost"] for line in Journal(tmp_path / "run").lines()] == [{}, {}, {}]
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, CONFIG))
+
+
+def _die_in_round_1(packet: Packet) -> Packet:
+    if packet.facts["round"] == 1:
+        raise Killed
+    return packet
+
+
 def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
     link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=1.5))
     held: dict[str, Packet] = {}
@@ -122,9 +170,6 @@ def test_the_catalogue_travels_once(tmp_path: Path) -> None:
 
 def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
     link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG))
-
-    class Killed(BaseException):
-        pass
 
     def die(node: int, packet: Packet) -> Packet:
         if node == 2 and packet.facts["round"] == 1:

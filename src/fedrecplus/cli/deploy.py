@@ -47,7 +47,10 @@ def run_command(
     deadline: Deadline = 120.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     pardon: Annotated[
-        bool, typer.Option("--pardon", help="With --resume: ask nodes again that were set aside.")
+        bool,
+        typer.Option(
+            "--pardon", help="With --resume: ask nodes again that were set aside; let people move between nodes."
+        ),
     ] = False,
     after: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Go on with the model of a finished run; devices know it still.")
@@ -79,7 +82,7 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
-        deployment = Deployment(new_model(), nodes, quorum, deadline)
+        deployment = Deployment(new_model(), nodes, quorum, deadline, keyed=not server.insecure)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:

@@ -43,6 +43,8 @@ class Collected:
     """node → seconds until its answer"""
     lost: dict[int, str] = field(default_factory=dict)
     """node → why it sent nothing that counts"""
+    bound: dict[int, list[int]] = field(default_factory=dict)
+    """node → clients that it spoke for as the first"""
     squared: float = 0.0
     rated: int = 0
     bytes_up: int = 0
@@ -94,6 +96,8 @@ def _take(
             raise packet
         answer = checked(packet, expected)
         _refuse_twice(gathered, answer)
+        if expected.deployment.keyed:
+            gathered.bound[node] = standing.bind(node, [upload.client for upload in answer.uploads])
     except Refusal as refusal:
         standing.note(node, refusal)
         gathered.lost[node] = refusal.kind

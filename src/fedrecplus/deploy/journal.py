@@ -49,8 +49,13 @@ class Journal:
         temporary.replace(self.folder / JOURNAL)
 
     def pardon(self) -> None:
-        """Forget the strikes, so that nodes which were set aside are asked again when the run goes on."""
+        """Forget strikes and who spoke for whom.
+
+        When the run goes on, nodes that were set aside are asked again, and a person may come through another node.
+        """
         lines = self.lines()
+        for line in lines:
+            line.pop("bound", None)
         for line in lines[-1:]:
             line["standing"]["strikes"] = {}
         self._write(lines)

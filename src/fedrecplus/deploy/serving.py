@@ -107,7 +107,7 @@ def _first_or_saved(service: Service) -> ServerState:
     if saved:
         service.tally = saved.tally
     if lines:
-        service.standing.restore(lines[-1]["standing"])
+        service.standing.restore(lines)
     return state
 
 
@@ -199,6 +199,7 @@ def _keep(service: Service, state: ServerState, gathered: Collected, seconds: fl
             "lost": {str(node): why for node, why in gathered.lost.items()},
             "silent": [str(gathered.asked[message]) for message in gathered.waiting],
             "clients": [upload.client for upload in gathered.uploads],
+            "bound": {str(node): clients for node, clients in gathered.bound.items() if clients},
             "bytes_up": gathered.bytes_up,
             "standing": service.standing.to_dict(),
         }

@@ -33,6 +33,8 @@ class Deployment:
     """greatest change of a factor in one round that is believed"""
     strikes: int = 3
     """refused answers after which a node is set aside"""
+    keyed: bool = True
+    """nodes are known by their keys; without, a node has another number each time it connects"""
 
     def write(self, folder: Path) -> None:
         """Write it into a run folder."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fedrecplus.deploy.checks import Refusal
 
@@ -18,6 +20,8 @@ class Standing:
     refused: Counter[str] = field(default_factory=Counter)
     wrong_version: set[int] = field(default_factory=set)
     without_catalogue: set[int] = field(default_factory=set)
+    owners: dict[int, int] = field(default_factory=dict)
+    """client → the node that spoke for it first"""
 
     def note(self, node: int, refusal: Refusal) -> None:
         """Log and count a refusal; enough of them, and the node is not asked again."""
@@ -32,6 +36,16 @@ class Standing:
             if self.strikes[node] == self.limit:
                 logging.getLogger("fedrecplus").error("node %s is set aside after %s strikes", node, self.limit)
 
+    def bind(self, node: int, clients: Sequence[int]) -> list[int]:
+        """From now on this node alone speaks for these clients; returns those that are new. Refuses another's."""
+        for client in clients:
+            owner = self.owners.get(client, node)
+            if owner != node:
+                raise Refusal("claimed", f"client {client} spoke through node {owner} before")
+        new = [client for client in clients if client not in self.owners]
+        self.owners.update(dict.fromkeys(new, node))
+        return new
+
     @property
     def set_aside(self) -> set[int]:
         """Nodes that are not asked any more."""
@@ -45,7 +59,11 @@ class Standing:
             "wrong_version": sorted(self.wrong_version),
         }
 
-    def restore(self, saved: dict[str, dict[str, int]]) -> None:
-        """Go on from a line of the journal."""
+    def restore(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Go on from a journal: counts stand in its last line, each client's node where it first came."""
+        saved = lines[-1]["standing"]
+        for line in lines:
+            for node, clients in line.get("bound", {}).items():
+                self.owners.update(dict.fromkeys(clients, int(node)))
         self.strikes.update({int(node): count for node, count in saved.get("strikes", {}).items()})
         self.refused.update(saved.get("refused", {}))
