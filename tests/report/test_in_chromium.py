@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from tests.report.small_report import small_inputs
+from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
 CHROMIUM = shutil.which("chromium")
 DRAWN = "Array.from(document.querySelectorAll('.plot'), place => place.querySelectorAll('.main-svg').length > 0)"
+TICK = "document.querySelector('.plot .xtick text')"
+COLOURS = f"[getComputedStyle(document.body).backgroundColor, getComputedStyle({TICK}).fill]"
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 
 
@@ -31,7 +35,7 @@ def browser() -> Iterator:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
         yield started
         started.close()
 
@@ -39,12 +43,13 @@ def browser() -> Iterator:
 def opened(browser, address: str, **how):
     """A page that has come to rest, with its complaints and requests."""
     page = browser.new_page(**how)
+    page.set_default_timeout(1000 * GIVE_UP)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: complaints.append(request.url) if _outside(request.url, address) else None)
     page.goto(address)
-    page.wait_for_function(f"{DRAWN}.every(Boolean)", timeout=30_000)
+    page.wait_for_function(f"{DRAWN}.every(Boolean)")
     return page, complaints
 
 
@@ -67,15 +72,9 @@ def test_it_is_drawn_without_a_complaint(browser, address: str, scheme: str, wid
 
 def test_colours_follow_the_reader(browser, address: str) -> None:
     page, complaints = opened(browser, address, color_scheme="light")
-    inks = []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_timeout(300)
-        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        ink = page.evaluate("getComputedStyle(document.querySelector('.plot .xtick text')).fill")
-        inks.append((ground, ink))
-    assert inks[0][0] != inks[1][0]
-    assert inks[0][1] != inks[1][1]
+    light = page.evaluate(COLOURS)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"light => {TICK} && {COLOURS}.every((colour, which) => colour !== light[which])", arg=light)
     assert complaints == []
     page.close()
 
@@ -99,6 +98,8 @@ def test_the_check_itself_sees_errors_and_requests(browser, address: str, broken
     whole = Path(address.removeprefix("file://")).read_text()
     (tmp_path / "broken.html").write_text(whole.replace("</main>", f"</main>{broken}"))
     page, complaints = opened(browser, (tmp_path / "broken.html").as_uri())
-    page.wait_for_timeout(300)
-    assert complaints != []
+    end = time.monotonic() + GIVE_UP
+    while not complaints:
+        assert time.monotonic() < end, "nothing was seen"
+        page.wait_for_timeout(50)
     page.close()
