@@ -71,26 +71,27 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
             staying(tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--share-error", *shop),
         ):
             out = ["--home", home, "--out", str(tmp_path / "run")]
-            wanted = ["deploy", "run", "fedrec+private", "--items", str(items), "--nodes", "2", "--rounds", "4", *out]
-            with staying(tmp_path / "run.log", *wanted) as run:
+            how = ["--items", str(items), "--nodes", "2", "--rounds", "6", "--deadline", str(GIVE_UP)]
+            with staying(tmp_path / "run.log", "deploy", "run", "fedrec+private", *how, *out) as run:
                 while not Journal(tmp_path / "run").lines():
                     assert run.poll() is None, (tmp_path / "run.log").read_text()
                     time.sleep(0.1)
             assert not is_served(tmp_path / "run"), "who stops the command stops the training"
             assert not RunFolder(tmp_path / "run").finished
             said = call("deploy", "run", "fedrec+private", "--resume", *out)
-    assert "round 4/4, clients 7, nodes 2" in said
+    assert "round 6/6, clients 7, nodes 2" in said
     assert "loss" in said
     assert RunFolder(tmp_path / "run").finished
     assert len(call("device", "recommend", "-n", "3", *anna).strip().splitlines()) == 4
-    assert re.search("[4-9] uploads", call("device", "status", *anna))
+    assert re.search("[6-9] uploads", call("device", "status", *anna))
     call("device", "forget", "--yes", *anna)
     assert not (tmp_path / "anna" / "store.db").exists()
 
 
 def test_deploy_local_does_it_all(tmp_path: Path) -> None:
     data = "synthetic:clients=60,items=40,ratings_per_client=10"
-    said = call("deploy", "local", "--nodes", "3", "--rounds", "2", "--dataset", data, "--out", str(tmp_path / "run"))
+    how = ["--nodes", "3", "--rounds", "2", "--dataset", data, "--deadline", str(GIVE_UP)]
+    said = call("deploy", "local", *how, "--out", str(tmp_path / "run"))
     assert "round 2/2, clients 60, nodes 3" in said
     assert RunFolder(tmp_path / "run").result()["fit"]["rmse"] < 3
     end = time.monotonic() + GIVE_UP

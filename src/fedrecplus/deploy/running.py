@@ -90,10 +90,11 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None
             idle, first = 0 if len(journal.lines()) > before else idle + 1, False
     except KeyboardInterrupt:
         say("stopping the server's app; go on with --resume")
+        _end_app(folder)  # at once: Flower's own way takes as long as a round or two
         if run is not None:
             with contextlib.suppress(UserError):  # a server that is gone has ended it already
                 server.stop(run)
-        _end_app(folder)
+        _end_app(folder)  # one that was only about to start
         raise
 
 
