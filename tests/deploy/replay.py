@@ -10,25 +10,28 @@ import numpy as np
 from fedrecplus import simulation
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.store import Store
 from fedrecplus.rounds import client_round, server_round
+from fedrecplus.rounds.refit import prediction_table
+from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.reference import device_of, message_of, remember
 
 
 def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:
-    """V after all rounds with everybody."""
+    """The model's table after all rounds with everybody."""
     problem = simulation.prepare(ratings, config)
     state = simulation.start(problem)
     for _ in range(config.server.rounds):
         state, _report = simulation.simulate_round(problem, state)
-    return state.server.V
+    return _table(problem, state)
 
 
 def replayed(
     ratings: Ratings, config: Config, homes: list[NodeHome], lines: list[dict[str, Any]]
 ) -> np.ndarray[Any, Any]:
-    """V after the rounds as they were: who computed, by the devices' logs; whose upload arrived, by the journal."""
+    """The model's table after the rounds as they were: who computed, by the devices' logs; whose upload arrived, by the journal."""
     problem = simulation.prepare(ratings, config)
     state = simulation.start(problem)
     computed = [_rounds_of(home) for home in homes]
@@ -39,13 +42,19 @@ def replayed(
         uploads = []
         for client in problem.taking_part(number):
             if number in computed[int(client) % len(homes)]:
-                upload, device = client_round(message, device_of(problem, state, int(client)), config)
+                upload, device = client_round(message, device_of(problem, state, int(client)), problem.config)
                 remember(problem, state, device)
                 if int(client) in line["clients"]:
                     uploads.append(upload)
         assert len(uploads) == len(line["clients"]), "an upload that no device made"
-        state = replace(state, server=server_round(state.server, uploads, config))
-    return state.server.V
+        state = replace(state, server=server_round(state.server, uploads, problem.config))
+    return _table(problem, state)
+
+
+def _table(problem: Problem, state: SimulationState) -> np.ndarray[Any, Any]:
+    """What predictions come from; the mean rating as a catalogue has it, whose last bits a simulation's may not have."""
+    mean = ItemCatalogue.of(problem.ratings).mean
+    return prediction_table(state.server.V, problem.public, mean, problem.mean, problem.config)
 
 
 def _rounds_of(home: NodeHome) -> set[int]:

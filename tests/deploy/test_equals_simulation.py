@@ -41,8 +41,9 @@ def test_a_silo_through_the_fast_engine_equals_the_reference(
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_half_stars_and_items_with_names_are_no_exception(engine: str, tmp_path: Path) -> None:
-    whole = small_ratings(scale=Scale(0.5, 5.0, 0.5))
+@pytest.mark.parametrize("scale", [Scale(0.5, 5.0, 0.5), Scale(0.0, 1.0, 1.0)], ids=str)
+def test_other_scales_and_items_with_names_are_no_exception(engine: str, scale: Scale, tmp_path: Path) -> None:
+    whole = small_ratings(scale=scale)
     names = np.array([f"isbn {number:03}-x" for number in range(whole.item_count)])
     ratings = replace(whole, item_ids=names, client_ids=np.array([f"user {u}" for u in range(whole.clients)]))
     config = small_config(engine=engine, precision="float64")
@@ -52,7 +53,7 @@ def test_half_stars_and_items_with_names_are_no_exception(engine: str, tmp_path:
     with Store.open(homes[0].store) as store:
         best = recommend(store, store.persons()["user 3"], 3, tmp_path / "run")
         assert all(item.item in names for item in best)
-        assert all(0.5 <= item.rating <= 5.0 for item in best)
+        assert all(scale.low <= item.rating <= scale.high for item in best)
 
 
 def test_clients_that_weigh_themselves_equal_the_simulation(tmp_path: Path) -> None:

@@ -121,12 +121,14 @@ def test_other_scales_agree(scale: Scale) -> None:
 
 @pytest.mark.parametrize("biases", ["true", "false"])
 @pytest.mark.parametrize("shrink", ["model.shrink_to=zero", "model.shrink_to=start", "prediction.shrink_to=typical"])
-def test_private_refits_agree(biases: str, shrink: str) -> None:
+@pytest.mark.parametrize("average_ratings", [0, 5])
+def test_private_refits_agree(biases: str, shrink: str, average_ratings: int) -> None:
     changes = [
         f"model.biases={biases}",
         shrink,
         "prediction.factors=refit",
         "prediction.mean_ratings=3",
+        f"prediction.average_ratings={average_ratings}",
         "model.global_mean=true",
     ]
     problem = simulation.prepare(RATINGS, assign(START, changes))

@@ -10,7 +10,8 @@ from fedrecplus.config import Config, assign
 from fedrecplus.config.settings import ModelSettings
 from fedrecplus.gradients import errors
 from fedrecplus.model import Shape, predict, prior, start_U, start_V, typical
-from fedrecplus.rounds.refit import expected, refit
+from fedrecplus.protocol import PublicItems
+from fedrecplus.rounds.refit import expected, prediction_table, refit
 
 BIASED = ModelSettings(factors=2, biases=True, global_mean=True)
 
@@ -94,3 +95,38 @@ def test_the_typical_person_is_the_nearest_to_the_mean_rating_along_the_mean_row
 def test_where_the_mean_row_says_nothing_nobody_is_typical() -> None:
     V = np.array([[1.0, -2.0], [-1.0, 2.0]])
     assert typical(V, np.array([3, 3]), 3.5, ModelSettings(factors=2), 0.0).tolist() == [0.0, 0.0, 0.0]
+
+
+COUNTS, AVERAGE = np.array([1, 2, 30, 400, 0]), np.array([1.5, 3.0, 4.5, 3.0, 2.0])
+
+
+def rows_held(biases: str, weight: float, average: np.ndarray = AVERAGE) -> tuple[np.ndarray, np.ndarray, Config]:
+    changes = [f"model.biases={biases}", "model.factors=3", "prediction.factors=refit"]
+    config = assign(Config(), [*changes, f"prediction.average_ratings={weight}"])
+    V = np.random.default_rng(1).normal(1.0, 0.3, size=(5, Shape.of(config.model).v_columns))
+    public = PublicItems(np.zeros((5, 0)), COUNTS, average)
+    return V, prediction_table(V, public, 3.1, 0.0, config), config
+
+
+@pytest.mark.parametrize("biases", ["true", "false"])
+def test_a_row_goes_to_its_public_average_by_the_weight_of_both(biases: str) -> None:
+    V, held, config = rows_held(biases, 10.0)
+    mean_row = np.average(V, axis=0, weights=COUNTS)
+    V[4] = mean_row  # nobody rated it
+    U = typical(V, COUNTS, 3.1, config.model, 0.0)
+    U[3 : 3 + int(config.model.biases)] = 1.0
+    before, after = predict(U, V, 0.0), predict(U, held, 0.0)
+    np.testing.assert_allclose(after, (COUNTS * before + 10.0 * AVERAGE) / (COUNTS + 10.0), rtol=0, atol=1e-12)
+    across = np.eye(V.shape[1]) - np.outer(U[:-1], U[:-1]) / (U[:-1] @ U[:-1])
+    np.testing.assert_allclose((held - V) @ across, 0.0, atol=1e-12)  # along the typical person, and nowhere else
+
+
+def test_rows_stay_where_they_are_without_weight() -> None:
+    V, held, _ = rows_held("false", 0.0)
+    assert held is V
+
+
+def test_without_public_averages_only_an_item_that_nobody_rated_changes() -> None:
+    V, held, _ = rows_held("false", 10.0, np.zeros(0))
+    np.testing.assert_array_equal(held[:4], V[:4])
+    np.testing.assert_allclose(held[4], np.average(V, axis=0, weights=COUNTS))

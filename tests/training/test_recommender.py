@@ -44,10 +44,13 @@ def test_a_loaded_recommender_is_the_same(tmp_path: Path, text_ids: bool) -> Non
     assert Recommender.load(tmp_path).recommend(client, 5) == run.recommender.recommend(client, 5)
 
 
-def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(recommender: Recommender) -> None:
-    items, ratings = RATINGS.of(5)
+@pytest.mark.parametrize("scale", [Scale(1.0, 5.0, 1.0), Scale(0.0, 1.0, 1.0)], ids=str)
+def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale: Scale) -> None:
+    whole = small_ratings(scale=scale)
+    recommender = train(whole, None, CONFIG).recommender
+    items, ratings = whole.of(5)[0], scale.restore(whole.of(5)[1])
     newcomer = recommender.fold_in(dict(zip(items.tolist(), ratings.tolist(), strict=True)))
-    np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4)
+    np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4, atol=1e-5)
     assert not {item.item for item in newcomer.recommend(40)} & set(items.tolist())
 
 

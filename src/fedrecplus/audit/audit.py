@@ -19,7 +19,7 @@ from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.fast import prediction_factors
 from fedrecplus.parts import choices, part
-from fedrecplus.simulation import Problem, prepare
+from fedrecplus.simulation import Problem, prediction_table, prepare
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
 from fedrecplus.training.evaluation import Factors, Fallback
 from fedrecplus.training.evaluation import score as evaluate
@@ -141,8 +141,9 @@ def _share(config: Config) -> float:
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
-    factors = Factors(prediction_factors(problem, recording.state), recording.state.server.V, problem.mean)
-    rmse = evaluate(test, factors.predict, Fallback.of(problem.ratings)).rmse if len(test) else np.nan
+    state = recording.state
+    factors = Factors(prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
+    rmse = evaluate(test, factors.predict, Fallback.of(problem.ratings, problem.config)).rmse if len(test) else np.nan
     return {
         "rmse": float(rmse) if np.isfinite(rmse) else None,
         "bytes_up_per_client_round": recording.bytes_up_per_client_round,

@@ -3,6 +3,7 @@
 from fedrecplus.config.check import check
 from fedrecplus.config.settings import Config
 from fedrecplus.config.toml import dumps, load_config, loads, preset, preset_summary, presets
+from fedrecplus.config.units import on_scale
 from fedrecplus.config.values import assign, change, from_dict, to_dict
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "from_dict",
     "load_config",
     "loads",
+    "on_scale",
     "preset",
     "preset_summary",
     "presets",

@@ -32,6 +32,9 @@ class ModelSettings:
     """what weight decay pulls towards: zero (paper) or the start value without its noise"""
     floor: float = 0.0
     """weight decay of a row of V towards the mean row besides, whatever the number of its ratings: holds rare items"""
+    decay_unit: Literal["standard", "levels"] = "standard"
+    """what all weight decay is measured in: standard units, or the spread that the scale's levels bring with them, of
+    which likes have twice as much as five stars"""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class PredictionSettings:
     """refit: so many ratings of the mean item, as if they had been as expected, count beside the person's own"""
     shrink_to: Literal["model", "typical"] = "model"
     """refit: what weight decay pulls towards: ``model.shrink_to``, or who gives the mean item the mean rating"""
+    average_ratings: float = 0.0
+    """refit: an item's public average counts as so many of its ratings; 0: nothing is known of it but its row of V"""
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,15 @@ class Scale:
         """The step, in standard units."""
         return (STANDARD_HIGH - STANDARD_LOW) * self.step / (self.high - self.low)
 
+    @property
+    def level_variance(self) -> float:
+        """Variance of the ratings, in standard units, if each level were given equally often.
+
+        >>> Scale(1.0, 5.0, 1.0).level_variance, Scale(0.0, 1.0, 1.0).level_variance
+        (2.0, 4.0)
+        """
+        return self.standard_step**2 * (self.levels**2 - 1) / 12
+
     def holds(self, ratings: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the ratings are levels of this scale.
 

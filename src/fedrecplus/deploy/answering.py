@@ -34,7 +34,7 @@ from fedrecplus.deploy.wire import Request, broadcast_of, refusal_packet, reply_
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict, start_U
 from fedrecplus.protocol import Broadcast, ErrorReport
-from fedrecplus.rounds.refit import expected, refit
+from fedrecplus.rounds.refit import expected, prediction_table, refit
 
 REASONS = ("version", "request", "catalogue", "scale", "settings", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
@@ -149,9 +149,10 @@ def _error_of(people: list[Participant], broadcast: Broadcast, request: Request)
     squared, count = 0.0, 0
     public = broadcast.public
     rating = float(np.average(public.averages(len(broadcast.V)), weights=np.maximum(public.popularity, 1)))
-    start = expected(broadcast.V, public.popularity, rating, broadcast.mean, request.config)
+    table = prediction_table(broadcast.V, public, rating, broadcast.mean, request.config)
+    start = expected(table, public.popularity, rating, broadcast.mean, request.config)
     for one in people:
-        V = broadcast.V[one.items]
+        V = table[one.items]
         U = (
             refit(V, one.ratings, broadcast.mean, request.config, start)
             if request.config.prediction.factors == "refit"

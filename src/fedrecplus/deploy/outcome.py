@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, to_dict
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.journal import Journal
+from fedrecplus.rounds.refit import prediction_table
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
@@ -34,10 +35,9 @@ def finish(
 
 def shared_model(config: Config, catalogue: ItemCatalogue, V: NDArray[Any], mean: float) -> SharedModel:
     """A model that anybody may have, and fold themselves into."""
-    ids = np.array(catalogue.ids, dtype=str)
-    return SharedModel(
-        config, catalogue.scale, V, mean, catalogue.mean, catalogue.public.popularity, ids, catalogue.titles
-    )
+    ids, public = np.array(catalogue.ids, dtype=str), catalogue.public
+    table = prediction_table(V, public, catalogue.mean, mean, config)
+    return SharedModel(config, catalogue.scale, table, mean, catalogue.mean, public.popularity, ids, catalogue.titles)
 
 
 def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:

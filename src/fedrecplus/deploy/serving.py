@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, load_config
+from fedrecplus.config import Config, load_config, on_scale
 from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
 from fedrecplus.deploy.checks import Expected
 from fedrecplus.deploy.collecting import Collected, Link, collect
@@ -94,6 +94,7 @@ def _serve(service: Service) -> None:
 def _prepare(link: Link, path: Path, journal: Journal) -> Service:
     config = check_deployable(load_config(path / CONFIG))
     deployment, catalogue = Deployment.read(path), ItemCatalogue.read(path / ITEMS)
+    config = on_scale(config, catalogue.scale)
     mean = catalogue.mean if config.model.global_mean else 0.0
     standing = Standing(deployment.strikes)
     return Service(link, RunFolder(path), config, deployment, catalogue, mean, journal, standing)

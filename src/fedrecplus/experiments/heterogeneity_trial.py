@@ -60,7 +60,8 @@ class Field:
         who = affected(self.ratings, self.share if scenario.affects else 0.0, seed)
         target = promoted_item(training, seed)
         changed = scenario.change(training, who, seed) if scenario.change else training
-        config = check(assign(self.config, [*scenario.settings, *RULES[rule]]))
+        # rules are judged by the V they make, and public averages would cover up for it
+        config = check(assign(self.config, [*scenario.settings, *RULES[rule], "prediction.average_ratings=0"]))
         problem = simulation.prepare(changed, config)
         problem = skewed(problem) if scenario.skewed else problem
         attack = Attack(who, target if scenario.pushes else None) if scenario.adaptive else None

@@ -84,6 +84,7 @@ def default_dimensions(config: Config) -> list[Dimension]:
         ("prediction.regularisation", 5.0, config.prediction.factors == "refit"),
         ("prediction.floor", 5.0, config.prediction.factors == "refit"),
         ("prediction.mean_ratings", 5.0, config.prediction.factors == "refit"),
+        ("prediction.average_ratings", 5.0, config.prediction.factors == "refit"),
         ("model.start_spread", 5.0, config.model.start_spread > 0),
     ]
     dimensions: list[Dimension] = [

@@ -10,7 +10,7 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.simulation import prepare
+from fedrecplus.simulation import prediction_table, prepare
 from fedrecplus.training.divergence import Diverged, Watch
 from fedrecplus.training.engines import engine_of
 from fedrecplus.training.evaluation import Factors, Fallback, score
@@ -79,7 +79,7 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
     when asked to stop.
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
-    state, fallback = engine.start(problem), Fallback.of(cut.fitted)
+    state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
     watch = Watch.of(cut.held_out, Factors(state.U, state.server.V, problem.mean), fallback)
     scale = cut.held_out.scale
     while state.server.round < config.server.rounds:
@@ -92,7 +92,7 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
         if number % config.evaluation.every == 0 or number == config.server.rounds:
             if not np.isfinite(state.U).all():
                 raise Diverged(number, "U is not finite any more")
-            factors = Factors(engine.prediction_factors(problem, state), state.server.V, problem.mean)
+            factors = Factors(engine.prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
             scores = score(cut.held_out, factors.predict, fallback)
             watch.look_at_scores(scores, number)
             yield number, scores.rmse * scale.standard_step / scale.step

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.fast.compiling import inner, kernel
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.simulation.prediction import expected_of
+from fedrecplus.simulation.prediction import expected_of, prediction_table
 
 
 def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]:
@@ -19,7 +19,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     if config.prediction.factors == "own":
         return state.U
     factors = state.U.copy()
-    V = state.server.V
+    V = prediction_table(problem, state)
     start = expected_of(problem, V)
     scale = ratings.scale
     levels = scale.standardise(scale.values(np.arange(scale.levels)))

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
 from fedrecplus.model import Shape, mean_row, prior, typical
+from fedrecplus.protocol import PublicItems
 
 Array = NDArray[np.float64]
+Table = NDArray[Any]
 
 
 class Expected(NamedTuple):
@@ -19,6 +21,33 @@ class Expected(NamedTuple):
     U: Array
     mean_item: Array
     """the mean row of V (and one, for the bias), times the root of how many ratings of it count as given"""
+
+
+def prediction_table(V: Table, public: PublicItems, rating: float, mean: float, settings: Config) -> Table:
+    """The rows of V that predictions come from: each moved along the typical person's factors, by c/(c + n_i) of the
+    way to where this person's rating is the item's public average; an item that nobody rated has the mean row.
+
+    All of it is public, so that server and devices have the same table, and nothing is trained on it.
+    Ours: a row of few ratings says less of how good an item is than their average does, and pseudo items blur it.
+    """
+    if not holds_rows(settings):
+        return V
+    shape, counts = Shape.of(settings.model), public.popularity
+    table = V.astype(np.float64)
+    if counts.any():
+        table[counts == 0] = mean_row(V, counts)
+    along = typical(table, counts, rating, settings.model, mean)[: shape.v_columns]
+    along[shape.factors :] = 1.0  # what an item bias is multiplied by
+    if len(public.average) and along.any():
+        weight = settings.prediction.average_ratings
+        gap = public.average - mean - table @ along
+        table += np.outer(weight / (weight + counts) * gap, along / (along @ along))
+    return table.astype(V.dtype)
+
+
+def holds_rows(settings: Config) -> bool:
+    """Whether predictions come from rows that are held to public averages, so that there is one for every item."""
+    return settings.prediction.factors == "refit" and settings.prediction.average_ratings > 0
 
 
 def expected(V: Array, popularity: NDArray[Any], rating: float, mean: float, settings: Config) -> Expected:

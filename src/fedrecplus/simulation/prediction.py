@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.rounds.refit import Expected, expected, refit
+from fedrecplus.rounds.refit import prediction_table as table_of
 from fedrecplus.simulation.problem import Problem
 from fedrecplus.simulation.state import SimulationState
 
@@ -16,7 +17,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     """Each client's own U or its private refit, as the settings say; a client without ratings keeps its start."""
     if problem.config.prediction.factors == "own":
         return state.U
-    V = state.server.V.astype(np.float64)
+    V = prediction_table(problem, state).astype(np.float64)
     factors = state.U.copy()
     start = expected_of(problem, V)
     for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0):
@@ -25,8 +26,16 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     return factors
 
 
+def prediction_table(problem: Problem, state: SimulationState) -> NDArray[Any]:
+    """The item table that predictions come from, in the state's own precision."""
+    return table_of(state.server.V, problem.public, _mean_rating(problem), problem.mean, problem.config)
+
+
 def expected_of(problem: Problem, V: NDArray[Any]) -> Expected:
     """What all refits shrink to."""
+    return expected(V, problem.public.popularity, _mean_rating(problem), problem.mean, problem.config)
+
+
+def _mean_rating(problem: Problem) -> float:
     scale = problem.ratings.scale
-    rating = float(scale.standardise(np.array(scale.low + scale.step * problem.ratings.codes.mean())))
-    return expected(V, problem.public.popularity, rating, problem.mean, problem.config)
+    return float(scale.standardise(np.array(scale.low + scale.step * problem.ratings.codes.mean())))

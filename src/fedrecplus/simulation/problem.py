@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.aggregation._covariance import check_full
-from fedrecplus.config import Config, check
+from fedrecplus.config import Config, check, on_scale
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.encoders._catalogue import content_features
@@ -80,7 +80,7 @@ class Problem:
 
 def prepare(ratings: Ratings, config: Config) -> Problem:
     """Check the settings against the ratings and gather what is public."""
-    check(config)
+    config = on_scale(check(config), ratings.scale)
     content = content_features(ratings.catalogue, ratings.item_count)
     years = np.zeros(0, np.int64) if ratings.catalogue is None else ratings.catalogue.years.astype(np.int64)
     public = PublicItems(content, ratings.item_counts(), item_averages(ratings), years)

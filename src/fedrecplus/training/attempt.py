@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.simulation import Problem, SimulationState, prepare
+from fedrecplus.simulation import Problem, SimulationState, prediction_table, prepare
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Diverged, Watch, with_smaller_step
 from fedrecplus.training.engines import Engine, engine_of
@@ -98,7 +98,7 @@ def _evaluate(
 
 
 def _factors(engine: Engine, problem: Problem, state: SimulationState) -> Factors:
-    return Factors(engine.prediction_factors(problem, state), state.server.V, problem.mean)
+    return Factors(engine.prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
 
 
 def _keep_safe(task: Task, checkpoint: Checkpoint, clock: float) -> float:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.rounds.refit import holds_rows
 
 Array = NDArray[np.float64]
 Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
@@ -47,14 +49,17 @@ class Fallback:
     mean: float
 
     @classmethod
-    def of(cls, training: Ratings) -> Fallback:
-        """The fallback that a training set leaves one with."""
+    def of(cls, training: Ratings, settings: Config | None = None) -> Fallback:
+        """The fallback that a training set leaves one with; there are settings that have a row for every item."""
         values = training.standard_values
         counts = np.diff(training.indptr)
         sums = np.bincount(training.client_of_rating, weights=values, minlength=training.clients)
         mean = float(values.mean()) if len(values) else 3.0
         client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
-        return cls(client_mean, counts > 0, training.item_counts() > 0, mean)
+        known_item = training.item_counts() > 0
+        if settings is not None and holds_rows(settings):
+            known_item[:] = True
+        return cls(client_mean, counts > 0, known_item, mean)
 
     def cold(self, clients: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the pairs the model knows too little about."""

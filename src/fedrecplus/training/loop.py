@@ -65,7 +65,7 @@ def train(
     elif folder:
         folder.begin(config, data, overwrite=overwrite)
     judged = test if test is not None else _sample(ratings)
-    task = Task(ratings, test, judged, Fallback.of(ratings), config, folder, progress, stop, checkpoint_seconds)
+    task = Task(ratings, test, judged, Fallback.of(ratings, config), config, folder, progress, stop, checkpoint_seconds)
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import on_scale
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict
-from fedrecplus.rounds.refit import expected, refit
+from fedrecplus.rounds.refit import expected, holds_rows, refit
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.ranking import top
 
@@ -59,13 +60,15 @@ class Person:
         return [Recommendation(self.model.item_ids[i].item(), float(ratings[i]), titles[i]) for i in best]
 
     def _raw(self) -> Array:
-        """Predictions for all items in standard units; an item without training ratings gets the client's mean."""
+        """Predictions for all items in standard units; where an item without training ratings has no row to predict
+        from, it gets the client's mean."""
         model = self.model
         if len(self.items) == 0:
             return np.full(len(model.V), model.fallback_mean)
         U = self.U.astype(np.float64)
         raw = predict(U, model.V.astype(np.float64), model.mean)
-        raw[model.popularity == 0] = self.ratings.mean()
+        if not holds_rows(model.config):
+            raw[model.popularity == 0] = self.ratings.mean()
         return raw
 
 
@@ -117,11 +120,12 @@ class Recommender:
         items = numbers_of(model.item_ids, list(ratings), "item")
         standard = model.scale.standardise(values)
         known = model.popularity[items] > 0
-        start = expected(model.V, model.popularity, model.fallback_mean, model.mean, model.config)
+        settings = on_scale(model.config, model.scale)
+        start = expected(model.V, model.popularity, model.fallback_mean, model.mean, settings)
         V = model.V[items[known]].astype(np.float64)
         U = start.U
         if known.any():
-            U = refit(V, standard[known], model.mean, model.config, start)
+            U = refit(V, standard[known], model.mean, settings, start)
         return Person(model, U, items, standard)
 
     @cached_property

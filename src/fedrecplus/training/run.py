@@ -45,7 +45,7 @@ class Run:
         """Errors by client, for paired tests."""
         clients, model = self.recommender.clients, self.recommender.model
         factors = Factors(clients.U, model.V, model.mean)
-        return errors_of(test, factors.predict, Fallback.of(training), training)
+        return errors_of(test, factors.predict, Fallback.of(training, self.config), training)
 
 
 def recommender_of(training: Ratings, factors: Factors, fallback: Fallback, config: Config) -> Recommender:
