@@ -31,7 +31,10 @@ def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:
 def replayed(
     ratings: Ratings, config: Config, homes: list[NodeHome], lines: list[dict[str, Any]]
 ) -> np.ndarray[Any, Any]:
-    """The model's table after the rounds as they were: who computed, by the devices' logs; whose upload arrived, by the journal."""
+    """The model's table after the rounds as they were.
+
+    Who computed, by the devices' logs; whose upload arrived, by the journal.
+    """
     problem = simulation.prepare(ratings, config)
     state = simulation.start(problem)
     computed = [_rounds_of(home) for home in homes]
@@ -52,7 +55,7 @@ def replayed(
 
 
 def _table(problem: Problem, state: SimulationState) -> np.ndarray[Any, Any]:
-    """What predictions come from; the mean rating as a catalogue has it, whose last bits a simulation's may not have."""
+    """What predictions come from, with a catalogue's mean rating: a simulation's may differ in the last bits."""
     mean = ItemCatalogue.of(problem.ratings).mean
     return prediction_table(state.server.V, problem.public, mean, problem.mean, problem.config)
 
