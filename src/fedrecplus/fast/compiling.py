@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, registry
 
 from fedrecplus import randomness
 
@@ -22,8 +22,10 @@ except ImportError:  # not on Windows, where two processes may each keep what th
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 _OPTIONS = {"nogil": True, "fastmath": _MATH, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER = {"forceinline": True, "no_cpython_wrapper": True}
 _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
+_registry: Any = registry
 _SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
@@ -106,16 +108,24 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+class Inner(_registry.CPUDispatcher):  # type: ignore[misc]
+    """A function for kernels to call. Without the part that Python would call it by, which takes time to compile."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, targetoptions={"nopython": True, **_INNER, **_OPTIONS})
+
+    def __call__(self, *args: Any) -> Any:
+        """From Python: the plain function."""
+        return self.py_func(*args)
+
+
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile into the kernels that call it, and nowhere else.
 
     A function that several kernels call out of line is in the machine code of each, and the loader keeps the copy that
     it met first: a process that has just compiled would sum in another order than one that reads the cache.
     """
-    if _numba.config.DISABLE_JIT:
-        return function
-    result: Callable[..., Any] = _numba.njit(forceinline=True, **_OPTIONS)(function)
-    return result
+    return function if _numba.config.DISABLE_JIT else Inner(function)
 
 
 mix = inner(randomness.mix)
