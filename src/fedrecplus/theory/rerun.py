@@ -80,7 +80,7 @@ def states(
     yield state
 
 
-def strayed(case: Case, last: SimulationState) -> float:
+def strayed(case: Case, problem: Problem, last: SimulationState) -> float:
     """Largest difference between the table of the run and that of the rerun: zero where it is the same training."""
     V = Recommender.load(case.folder).model.V
-    return float(np.abs(V.astype(np.float64) - last.server.V).max())
+    return float(np.abs(V.astype(np.float64) - simulation.prediction_table(problem, last)).max())

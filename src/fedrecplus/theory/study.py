@@ -47,7 +47,7 @@ def theory(
         "fold": case.fold,
         "algorithm": case.config.algorithm,
         "config": dumps(case.config),
-        "rerun_differs_by": strayed(case, last),
+        "rerun_differs_by": strayed(case, problem, last),
         "estimates": {**k.to_dict(), "f_0": gap, "f_star": 0.0, "f_last": seen[-1].objective},
         "conditions": [condition.to_dict() for condition in checked],
         "applies": applies,
