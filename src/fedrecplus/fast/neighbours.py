@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.fast import selection
 from fedrecplus.fast.threads import on_threads
 from fedrecplus.similarity import similarity
 from fedrecplus.virtual_ratings import drawn
@@ -31,6 +32,18 @@ class Neighbours:
 def likeness_table(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """All similarities where the table is small; empty where they must be computed as needed."""
     return similarity(features, features) if 0 < len(features) <= LARGEST_TABLE else np.zeros((0, 0))
+
+
+def near_in_rank(features: NDArray[np.float64], ranking: NDArray[np.int64], width: int) -> NDArray[np.float64]:
+    """Likeness of the items at each rank and those at most ``width`` ranks from it: few of all pairs ever meet."""
+    near = np.empty((len(ranking), 2 * width + 1))
+    block = max(1, _CACHED_NUMBERS // near.shape[1])
+
+    def fill(first: int) -> None:
+        selection.likeness_by_rank(first, min(first + block, len(ranking)), ranking, features, near)
+
+    on_threads(fill, range(0, len(ranking), block))
+    return near
 
 
 def weight_table(features: NDArray[np.float64], averages: NDArray[np.float64], pairs: int) -> NDArray[np.float64]:

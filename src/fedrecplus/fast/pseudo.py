@@ -110,11 +110,11 @@ def _select(
     elif rule == "matched":
         ranking = matched.by_popularity(problem.public.popularity)
         place = np.argsort(ranking, kind="stable")
-        table = likeness_table(message.features)
+        near = neighbours.near_in_rank(message.features, ranking, 2 * matched.WINDOW)
 
         def work(some: NDArray[np.int64]) -> None:
             selection.match(
-                some, ratings.indptr, ratings.items, problem.pseudo_indptr, ranking, place, table, message.features,
+                some, ratings.indptr, ratings.items, problem.pseudo_indptr, ranking, place, near, message.features,
                 matched.WINDOW, matched.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
             )  # fmt: skip
     elif rule == "grouped":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
-from fedrecplus.fast.filling import alike
+from fedrecplus.fast.filling import cosine
 from fedrecplus.fast.sorting import above, part_at, sort_by
 
 
@@ -72,6 +72,15 @@ def _take_all(taken: Any, client: int, chosen: Any) -> None:
 
 
 @kernel
+def likeness_by_rank(first: int, last: int, ranking: Any, features: Any, out: Any) -> None:
+    """The rounded cosines of the items at some ranks and those at the ranks around them; its own is in the middle."""
+    half = out.shape[1] // 2
+    for at in range(first, last):
+        for other in range(max(at - half, 0), min(at + half + 1, len(ranking))):
+            out[at, half + other - at] = cosine(ranking[at], ranking[other], features)
+
+
+@kernel
 def match(
     clients: Any,
     indptr: Any,
@@ -79,7 +88,7 @@ def match(
     pseudo_indptr: Any,
     ranking: Any,
     place: Any,
-    table: Any,
+    near: Any,
     features: Any,
     size: int,
     chance: float,
@@ -108,7 +117,7 @@ def match(
         for number in range(len(chosen)):
             item = int(rated[order[number % len(rated)]])
             own_key = mix(key, np.uint64(item))
-            chosen[number] = _best_match(item, client, own_key, ranking, place, taken, table, features, size, chance)
+            chosen[number] = _best_match(item, client, own_key, ranking, place, taken, near, features, size, chance)
             taken[chosen[number]] = client
 
 
@@ -120,13 +129,14 @@ def _best_match(
     ranking: Any,
     place: Any,
     taken: Any,
-    table: Any,
+    near: Any,
     features: Any,
     size: int,
     chance: float,
 ) -> int:
     """The most alike, by cosine and a secret draw, of the free items nearest in rank."""
-    up, down = place[item] - 1, place[item] + 1
+    at, half = place[item], near.shape[1] // 2
+    up, down = at - 1, at + 1
     best, best_score, seen = -1, -10.0, 0
     from_above = True
     while seen < size and (up >= 0 or down < len(ranking)):
@@ -137,14 +147,16 @@ def _best_match(
         if up < 0 and down >= len(ranking):
             break
         if (from_above and up >= 0) or down >= len(ranking):
-            candidate = ranking[up]
+            rank = up
             up -= 1
         else:
-            candidate = ranking[down]
+            rank = down
             down += 1
+        candidate = ranking[rank]
         from_above = not from_above
         seen += 1
-        score = alike(candidate, item, table, features) + chance * to_unit(mix(key, np.uint64(candidate)))
+        like = near[at, half + rank - at] if abs(rank - at) <= half else cosine(candidate, item, features)
+        score = like + chance * to_unit(mix(key, np.uint64(candidate)))
         if score > best_score or (score == best_score and candidate < best):
             best, best_score = candidate, score
     return int(best)
