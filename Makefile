@@ -41,9 +41,9 @@ FEDRECPLUS := $(VENV)/bin/fedrecplus
 STUDIED    := --dataset ml-100k
 AUDITED    := fedmf fedrec fedrec-hf fedrec++ fedrec+paper fedrec+ fedrec+private
 # with momentum, clients that send the last step back would make every rule diverge, and others would need smaller steps
-PLAIN_STEPS := --set server.rounds=60 --set server.step=plain --set server.learning_rate=1
+PLAIN_STEPS := --set server.rounds=60 --set server.step=plain --set server.learning_rate=1 --set server.contrast=1
 # steps so small, and weights so plain, that the theorem's conditions hold
-SMALL_STEPS := --set algorithm=fedrec+small-steps --set aggregation.normalise=clients --set model.floor=0 --set client.local_epochs=1 \
+SMALL_STEPS := --set algorithm=fedrec+small-steps --set client.contrast=1 --set server.contrast=1 --set aggregation.normalise=clients --set model.floor=0 --set client.local_epochs=1 \
   --set client.learning_rate=0.001 --set server.learning_rate=100 --set server.step=plain --set server.rounds=200 \
   --set client.learning_rate_decay=1 --set server.learning_rate_decay=1
 

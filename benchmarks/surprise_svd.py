@@ -63,7 +63,8 @@ def _time_to(name: str, rmse: float) -> dict[str, Any]:
         state, _ = engine.simulate_round(problem, state)
         seconds += time.perf_counter() - started
         started = time.perf_counter()
-        factors = Factors(engine.prediction_factors(problem, state), state.server.V, problem.mean)
+        U, V = engine.prediction_factors(problem, state), simulation.prediction_table(problem, state)
+        factors = Factors(U, V, problem.mean)
         refit = time.perf_counter() - started
         if score(test, factors.predict, fallback).rmse <= rmse:
             return {"seconds": seconds + refit, "rounds": state.server.round}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ class StepSizes:
     decay_U: float
     trained: Array
     """1 for the columns of U that are trained, 0 for the others"""
+    contrast: float = 1.0
+    """how much larger U's steps are where its factors differ"""
+    factors: int = 0
 
 
 def step_sizes(settings: Config, round_number: int) -> StepSizes:
@@ -34,7 +37,42 @@ def step_sizes(settings: Config, round_number: int) -> StepSizes:
     decay_V = model.regularisation / (rows_per_rating(settings) if model.decay_per == "rating" else 1.0)
     decay_U = model.regularisation if model.user_regularisation < 0 else model.user_regularisation
     rate = client.learning_rate * client.learning_rate_decay**round_number
-    return StepSizes(rate, decay_V, decay_U, Shape.of(model).u_trained)
+    return StepSizes(rate, decay_V, decay_U, Shape.of(model).u_trained, client.contrast, model.factors)
+
+
+def contrasted(step: Array, contrast: float, factors: int) -> Array:
+    """c·s + (1 − c)·mean(s) over the factors of each row: the part of a step in which factors differ, enlarged.
+
+    What all factors do together moves every prediction, so steps must be small there; where they differ, a person's or
+    an item's own taste, the same step would take hundreds of rounds. Where steps lead to in the end stays the same.
+
+    >>> contrasted(np.array([1.0, 3.0, 7.0]), 4.0, factors=2)
+    array([-2.,  6.,  7.])
+    """
+    if contrast == 1.0:
+        return step
+    factor_columns = step[..., :factors]
+    common = factor_columns.mean(axis=-1, keepdims=True)
+    enlarged = contrast * factor_columns + (1.0 - contrast) * common
+    return np.concatenate([enlarged, step[..., factors:]], axis=-1).astype(step.dtype, copy=False)
+
+
+def unevenness(V: Array, factors: int) -> Array:
+    """‖V_i − mean‖² of each row: how far its factors are from being all alike."""
+    rows = V[:, :factors].astype(np.float64)
+    uneven: Array = ((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return uneven
+
+
+def kept_steady(sizes: StepSizes, V: Array) -> StepSizes:
+    """The same with c ≤ 1/(η_L (λ + mean of ‖V_i − mean‖²)) and no less than 1, for the rows V that U steps over.
+
+    The mean bounds the steepest curvature in which factors differ, so no step goes further than to the bottom of it.
+    """
+    if sizes.contrast == 1.0 or len(V) == 0:
+        return sizes
+    steepest = sizes.decay_U + float(unevenness(V, sizes.factors).mean())
+    return replace(sizes, contrast=float(np.clip(1.0 / max(sizes.rate * steepest, 1e-12), 1.0, sizes.contrast)))
 
 
 def rows_per_rating(settings: Config) -> float:
@@ -63,10 +101,14 @@ def errors(U: Array, V: Array, ratings: Array) -> Array:
 
 
 def user_step(U: Array, V: Array, ratings: Array, U_prior: Array, sizes: StepSizes) -> Array:
-    """U ← U − η_L (λ U − mean of e_ui V_i over the rows). Paper: Eq. (4), Algorithm 1, line 5"""
+    """U ← U − η_L (λ U − mean of e_ui V_i over the rows). Paper: Eq. (4), Algorithm 1, line 5
+
+    Ours: contrast, 1 in the paper.
+    """
     e = errors(U, V, ratings)
     pull = np.append(e @ V, e.sum()) / len(e)
-    return U - sizes.rate * sizes.trained * (sizes.decay_U * (U - U_prior) - pull)
+    gradient = sizes.decay_U * (U - U_prior) - pull
+    return U - sizes.rate * sizes.trained * contrasted(gradient, sizes.contrast, sizes.factors)
 
 
 def item_step(U: Array, V: Array, ratings: Array, V_prior: Array, sizes: StepSizes) -> Array:

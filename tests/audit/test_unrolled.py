@@ -11,8 +11,9 @@ from fedrecplus.gradients import step_sizes
 from fedrecplus.model import Shape, prior
 
 
-def a_round(epochs: int, biases: bool) -> tuple[Known, np.ndarray, np.ndarray]:
-    config = assign(Config(), ["model.factors=4", f"model.biases={biases}", "client.learning_rate=0.1"])
+def a_round(epochs: int, biases: bool, contrast: float = 1.0) -> tuple[Known, np.ndarray, np.ndarray]:
+    changes = ["model.factors=4", f"model.biases={biases}", "client.learning_rate=0.1", f"client.contrast={contrast}"]
+    config = assign(Config(), changes)
     random = np.random.default_rng(epochs)
     shape = Shape.of(config.model)
     U_prior, V_prior = prior(config.model, 0.0)
@@ -24,8 +25,9 @@ def a_round(epochs: int, biases: bool) -> tuple[Known, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("epochs", [1, 2, 5])
-def test_normal_equations_match_finite_differences(epochs: int, biases: bool) -> None:
-    known, U, targets = a_round(epochs, biases)
+@pytest.mark.parametrize("contrast", [1.0, 4.0])
+def test_normal_equations_match_finite_differences(epochs: int, biases: bool, contrast: float) -> None:
+    known, U, targets = a_round(epochs, biases, contrast)
     path = follow(known, U, targets)
     off = np.random.default_rng(1).normal(size=path.V.shape)
     free = np.flatnonzero(known.sizes.trained)

@@ -28,6 +28,8 @@ OPTIONS = {
     "u-rated": ["client.u_step=rated"],
     "batches": ["client.batch_size=5"],
     "batches-u-rated": ["client.batch_size=5", "client.u_step=rated", "model.biases=true"],
+    "contrast": ["client.contrast=6", "server.contrast=3", "client.u_step=rated"],
+    "contrast-biases": ["client.contrast=50", "server.contrast=2", "model.biases=true"],
     "fraction": ["client.fraction=0.5", "client.dropout=0.2"],
     "redraw": ["pseudo_items.redraw=true"],
     "frozen": ["virtual_ratings.refresh=false", "client.fraction=0.5"],

@@ -16,7 +16,7 @@ from fedrecplus.theory.study import theory
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
 SMALL_STEPS = [
     "aggregation.normalise=clients", "client.local_epochs=1", "client.learning_rate=0.002", "server.learning_rate=40",
-    "server.step=plain", "model.floor=0",
+    "server.step=plain", "model.floor=0", "client.contrast=1", "server.contrast=1",
 ]  # fmt: skip
 
 

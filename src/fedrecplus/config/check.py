@@ -18,6 +18,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "client.learning_rate": (1e-12, 1e6),
     "client.learning_rate_decay": (1e-6, 10.0),
     "client.batch_size": (0, 10**9),
+    "client.contrast": (1.0, 1e6),
     "client.fraction": (1e-9, 1.0),
     "client.dropout": (0.0, 0.999),
     "pseudo_items.ratio": (0.0, 1e6),
@@ -31,6 +32,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "server.rounds": (1, 10**7),
     "server.learning_rate": (1e-12, 1e9),
     "server.learning_rate_decay": (1e-6, 10.0),
+    "server.contrast": (1.0, 1e6),
     "server.momentum": (0.0, 1.0 - 1e-9),
     "server.second_momentum": (0.0, 1.0 - 1e-9),
     "prediction.regularisation": (0.0, 1e9),
@@ -71,6 +73,11 @@ def _check_combinations(config: Config) -> None:
         raise UserError(
             "a client can't weigh itself against this round's mean, which it doesn't know",
             "set aggregation.global_step=last or aggregation.weigh_on=server",
+        )
+    if config.client.contrast > 1 and config.client.batch_size > 0:
+        raise UserError(
+            "client.contrast is held to what the curvature over all of a client's rows can bear, not that of a few",
+            "set client.batch_size=0 or client.contrast=1",
         )
     if weighing.denoising > 0 and weighing.rule != "uniform":
         raise UserError(

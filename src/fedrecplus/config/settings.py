@@ -49,6 +49,8 @@ class ClientSettings:
     """factor on the local step size after each round"""
     batch_size: int = 0  # B
     """rows per local step; 0: all at once"""
+    contrast: float = 1.0
+    """how much larger U's steps are where its factors differ than where they move together; 1: alike (paper)"""
     u_step: Literal["all", "rated"] = "all"
     """which rows the U step uses: rated and pseudo (paper) or rated alone (more accurate, and gives the set away)"""
     fraction: float = 1.0
@@ -129,6 +131,8 @@ class ServerSettings:
     """global step size"""
     learning_rate_decay: float = 1.0
     """factor on the global step size after each round"""
+    contrast: float = 1.0
+    """how much larger V's steps are where a row's factors differ than where they move together; 1: alike (paper)"""
     momentum: float = 0.9  # β₁
     """momentum and Adam: share of the last direction that is kept"""
     second_momentum: float = 0.99  # β₂

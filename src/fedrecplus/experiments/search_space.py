@@ -77,6 +77,8 @@ def default_dimensions(config: Config) -> list[Dimension]:
     """
     wanted: list[tuple[str, float, bool]] = [
         ("client.learning_rate", 4.0, True),
+        ("client.contrast", 3.0, config.client.contrast > 1),
+        ("server.contrast", 3.0, config.server.contrast > 1),
         ("model.regularisation", 5.0, True),
         ("model.user_regularisation", 5.0, config.model.user_regularisation > 0),
         ("model.floor", 4.0, config.model.floor > 0),

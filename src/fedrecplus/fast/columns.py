@@ -96,14 +96,42 @@ def pull_on_user(e: Any, table: Any, a: int, b: int, out: Any) -> Any:
 
 @inner
 def move_user(
-    U: Any, bias: Any, trained: Any, prior: Any, pull: Any, pull_bias: Any, rows: int, rate: Any, decay: Any
+    U: Any,
+    bias: Any,
+    trained: Any,
+    prior: Any,
+    pull: Any,
+    pull_bias: Any,
+    rows: int,
+    rate: Any,
+    decay: Any,
+    contrast: Any,
 ) -> Any:
     """U ← U − η_L (λ (U − prior) − pull / rows) in place, trained columns alone; returns the new user bias.
 
-    The last numbers of ``trained`` and ``prior`` are the bias's. See ``gradients.user_step``.
+    The last numbers of ``trained`` and ``prior`` are the bias's; ``pull`` is overwritten by the gradient. See
+    ``gradients.user_step`` and ``contrasted``.
     """
     share = U.dtype.type(1) / U.dtype.type(rows)
     last = len(trained) - 1
+    together, factors = U.dtype.type(0), U.dtype.type(0)
     for c in range(last):
-        U[c] -= rate * trained[c] * (decay * (U[c] - prior[c]) - share * pull[c])
+        pull[c] = decay * (U[c] - prior[c]) - share * pull[c]
+        together += trained[c] * pull[c]
+        factors += trained[c]
+    together *= (contrast - U.dtype.type(1)) / factors
+    for c in range(last):
+        U[c] -= rate * trained[c] * (contrast * pull[c] - together)
     return bias - rate * trained[last] * (decay * (bias - prior[last]) - share * pull_bias)
+
+
+@inner
+def steady(contrast: Any, uneven: Any, rows: Any, n: int, rate: Any, decay: Any) -> float:
+    """The contrast that U's steps over n rows can bear. See ``gradients.kept_steady``."""
+    if contrast == 1 or n == 0:
+        return float(contrast)
+    total = 0.0
+    for j in range(n):
+        total += uneven[rows[j]]
+    most = 1.0 / max(rate * (decay + total / n), 1e-12)
+    return float(min(max(most, 1.0), contrast))

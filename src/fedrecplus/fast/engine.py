@@ -15,7 +15,7 @@ from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.fast.traffic import report_of
 from fedrecplus.fast.updates import left_by_decay
-from fedrecplus.gradients import step_sizes
+from fedrecplus.gradients import step_sizes, unevenness
 from fedrecplus.model import prior
 from fedrecplus.parts import part
 from fedrecplus.randomness import purpose, subkey
@@ -105,9 +105,10 @@ def _steps(problem: Problem, state: SimulationState) -> Steps:
     config, dtype = problem.config, state.server.V.dtype
     sizes = step_sizes(config, state.server.round)
     U_prior, V_prior = prior(config.model, problem.mean)
+    uneven = unevenness(state.server.V, config.model.factors) if sizes.contrast != 1.0 else np.zeros(0)
     return Steps(
         dtype.type(sizes.rate), dtype.type(sizes.decay_V), dtype.type(sizes.decay_U),
-        sizes.trained.astype(dtype), U_prior.astype(dtype), V_prior.astype(dtype),
+        sizes.trained.astype(dtype), sizes.contrast, uneven, U_prior.astype(dtype), V_prior.astype(dtype),
         config.client.local_epochs, config.client.batch_size, config.client.u_step == "rated",
         np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("batches")), np.uint64(state.server.round),
     )  # fmt: skip
@@ -120,7 +121,7 @@ def _weighing(
     target_sizes = np.einsum("ic,ic->i", target, target, dtype=np.float64)
     return Weighing(
         how.rule == "wasserstein" and not dry, READINGS[how.rows], how.covariance == "diagonal",
-        apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), target_sizes, spread,
+        left, apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), target_sizes, spread,
         float(target_sizes.sum()), float(spread.sum(dtype=np.float64)),
         how.temperature, how.bound, SMALLEST, how.denoising > 0.0,
     )  # fmt: skip

@@ -17,6 +17,7 @@ _silence = columns.silence
 _products = columns.products
 _pull = columns.pull_on_user
 _move_user = columns.move_user
+_steady = columns.steady
 
 
 @kernel
@@ -69,6 +70,8 @@ def hybrid(
     steps: int,
     rate: Any,
     decay: Any,
+    contrast: Any,
+    uneven: Any,
     trained: Any,
     prior: Any,
     largest: int,
@@ -95,13 +98,14 @@ def hybrid(
             own[c] = U[client, c]
         bias = U[client, width]
         padded_n = _whole(n)
+        own_contrast = V.dtype.type(_steady(contrast, uneven, numbers, n, rate, decay))
         for _ in range(steps):
             _products(own, table, start, padded_n, e)
             for j in range(np.uint64(padded_n)):
                 e[j] = targets[j] - bias - e[j]
             _silence(e, n, padded_n)
             pull_bias = _pull(e, table, start, padded_n, pull)
-            bias = _move_user(own, bias, trained, prior, pull, pull_bias, n, rate, decay)
+            bias = _move_user(own, bias, trained, prior, pull, pull_bias, n, rate, decay, own_contrast)
         for c in range(width):
             longer[c] = own[c]
         longer[width] = bias

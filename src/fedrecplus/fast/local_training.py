@@ -17,12 +17,12 @@ _silence = columns.silence
 _products = columns.products
 _pull = columns.pull_on_user
 _move_user = columns.move_user
+_steady = columns.steady
 _moves = updates.moves
 _distance = updates.distance
 _weight = updates.weight
 _spread_gap = updates.spread_gap
 _add_spread = updates.add_spread
-_mute = updates.mute
 _add = updates.add
 
 READINGS = {"table": 0, "own": 1, "mean-own": 2}
@@ -50,6 +50,9 @@ class Steps(NamedTuple):
     decay_V: Any
     decay_U: Any
     trained: Any
+    contrast: Any
+    uneven: Any
+    """of each row of V: see ``gradients.unevenness``"""
     U_prior: Any
     V_prior: Any
     epochs: int
@@ -67,8 +70,10 @@ class Weighing(NamedTuple):
     """weigh by distance; otherwise every client counts the same"""
     reading: int
     with_spread: bool
+    left: Any
+    """what decay alone does to V: see ``updates.left_by_decay``"""
     apart: Any
-    """what decay alone does to V, less the global step"""
+    """that, less the global step"""
     apart_sizes: Any
     """Σ apart² of each row"""
     target_sizes: Any
@@ -99,8 +104,10 @@ def train_clients(
         rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings, rows.mean,
     )  # fmt: skip
     rate, decay_V, decay_U, trained, U_prior = steps.rate, steps.decay_V, steps.decay_U, steps.trained, steps.U_prior
+    uneven = steps.uneven
     epochs, batch_size, rated_only = steps.epochs, steps.batch_size, steps.rated_only
-    apart, apart_sizes, target_sizes, last_spread = how.apart, how.apart_sizes, how.target_sizes, how.spread
+    left, apart, apart_sizes, target_sizes = how.left, how.apart, how.apart_sizes, how.target_sizes
+    last_spread = how.spread
     width, largest = V.shape[1], rows.largest
     padded, room = (width + 3) // 4 * 4, _whole(largest)
     batches = (largest + batch_size - 1) // batch_size if batch_size > 0 else 1
@@ -111,15 +118,13 @@ def train_clients(
     table, moved = np.zeros((padded, _stride(largest)), V.dtype), np.empty((largest, width), V.dtype)
     targets, counted = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
     e, dots = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
-    slots = (epochs + 4) // 5 * 5  # those without an epoch stay zero
+    slots = (epochs + 2) // 3 * 3  # those without an epoch stay zero
     errors, pushes = np.zeros((slots, room), V.dtype), np.zeros((slots * batches, padded), V.dtype)
     fades = np.zeros(slots, V.dtype)
-    shrink, grown = 1.0, 0.0
+    shrink = 1.0
     for i in range(epochs - 1, -1, -1):
         fades[i] = shrink
-        grown += shrink
         shrink *= 1.0 - rate * decay_V
-    lost, gained = V.dtype.type(shrink - 1.0), V.dtype.type(grown)
     numbers, draws = np.empty(largest, np.int64), np.empty(largest, np.uint64)
     all_weights = 0.0
     for client in clients:
@@ -134,6 +139,7 @@ def train_clients(
             numbers[rated + j] = pseudo_items[pseudo_first + j]
             targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
             counted[rated + j] = 0
+        contrast = V.dtype.type(_steady(steps.contrast, uneven, numbers, rated if rated_only else n, rate, decay_U))
         if batch_size > 0:
             key = mix(mix(mix(steps.secrets_key, np.uint64(client)), steps.purpose), steps.round_number)
             _shuffle(key, n, draws, numbers, targets, counted, e, dots)
@@ -141,7 +147,7 @@ def train_clients(
         for c in range(width):
             own[c] = U[client, c]
         bias = _local_epochs(
-            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, trained, U_prior, back,
+            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, contrast, trained, U_prior, back,
             rated, n, batches, targets, counted, own, pull, e, dots, table, errors, pushes,
         )  # fmt: skip
         if keep_U:
@@ -149,28 +155,22 @@ def train_clients(
                 U[client, c] = own[c]
             U[client, width] = bias
         batch = max(min(batch_size, n) if batch_size > 0 else n, 1)
-        if how.with_spread:
-            _moves(V, numbers, n, batch, batches, epochs, lost, gained, back, fades, errors, pushes, moved)
+        _moves(n, batch, batches, epochs, fades, errors, pushes, moved)
         weight = 1.0
         if how.distances:
-            distance = _distance(apart, numbers, n, batch, batches, epochs, fades, errors, pushes, pull)
+            distance = _distance(apart, numbers, n, moved)
             own_target, own_spread = 0.0, 0.0
             for j in range(n):
                 distance += apart_sizes[numbers[j]]
                 own_target += target_sizes[numbers[j]]
             if how.with_spread:
-                gap, own_spread = _spread_gap(moved, last_spread, numbers, n, batch)
+                gap, own_spread = _spread_gap(left, moved, last_spread, numbers, n, batch)
                 distance += gap
             weight = _weight(distance, own_target, own_spread, n, how)
         all_weights += weight
         if how.with_spread:
-            _add_spread(numbers, n, batch, moved, spread)
-        if how.rated_rows_only:
-            _mute(errors, epochs, counted, n)
-        for j in range(n):
-            if not how.rated_rows_only or counted[j] > 0:
-                per_item[numbers[j]] += weight
-        _add(weight, numbers, n, batch, batches, epochs, fades, errors, pushes, total)
+            _add_spread(numbers, n, batch, left, moved, spread)
+        _add(weight, numbers, n, counted, how.rated_rows_only, moved, total, per_item)
     return all_weights
 
 
@@ -198,6 +198,7 @@ def _local_epochs(
     rate: Any,
     decay_V: Any,
     decay_U: Any,
+    contrast: Any,
     trained: Any,
     U_prior: Any,
     back: Any,
@@ -250,7 +251,7 @@ def _local_epochs(
                 _pull_of_moves(
                     e, back, pull_bias, shrink, grown, keep, errors, pushes, epoch, batch, batches, a, last_padded, pull
                 )
-                bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U)
+                bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U, contrast)
             _products(own, table, a, b_padded, dots)
             _errors(
                 targets, bias, own, back, dots, shrink, grown, keep, errors, pushes, epoch, batch, batches,

@@ -12,7 +12,7 @@ from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.fast import filling, grouping, neighbours, selection
 from fedrecplus.fast.neighbours import likeness_table, neighbour_lists, weight_table
 from fedrecplus.fast.threads import chunks, on_threads
-from fedrecplus.gradients import step_sizes
+from fedrecplus.gradients import step_sizes, unevenness
 from fedrecplus.model import prior
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast
@@ -159,6 +159,7 @@ def _fill(
         rule = "user-average" if state.server.round < config.virtual_ratings.predict_after else "hybrid"
     sizes = step_sizes(config, state.server.round)
     U_prior = prior(config.model, problem.mean)[0].astype(V.dtype)
+    uneven = unevenness(V, config.model.factors) if sizes.contrast != 1.0 and rule == "hybrid" else np.zeros(0)
     averages = problem.public.averages(len(V))
     rated = np.diff(ratings.indptr)
     table = np.zeros((0, 0))
@@ -179,7 +180,7 @@ def _fill(
             filling.hybrid(
                 some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, state.U, V,
                 real(problem.mean), config.virtual_ratings.local_steps, real(sizes.rate), real(sizes.decay_U),
-                sizes.trained.astype(V.dtype), U_prior, int(rated[some].max()), out,
+                sizes.contrast, uneven, sizes.trained.astype(V.dtype), U_prior, int(rated[some].max()), out,
             )  # fmt: skip
         elif rule == "plausible":
             filling.plausible(

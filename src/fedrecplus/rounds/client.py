@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
 from fedrecplus.device import Device, PseudoItems
-from fedrecplus.gradients import item_step, step_sizes, user_step
+from fedrecplus.gradients import item_step, kept_steady, step_sizes, user_step
 from fedrecplus.model import prior
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, PeerMessage, Upload
@@ -52,10 +52,11 @@ def local_training(
     V = V.copy()
     targets = rows.ratings - broadcast.mean
     U_prior, V_prior = prior(settings.model, broadcast.mean)
-    sizes = step_sizes(settings, broadcast.round)
+    used = rows.rated | (settings.client.u_step == "all")
+    sizes = kept_steady(step_sizes(settings, broadcast.round), V[used])
     for _ in range(settings.client.local_epochs):
         for batch in batches(rows, broadcast, device, settings):
-            users = batch if settings.client.u_step == "all" else batch[rows.rated[batch]]
+            users = batch[used[batch]]
             if len(users):
                 U = user_step(U, V[users], targets[users], U_prior, sizes)
             V[batch] = item_step(U, V[batch], targets[batch], V_prior, sizes)

@@ -47,6 +47,11 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
         Condition("η ≤ 1/(η_L L)", eta <= 1.0 / (rate * k.L), f"{eta:.3g} against {1.0 / (rate * k.L):.3g}"),
         Condition("constant step sizes", constant, f"decay {client.learning_rate_decay}, {server.learning_rate_decay}"),
         Condition("a plain server step", server.step == "plain", f"server.step={server.step}"),
+        Condition(
+            "steps along gradients",
+            client.contrast == server.contrast == 1.0,
+            f"client.contrast={client.contrast:g}, server.contrast={server.contrast:g}",
+        ),
         Condition("steps by clients' updates alone", config.model.floor == 0, f"model.floor={config.model.floor:g}"),
         Condition("one weight per client", weighs(config), f"aggregation.rule={how.rule}"),
         Condition("Σ p_u = 1 over all", how.normalise == "clients", f"aggregation.normalise={how.normalise}"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config.settings import Config
 from fedrecplus.device import Device
-from fedrecplus.gradients import step_sizes, user_step
+from fedrecplus.gradients import kept_steady, step_sizes, user_step
 from fedrecplus.model import prior
 from fedrecplus.protocol import Broadcast
 from fedrecplus.virtual_ratings import predicted, user_average
@@ -24,8 +24,8 @@ def fill(items: NDArray[np.int64], device: Device, broadcast: Broadcast, setting
         return user_average.fill(items, device, broadcast, settings)
     U = device.U
     U_prior, _ = prior(settings.model, broadcast.mean)
-    sizes = step_sizes(settings, broadcast.round)
     V = broadcast.V[device.items]
+    sizes = kept_steady(step_sizes(settings, broadcast.round), V)
     for _ in range(settings.virtual_ratings.local_steps):
         U = user_step(U, V, device.ratings - broadcast.mean, U_prior, sizes)
     return predicted.fill(items, replace(device, U=U), broadcast, settings)

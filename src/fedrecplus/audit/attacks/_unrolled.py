@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from fedrecplus.gradients import StepSizes, errors, item_step, user_step
+from fedrecplus.gradients import StepSizes, contrasted, errors, item_step, user_step
 
 Array = NDArray[np.float64]
 _ENOUGH = 1e-6
@@ -90,20 +90,21 @@ def own_changes(known: Known, path: Path) -> list[Array]:
 def path_changes(known: Known, path: Path, carry: list[list[Array]], own: list[Array]) -> tuple[Array, Array]:
     """d(path)/d(U at the start) and d(path)/dr, from the U step's own derivative by U, by the rows and by r."""
     n, wide = path.W[0].shape
-    rate, fixed = known.sizes.rate, known.sizes.trained[:, None] == 0
+    rate, sizes = known.sizes.rate, known.sizes
+    P = contrasted(np.diag(sizes.trained), sizes.contrast, sizes.factors)
     by_start, by_ratings = [np.eye(wide)], [np.zeros((wide, n))]
     for k in range(known.epochs):
         U, W, e = path.U[k], path.W[k], path.e_before[k]
-        by_U = (1.0 - rate * known.sizes.decay_U) * np.eye(wide) - rate * W.T @ W / n
+        by_U = -sizes.decay_U * np.eye(wide) - W.T @ W / n
         start = by_U @ by_start[-1]
-        ratings = by_U @ by_ratings[-1] + rate * (1.0 - U[:-1] @ own[k]) * W.T / n
-        ratings[:-1] += rate * np.outer(own[k], e) / n
+        ratings = by_U @ by_ratings[-1] + (1.0 - U[:-1] @ own[k]) * W.T / n
+        ratings[:-1] += np.outer(own[k], e) / n
         for j in range(k):
-            block = _through_rows(U, W, e, path, j, carry[k][j]) * (rate * rate / n)
+            block = _through_rows(U, W, e, path, j, carry[k][j]) * (rate / n)
             start += block @ by_start[j + 1]
             ratings += block @ by_ratings[j + 1]
-        by_start.append(np.where(fixed, by_start[-1], start))
-        by_ratings.append(np.where(fixed, by_ratings[-1], ratings))
+        by_start.append(by_start[-1] + rate * P @ start)
+        by_ratings.append(by_ratings[-1] + rate * P @ ratings)
     return np.vstack(by_start[1:]), np.vstack(by_ratings[1:])
 
 

@@ -16,7 +16,7 @@ from fedrecplus.audit.attacks._evidence import evidence
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.gradients import step_sizes
+from fedrecplus.gradients import contrasted, kept_steady, step_sizes
 from fedrecplus.model import Shape, predict, prior
 
 Array = NDArray[np.float64]
@@ -52,13 +52,17 @@ def solve(transcript: Transcript, before: Reading, after: Reading) -> Reading:
     V = transcript.broadcast(after.round).V[after.items]
     length = max(float(np.linalg.norm(after.U)), 1e-12)
     u0, u1 = before.U[:-1] / max(float(np.linalg.norm(before.U)), 1e-12), after.U[:-1] / length
-    sizes = step_sizes(transcript.config, after.round)
+    sizes = kept_steady(step_sizes(transcript.config, after.round), V)
+
+    def moved(gradient: Array) -> Array:
+        return rate * contrasted(gradient, sizes.contrast, sizes.factors)
+
     U_prior, _ = prior(transcript.config.model, transcript.mean)
     rate = sizes.rate * transcript.config.client.local_epochs
-    inverse = rate * (after.errors * length) @ V / len(V)
-    linear = rate * (V @ u1) @ V / len(V) - u1
-    constant = rate * sizes.decay_U * U_prior[:-1]
-    earlier = (1.0 - rate * sizes.decay_U) * u0 - rate * (V @ u0) @ V / len(V)
+    inverse = moved((after.errors * length) @ V / len(V))
+    linear = moved((V @ u1) @ V / len(V)) - u1
+    constant = moved(sizes.decay_U * U_prior[:-1])
+    earlier = u0 - moved(sizes.decay_U * u0 + (V @ u0) @ V / len(V))
     earlier /= max(float(np.linalg.norm(earlier)), 1e-300)
     linear, constant, inverse = (part - (part @ earlier) * earlier for part in (linear, constant, inverse))
     factor = _length(linear, constant, inverse, length) / length

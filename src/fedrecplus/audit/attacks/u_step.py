@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.gradients import errors, step_sizes
+from fedrecplus.gradients import contrasted, errors, kept_steady, step_sizes
 from fedrecplus.model import prior
 
 Array = NDArray[np.float64]
@@ -38,15 +38,17 @@ def both_pure(before: Reading, after: Reading) -> bool:
 def equations(transcript: Transcript, before: Reading, after: Reading, items: NDArray[np.int64]) -> tuple[Array, Array]:
     """(U₁ − U₀)/η + λ(U₀ − prior) = Σ_i m_i e_i V_i with m_i = 1/n for the rows that the step used, else 0.
 
-    Rows that aren't in the later upload of the pair had no part in the step.
+    With contrast, which makes parts of a step larger, both gradients are made larger alike. Rows that aren't in the
+    later upload of the pair had no part in the step.
     """
-    sizes = step_sizes(transcript.config, after.round)
     U_prior, _ = prior(transcript.config.model, transcript.mean)
     V = transcript.broadcast(after.round).V[after.items]
+    sizes = kept_steady(step_sizes(transcript.config, after.round), V)
     e = errors(before.U, V, after.ratings - transcript.mean)
-    pulls = np.hstack([e[:, None] * V, e[:, None]])
+    pulls = contrasted(np.hstack([e[:, None] * V, e[:, None]]), sizes.contrast, sizes.factors)
     rate = sizes.rate * transcript.config.client.local_epochs
-    seen = (after.U - before.U) / rate + sizes.decay_U * (before.U - U_prior)
+    decay = contrasted(sizes.decay_U * (before.U - U_prior), sizes.contrast, sizes.factors)
+    seen = (after.U - before.U) / rate + decay
     X = np.zeros((pulls.shape[1], len(items)))
     _, here, there = np.intersect1d(items, after.items, return_indices=True)
     X[:, here] = pulls[there].T
