@@ -25,14 +25,14 @@ LANES = 4
 @inner
 def whole(rows: int) -> int:
     """So many rows with their padding."""
-    return int((rows + 31) // 32 * 32)
+    return (rows + 31) // 32 * 32
 
 
 @inner
 def stride(rows: int) -> int:
     """Length of a column that holds so many rows: an odd multiple of 16, since columns at a distance of a power of
     two would fight for the same cache lines."""
-    return int((rows + 31) // 32 * 32 + 16)
+    return (rows + 31) // 32 * 32 + 16
 
 
 @inner

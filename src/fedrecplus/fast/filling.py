@@ -24,17 +24,17 @@ _steady = columns.steady
 def user_average(clients: Any, indptr: Any, codes: Any, levels: Any, pseudo_indptr: Any, out: Any) -> None:
     """The client's mean rating."""
     for client in clients:
-        mean = _mean(codes[indptr[client] : indptr[client + 1]], levels)
+        mean = _mean(codes, indptr[client], indptr[client + 1], levels)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
             out[place] = mean
 
 
 @inner
-def _mean(codes: Any, levels: Any) -> Any:
+def _mean(codes: Any, first: int, last: int, levels: Any) -> Any:
     total = 0.0
-    for code in codes:
-        total += levels[code]
-    return total / max(len(codes), 1)
+    for at in range(first, last):
+        total += levels[codes[at]]
+    return total / max(last - first, 1)
 
 
 @kernel
@@ -136,7 +136,7 @@ def plausible(
         for at in range(first, first + n):
             leaning += (levels[codes[at]] - averages[items[at]]) / n
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            at = first + int(to_unit(mix(key, np.uint64(pseudo_items[place]))) * n)
+            at = first + np.int64(to_unit(mix(key, np.uint64(pseudo_items[place]))) * n)
             surprise = levels[codes[at]] - averages[items[at]]
             out[place] = averages[pseudo_items[place]] + leaning + share * (surprise - leaning)
 
@@ -175,12 +175,12 @@ def from_neighbours(
     """The rating of the most similar rated item, or the mean of all weighted by similarity."""
     for client in clients:
         first, last = indptr[client], indptr[client + 1]
-        mean = _mean(codes[first:last], levels)
+        mean = _mean(codes, first, last, levels)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
             best, nearest = -2.0, 0.0
             total, weights = 0.0, 0.0
             for at in range(first, last):
-                like = alike(int(pseudo_items[place]), int(items[at]), table, features)
+                like = alike(np.int64(pseudo_items[place]), np.int64(items[at]), table, features)
                 rating = levels[codes[at]]
                 if like > best:
                     best, nearest = like, rating
@@ -229,7 +229,7 @@ def drawn(
                 for at in range(n):
                     rated = items[first + at]
                     apart = (averages[item] - averages[rated]) / width
-                    like = cosine(int(item), int(rated), features)
+                    like = cosine(np.int64(item), np.int64(rated), features)
                     total += np.exp((like - 1.0) / temperature - 0.5 * apart * apart)
                     shares[at] = total
             drawn_at = above(shares, n, to_unit(mix(key, np.uint64(item))) * total)
@@ -255,10 +255,12 @@ def put_on_scale(
     for client in clients:
         key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            value = min(max(float(out[place]), low), high)
+            value = float(out[place])
+            value = low if value < low else high if value > high else value
             if rounded:
                 level = (value - low) / step
                 threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if stochastic else 0.5
                 floor = np.floor(level)
-                value = min(max(low + step * (floor + (level - floor > threshold)), low), high)
+                value = low + step * (floor + (level - floor > threshold))
+                value = low if value < low else high if value > high else value
             out[place] = value

@@ -67,7 +67,7 @@ def whole_groups(
     touched, mates = np.empty(len(taker), np.int64), np.empty(len(group), np.int64)
     ranks = np.empty(len(group), np.uint64)
     for client in clients:
-        n = 0
+        n = np.int64(0)  # see hybrid: a plain 0 is a type of its own
         for at in range(indptr[client], indptr[client + 1]):
             own = group[items[at]]
             rater[items[at]] = client
@@ -75,7 +75,7 @@ def whole_groups(
                 taker[own] = client
                 touched[n] = own
                 n += 1
-        found = 0
+        found = np.int64(0)
         for place in range(n):
             for at in range(starts[touched[place]], starts[touched[place] + 1]):
                 if rater[members[at]] != client:
@@ -98,7 +98,7 @@ def whole_groups(
         while found < wanted:
             anchor = to_unit(mix(mix(key, _GROUPS), np.uint64(2 * number)))
             lower_first = to_unit(mix(mix(key, _GROUPS), np.uint64(2 * number + 1))) < 0.5
-            middle = touched[int(anchor * n)]
+            middle = touched[np.int64(anchor * n)]
             best = _free_group(
                 middle, lower_first, client, taker, nearby, content, years, same_year, chance,
                 mix(mix(key, _ALIKE), np.uint64(number)),

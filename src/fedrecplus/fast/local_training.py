@@ -245,7 +245,7 @@ def _local_epochs(
                 used = 0
                 for j in range(a, b):
                     e[j] *= counted[j]
-                    used += int(counted[j])
+                    used += 1 if counted[j] > 0 else 0
             if used > 0:
                 pull_bias = _pull(e, table, a, last_padded, pull)
                 _pull_of_moves(

@@ -54,7 +54,7 @@ def refit_clients(
     out: Any,
 ) -> None:
     """Ridge regression of a client's ratings on its rows of V, by Cholesky. See ``rounds/refit.py``."""
-    size = factors + int(biases)
+    size = factors + 1 if biases else factors
     gram = np.empty((size, size))
     moment = np.empty(size)
     rows = np.empty((4, size))

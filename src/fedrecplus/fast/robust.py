@@ -69,7 +69,7 @@ def _trimmed(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: f
         first, n = places[item], places[item + 1] - places[item]
         if n == 0:
             continue
-        cut = min(int(trim * n), (n - 1) // 2)
+        cut = min(np.int64(trim * n), (n - 1) // 2)
         column = np.empty(n)
         for c in range(delta.shape[1]):
             for j in range(n):
@@ -109,11 +109,12 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: floa
         first, n = places[item], places[item + 1] - places[item]
         if n == 0:
             continue
-        kept = n - min(int(trim * n), (n - 1) // 2)
-        score = np.zeros(n)
-        if kept < n:
-            _scores(delta, order[first : first + n], max(kept - 2, 1), score)
-        limit = part_at(score.copy(), n, kept - 1)
+        kept = n - min(np.int64(trim * n), (n - 1) // 2)
+        score, parted = np.empty(n), np.empty(n)
+        _scores(delta, order, first, n, max(kept - 2, 1) if kept < n else 0, score)
+        for j in range(n):
+            parted[j] = score[j]
+        limit = part_at(parted, n, kept - 1)
         voters = 0
         for j in range(n):
             if score[j] <= limit + tie * abs(limit):
@@ -125,13 +126,16 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: floa
 
 
 @inner
-def _scores(delta: Any, rows: Any, neighbours: int, score: Any) -> None:
-    """Sums of the squared distances to the nearest others. See ``aggregation/krum.py``."""
-    n, width = len(rows), delta.shape[1]
+def _scores(delta: Any, order: Any, first: int, n: int, neighbours: int, score: Any) -> None:
+    """Sums of the squared distances to the nearest others, to none where all are kept. See ``aggregation/krum.py``."""
+    width = delta.shape[1]
     columns = np.empty((width, n))
     for j in range(n):
+        score[j] = 0.0
         for c in range(width):
-            columns[c, j] = delta[rows[j], c]
+            columns[c, j] = delta[order[first + j], c]
+    if neighbours == 0:
+        return
     distances = np.empty(n)
     for j in range(n):
         for other in range(n):

@@ -41,33 +41,33 @@ def draw(
     """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
     taken = np.full(item_count, -1, np.int64)
     for client in clients:
-        rated = items[indptr[client] : indptr[client + 1]]
-        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
-        for item in rated:
-            taken[item] = client
-        if len(chosen) >= item_count - len(rated):
-            _take_all(taken, client, chosen)
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        for at in range(first, first + rated):
+            taken[items[at]] = client
+        if wanted >= item_count - rated:
+            _take_all(taken, client, to, wanted, out)
             continue
         key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
         found = 0
         number = 0
-        while found < len(chosen):
+        while found < wanted:
             unit = to_unit(mix(key, np.uint64(number)))
             by_shares = len(shares) > 0 and number < patience * item_count
-            item = above(shares, len(shares), unit) if by_shares else int(unit * item_count)
+            item = above(shares, len(shares), unit) if by_shares else np.int64(unit * item_count)
             number += 1
             if taken[item] != client:
                 taken[item] = client
-                chosen[found] = item
+                out[to + found] = item
                 found += 1
 
 
 @inner
-def _take_all(taken: Any, client: int, chosen: Any) -> None:
+def _take_all(taken: Any, client: int, to: int, wanted: int, out: Any) -> None:
     found = 0
     for item in range(len(taken)):
-        if taken[item] != client and found < len(chosen):
-            chosen[found] = item
+        if taken[item] != client and found < wanted:
+            out[to + found] = item
             found += 1
 
 
@@ -101,24 +101,25 @@ def match(
     item_count = len(ranking)
     taken = np.full(item_count, -1, np.int64)
     for client in clients:
-        rated = items[indptr[client] : indptr[client + 1]]
-        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
-        for item in rated:
-            taken[item] = client
-        if len(chosen) >= item_count - len(rated):
-            _take_all(taken, client, chosen)
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        for at in range(first, first + rated):
+            taken[items[at]] = client
+        if wanted >= item_count - rated:
+            _take_all(taken, client, to, wanted, out)
             continue
         key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
-        draws, order = np.empty(len(rated), np.uint64), np.empty(len(rated), np.int64)
-        for number in range(len(rated)):
-            draws[number] = mix(key, np.uint64(rated[number]))
-            order[number] = number
-        sort_by(draws, order, len(rated))
-        for number in range(len(chosen)):
-            item = int(rated[order[number % len(rated)]])
+        draws, order = np.empty(rated, np.uint64), np.empty(rated, np.int64)
+        for number in range(rated):
+            draws[number] = mix(key, np.uint64(items[first + number]))
+            order[number] = items[first + number]
+        sort_by(draws, order, rated)
+        for number in range(wanted):
+            item = order[number % rated]
             own_key = mix(key, np.uint64(item))
-            chosen[number] = _best_match(item, client, own_key, ranking, place, taken, near, features, size, chance)
-            taken[chosen[number]] = client
+            match = _best_match(item, client, own_key, ranking, place, taken, near, features, size, chance)
+            out[to + number] = match
+            taken[match] = client
 
 
 @inner
@@ -159,7 +160,7 @@ def _best_match(
         score = like + chance * to_unit(mix(key, np.uint64(candidate)))
         if score > best_score or (score == best_score and candidate < best):
             best, best_score = candidate, score
-    return int(best)
+    return best
 
 
 @kernel
@@ -173,34 +174,34 @@ def top_similar(
     taken = np.full(item_count, -1, np.int64)
     scores, parted = np.empty(item_count), np.empty(item_count)
     for client in clients:
-        rated = items[indptr[client] : indptr[client + 1]]
-        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
-        for item in rated:
-            taken[item] = client
-        if len(chosen) >= item_count - len(rated):
-            _take_all(taken, client, chosen)
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        for at in range(first, first + rated):
+            taken[items[at]] = client
+        if wanted >= item_count - rated:
+            _take_all(taken, client, to, wanted, out)
             continue
-        if len(chosen) == 0:
+        if wanted == 0:
             continue
         for item in range(item_count):
             scores[item] = -2.0
-        for item in rated:
-            row = np.uint64(item)
+        for at in range(first, first + rated):
+            row = np.uint64(items[at])
             for other in range(np.uint64(item_count)):
                 scores[other] = max(scores[other], table[row, other])
-        for item in rated:
-            scores[item] = -3.0
+        for at in range(first, first + rated):
+            scores[items[at]] = -3.0
         for item in range(item_count):
             parted[item] = scores[item]
-        lowest = part_at(parted, item_count, item_count - len(chosen))
+        lowest = part_at(parted, item_count, item_count - wanted)
         above = 0
         for item in range(item_count):
             above += scores[item] > lowest
-        ties, found = len(chosen) - above, 0
+        ties, found = wanted - above, 0
         for item in range(item_count):  # ascending, so that of equal items the lower numbers are taken
             if scores[item] > lowest or (scores[item] == lowest and ties > 0):
                 ties -= scores[item] == lowest
-                chosen[found] = item
+                out[to + found] = item
                 found += 1
 
 
@@ -225,28 +226,26 @@ def merge_neighbours(
     taken = np.full(item_count, -1, np.int64)
     length = neighbours.shape[1]
     for client in clients:
-        rated = items[indptr[client] : indptr[client + 1]]
-        chosen = out[pseudo_indptr[client] : pseudo_indptr[client + 1]]
-        for item in rated:
-            taken[item] = client
-        if len(chosen) >= item_count - len(rated):
-            _take_all(taken, client, chosen)
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        for at in range(first, first + rated):
+            taken[items[at]] = client
+        if wanted >= item_count - rated:
+            _take_all(taken, client, to, wanted, out)
             continue
-        n = len(rated)
-        heap = np.empty(n, np.int64)
-        place = np.zeros(n, np.int64)
+        heap, place, own = np.empty(rated, np.int64), np.empty(rated, np.int64), np.empty(rated, np.int64)
         size = 0
-        for source in range(n):
-            heap[size] = source
+        for source in range(rated):
+            heap[size], place[source], own[source] = source, 0, items[first + source]
             size += 1
-            _up(heap, size - 1, place, rated, neighbours, likeness)
+            _up(heap, size - 1, place, own, neighbours, likeness)
         found = 0
-        while found < len(chosen):
+        while found < wanted:
             top = heap[0]
-            item = neighbours[rated[top], place[top]]
+            item = neighbours[own[top], place[top]]
             if taken[item] != client:
                 taken[item] = client
-                chosen[found] = item
+                out[to + found] = item
                 found += 1
             place[top] += 1
             if place[top] >= length:
@@ -255,7 +254,7 @@ def merge_neighbours(
                     break
                 size -= 1
                 heap[0] = heap[size]
-            _down(heap, size, place, rated, neighbours, likeness)
+            _down(heap, size, place, own, neighbours, likeness)
 
 
 @inner
