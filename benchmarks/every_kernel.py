@@ -52,7 +52,8 @@ def _all_settings() -> list[list[str]]:
 
 
 def _kernels(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if isinstance(value, Dispatcher)]
+    compiled = [(name, value) for name, value in vars(module).items() if isinstance(value, Dispatcher)]
+    return [name for name, value in compiled if value.targetoptions.get("inline") != "always"]  # no section of another
 
 
 if __name__ == "__main__":

@@ -111,8 +111,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 class Inner(_registry.CPUDispatcher):  # type: ignore[misc]
     """A function for kernels to call. Without the part that Python would call it by, which takes time to compile."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function, targetoptions={"nopython": True, **_INNER, **_OPTIONS})
+    def __init__(self, function: Callable[..., Any], **more: Any) -> None:
+        super().__init__(function, targetoptions={"nopython": True, **_INNER, **_OPTIONS, **more})
 
     def __call__(self, *args: Any) -> Any:
         """From Python: the plain function."""
@@ -126,6 +126,11 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     it met first: a process that has just compiled would sum in another order than one that reads the cache.
     """
     return function if _numba.config.DISABLE_JIT else Inner(function)
+
+
+def section(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Put into the one kernel that calls it, before it is compiled: it is then compiled once instead of twice."""
+    return function if _numba.config.DISABLE_JIT else Inner(function, inline="always")
 
 
 mix = inner(randomness.mix)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.fast import columns
-from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.fast.compiling import inner, kernel, mix, section, to_unit
 from fedrecplus.fast.sorting import above
 
 _gather = columns.gather
@@ -141,7 +141,7 @@ def plausible(
             out[place] = averages[pseudo_items[place]] + leaning + share * (surprise - leaning)
 
 
-@inner
+@section
 def alike(first: int, second: int, table: Any, features: Any) -> float:
     """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
     if table.shape[0] > 0:

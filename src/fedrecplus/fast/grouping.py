@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.fast.filling import cosine
 from fedrecplus.fast.sorting import sort_by
 from fedrecplus.protocol import PublicItems
@@ -110,7 +110,7 @@ def whole_groups(
             number += 1
 
 
-@inner
+@section
 def _free_group(
     middle: int,
     lower_first: bool,
@@ -147,7 +147,7 @@ def _free_group(
     return best
 
 
-@inner
+@section
 def _likeness(first: int, second: int, content: Any, years: Any, same_year: float) -> float:
     """How alike two groups' leaders are by the catalogue: cosine of contents, and nearness in years."""
     alike = cosine(first, second, content)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedrecplus.fast import columns, updates
-from fedrecplus.fast.compiling import inner, kernel, mix
+from fedrecplus.fast.compiling import inner, kernel, mix, section
 from fedrecplus.fast.sorting import sort_by
 
 _gather = columns.gather
@@ -126,7 +126,7 @@ def train_clients(
         fades[i] = shrink
         shrink *= 1.0 - rate * decay_V
     numbers, draws = np.empty(largest, np.int64), np.empty(largest, np.uint64)
-    all_weights = 0.0
+    all_weights, at_once = 0.0, not how.distances and not how.with_spread
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
@@ -155,7 +155,11 @@ def train_clients(
                 U[client, c] = own[c]
             U[client, width] = bias
         batch = max(min(batch_size, n) if batch_size > 0 else n, 1)
-        _moves(n, batch, batches, epochs, fades, errors, pushes, moved)
+        if how.rated_rows_only:
+            for i in range(epochs):
+                for j in range(n):
+                    errors[i, j] *= counted[j]
+        _moves(numbers, n, batch, batches, epochs, fades, errors, pushes, at_once, moved, total)
         weight = 1.0
         if how.distances:
             distance = _distance(apart, numbers, n, moved)
@@ -170,11 +174,15 @@ def train_clients(
         all_weights += weight
         if how.with_spread:
             _add_spread(numbers, n, batch, left, moved, spread)
-        _add(weight, numbers, n, counted, how.rated_rows_only, moved, total, per_item)
+        for j in range(n):
+            if not how.rated_rows_only or counted[j] > 0:
+                per_item[numbers[j]] += weight
+        if not at_once:
+            _add(weight, numbers, n, moved, total)
     return all_weights
 
 
-@inner
+@section
 def _shuffle(key: Any, n: int, draws: Any, numbers: Any, targets: Any, counted: Any, spare: Any, other: Any) -> None:
     """Put the rows into the round's order: ascending keyed draws of their items."""
     order = np.empty(n, np.int64)
@@ -189,7 +197,7 @@ def _shuffle(key: Any, n: int, draws: Any, numbers: Any, targets: Any, counted: 
         numbers[j], targets[j], counted[j] = rows[at], spare[at], other[at]
 
 
-@inner
+@section
 def _local_epochs(
     bias: Any,
     epochs: int,
@@ -298,7 +306,7 @@ def _errors(
         fade *= keep
 
 
-@inner
+@section
 def _pull_of_moves(
     e: Any,
     back: Any,
@@ -329,7 +337,7 @@ def _pull_of_moves(
         fade *= keep
 
 
-@inner
+@section
 def _dot(first: Any, second: Any) -> Any:
     total = first.dtype.type(0)
     for c in range(len(first)):

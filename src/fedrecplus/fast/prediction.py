@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import inner, kernel
+from fedrecplus.fast.compiling import kernel, section
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.prediction import expected_of, prediction_table
@@ -97,7 +97,7 @@ def refit_clients(
             out[client, factors + 1] = start[factors] + moment[factors]
 
 
-@inner
+@section
 def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
     """Add four rows to the lower triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
@@ -108,7 +108,7 @@ def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
             gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
-@inner
+@section
 def _solve(gram: Any, moment: Any, size: int) -> None:
     """Solve in place, with the lower triangle of a positive definite matrix."""
     for a in range(size):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.aggregation.krum import TIE
 from fedrecplus.config.settings import Config
-from fedrecplus.fast.compiling import inner, kernel
+from fedrecplus.fast.compiling import kernel, section
 from fedrecplus.fast.sorting import part_at
 from fedrecplus.fast.threads import on_threads
 from fedrecplus.fast.uploads import uploads_of
@@ -125,7 +125,7 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: floa
             table[item, c] /= voters
 
 
-@inner
+@section
 def _scores(delta: Any, order: Any, first: int, n: int, neighbours: int, score: Any) -> None:
     """Sums of the squared distances to the nearest others, to none where all are kept. See ``aggregation/krum.py``."""
     width = delta.shape[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.fast.compiling import inner, kernel, mix, section, to_unit
 from fedrecplus.fast.filling import cosine
 from fedrecplus.fast.sorting import above, part_at, sort_by
 
@@ -122,7 +122,7 @@ def match(
             taken[match] = client
 
 
-@inner
+@section
 def _best_match(
     item: int,
     client: int,
@@ -266,7 +266,7 @@ def _before(first: int, second: int, place: Any, rated: Any, neighbours: Any, li
     return bool(neighbours[a, place[first]] < neighbours[b, place[second]])
 
 
-@inner
+@section
 def _up(heap: Any, at: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
     while at > 0:
         parent = (at - 1) // 2
@@ -276,7 +276,7 @@ def _up(heap: Any, at: int, place: Any, rated: Any, neighbours: Any, likeness: A
         at = parent
 
 
-@inner
+@section
 def _down(heap: Any, size: int, place: Any, rated: Any, neighbours: Any, likeness: Any) -> None:
     at = 0
     while True:

@@ -73,7 +73,8 @@ def _count_rows(
             if seen[items[at]] != number:
                 seen[items[at]] = number
                 rows += 1
-        for client in told_by[bounds[number] : bounds[number + 1]]:
+        for place in range(bounds[number], bounds[number + 1]):
+            client = told_by[place]
             for at in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
                 if seen[pseudo_items[at]] != number:
                     seen[pseudo_items[at]] = number

@@ -10,34 +10,57 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import inner
+from fedrecplus.fast.compiling import section
 
 
-@inner
-def moves(n: int, batch_size: int, batches: int, epochs: int, fades: Any, errors: Any, pushes: Any, moved: Any) -> None:
-    """moved_j = Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_local_epochs``.
+@section
+def moves(
+    rows: Any,
+    n: int,
+    batch_size: int,
+    batches: int,
+    epochs: int,
+    fades: Any,
+    errors: Any,
+    pushes: Any,
+    at_once: bool,
+    moved: Any,
+    total: Any,
+) -> None:
+    """Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_local_epochs``.
 
-    Three epochs and two rows at a time: a loop over a row's few factors costs more than the arithmetic in it.
+    Kept as moved_j, or added to the round's sums at once where nothing is weighed. Three epochs and two rows at a time:
+    a loop over a row's few factors costs more than the arithmetic in it.
     """
     one, two, three, more = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(batches)
+    zero = total.dtype.type(0)
     for start in range(np.uint64(0), np.uint64(n), np.uint64(batch_size)):
         end = min(start + np.uint64(batch_size), np.uint64(n))
         for j in range(start, end, two):
-            k = j + one if j + one < end else j  # an odd one out is written twice
+            k = j + one if j + one < end else j  # an odd one out: kept twice, or added once, and then as nothing
+            twice = zero if at_once and k == j else total.dtype.type(1)
+            row, other = np.uint64(rows[j]), np.uint64(rows[k])
             for i in range(np.uint64(0), np.uint64(epochs), three):
                 fade0, fade1, fade2 = fades[i], fades[i + one], fades[i + two]
                 e0, e1, e2 = fade0 * errors[i, j], fade1 * errors[i + one, j], fade2 * errors[i + two, j]
-                f0, f1, f2 = fade0 * errors[i, k], fade1 * errors[i + one, k], fade2 * errors[i + two, k]
+                f0, f1 = twice * fade0 * errors[i, k], twice * fade1 * errors[i + one, k]
+                f2 = twice * fade2 * errors[i + two, k]
                 push0 = i * more + start // np.uint64(batch_size)
                 push1, push2 = push0 + more, push0 + two * more
-                for c in range(np.uint64(moved.shape[1])):
-                    p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
-                    before, other = (moved[j, c], moved[k, c]) if i > 0 else (moved.dtype.type(0), moved.dtype.type(0))
-                    moved[j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
-                    moved[k, c] = other + (f0 * p0 + f1 * p1 + f2 * p2)
+                if at_once:
+                    for c in range(np.uint64(total.shape[1])):
+                        p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
+                        total[row, c] += e0 * p0 + e1 * p1 + e2 * p2
+                        total[other, c] += f0 * p0 + f1 * p1 + f2 * p2
+                else:
+                    for c in range(np.uint64(total.shape[1])):
+                        p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
+                        before, after = (moved[j, c], moved[k, c]) if i > 0 else (zero, zero)
+                        moved[j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
+                        moved[k, c] = after + (f0 * p0 + f1 * p1 + f2 * p2)
 
 
-@inner
+@section
 def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
     """Σ (Δ − step)² over the client's rows, less Σ apart²: Δ = apart + step + moved, so Σ moved (2 apart + moved)."""
     distance = 0.0
@@ -49,7 +72,7 @@ def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
     return distance
 
 
-@inner
+@section
 def weight(distance: float, own_target: float, own_spread: float, n: int, how: Any) -> float:
     """w = D^(−τ), D bounded from below. See ``aggregation/wasserstein.py``."""
     floor = own_target
@@ -62,7 +85,7 @@ def weight(distance: float, own_target: float, own_spread: float, n: int, how: A
     return float(max(distance, how.bound * floor, how.smallest) ** (-how.temperature))
 
 
-@inner
+@section
 def spread_gap(left: Any, moved: Any, spread: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
     """tr(M²) with diagonal covariances, and Σ spread, over the client's rows."""
     factor = moved.dtype.type(np.sqrt((n - 1) / batch))
@@ -76,7 +99,7 @@ def spread_gap(left: Any, moved: Any, spread: Any, rows: Any, n: int, batch: int
     return distance, size
 
 
-@inner
+@section
 def add_spread(rows: Any, n: int, batch: int, left: Any, moved: Any, spread: Any) -> None:
     """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
     factor = spread.dtype.type((n - 1) / batch)
@@ -87,18 +110,14 @@ def add_spread(rows: Any, n: int, batch: int, left: Any, moved: Any, spread: Any
             spread[row, c] += factor * delta * delta
 
 
-@inner
-def add(
-    weight: float, rows: Any, n: int, counted: Any, counted_only: bool, moved: Any, total: Any, per_item: Any
-) -> None:
-    """Add w·moved to the round's sums, and w to each row's weight; ``left_by_decay`` is the rest of Δ_j."""
+@section
+def add(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
+    """Add w·moved to the round's sums; ``left_by_decay`` is the rest of Δ_j."""
     scaled = total.dtype.type(weight)
     for j in range(np.uint64(n)):
-        if not counted_only or counted[j] > 0:
-            row = np.uint64(rows[j])
-            per_item[row] += weight
-            for c in range(np.uint64(total.shape[1])):
-                total[row, c] += scaled * moved[j, c]
+        row = np.uint64(rows[j])
+        for c in range(np.uint64(total.shape[1])):
+            total[row, c] += scaled * moved[j, c]
 
 
 def left_by_decay(V: Any, steps: Any) -> Any:
