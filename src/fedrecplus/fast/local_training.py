@@ -155,7 +155,7 @@ def train_clients(
                 U[client, c] = own[c]
             U[client, width] = bias
         batch = max(min(batch_size, n) if batch_size > 0 else n, 1)
-        if how.rated_rows_only:
+        if how.rated_rows_only:  # pseudo rows shall not count
             for i in range(epochs):
                 for j in range(n):
                     errors[i, j] *= counted[j]
