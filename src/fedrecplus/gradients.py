@@ -40,16 +40,17 @@ def step_sizes(settings: Config, round_number: int) -> StepSizes:
     return StepSizes(rate, decay_V, decay_U, Shape.of(model).u_trained, client.contrast, model.factors)
 
 
-def contrasted(step: Array, contrast: float, factors: int) -> Array:
+def contrasted(step: Array, contrast: float | Array, factors: int) -> Array:
     """c·s + (1 − c)·mean(s) over the factors of each row: the part of a step in which factors differ, enlarged.
 
     What all factors do together moves every prediction, so steps must be small there; where they differ, a person's or
-    an item's own taste, the same step would take hundreds of rounds. Where steps lead to in the end stays the same.
+    an item's own taste, the same step would take hundreds of rounds. Steps that come to rest do so at the same place.
+    c is one number, or one for each row.
 
     >>> contrasted(np.array([1.0, 3.0, 7.0]), 4.0, factors=2)
     array([-2.,  6.,  7.])
     """
-    if contrast == 1.0:
+    if np.all(contrast == 1.0):
         return step
     factor_columns = step[..., :factors]
     common = factor_columns.mean(axis=-1, keepdims=True)
@@ -87,12 +88,26 @@ def floor_step(V: Array, popularity: NDArray[Any], settings: Config, round_numbe
     This is a weight that ratings must outweigh together. No row goes further than to the mean.
     Ours: rows of rare items otherwise follow one or two ratings, and are worse than none.
     """
-    client = settings.client
-    reach = client.local_epochs * step_sizes(settings, round_number).rate
-    uploads = np.maximum(popularity, 1) * rows_per_rating(settings)
-    share = np.minimum(reach * settings.model.floor / uploads, 1.0)
+    share = floor_share(popularity, settings, round_number)
     pull: Array = (share[:, None] * (mean_row(V, popularity) - V)).astype(V.dtype)
     return pull
+
+
+def floor_share(popularity: NDArray[Any], settings: Config, round_number: int) -> Array:
+    """What part of the way to the mean row the floor pulls each item in a round: K η_L floor/n_i, at most all of it."""
+    reach = settings.client.local_epochs * step_sizes(settings, round_number).rate
+    uploads = np.maximum(popularity, 1) * rows_per_rating(settings)
+    share: Array = np.minimum(reach * settings.model.floor / uploads, 1.0)
+    return share
+
+
+def server_contrast(popularity: NDArray[Any], settings: Config, round_number: int) -> float | Array:
+    """1 + (c − 1)(1 − share): rows that the floor pulls far already are not thrown further, past the mean and back."""
+    contrast = settings.server.contrast
+    if contrast == 1.0 or settings.model.floor == 0:
+        return contrast
+    rows: Array = 1.0 + (contrast - 1.0) * (1.0 - floor_share(popularity, settings, round_number)[:, None])
+    return rows
 
 
 def errors(U: Array, V: Array, ratings: Array) -> Array:

@@ -98,6 +98,15 @@ def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
     assert error <= 2 * trivial_error(data, global_mean) + 0.25 * (scale.high - scale.low)
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_likes_of_items_with_one_rater_need_no_smaller_steps(name: str) -> None:
+    """The floor is strongest there, and contrast must not throw rows past the mean and back, ever further."""
+    data = cut(rated("rare likes", 120, 1500, np.full(120, 12), Scale(0.0, 1.0, 1.0)))
+    run = train(data.fitted, data.held_out, assign(preset(name), ["server.rounds=200"]))
+    assert run.result["retries"] == 0
+    assert np.isfinite(run.recommender.model.V).all()
+
+
 @pytest.mark.parametrize("name", presets())
 def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
     heard: list[Step] = []

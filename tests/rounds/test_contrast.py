@@ -11,7 +11,7 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.config.check import check
 from fedrecplus.errors import UserError
-from fedrecplus.gradients import StepSizes, contrasted, kept_steady, step_sizes, user_step
+from fedrecplus.gradients import StepSizes, contrasted, floor_share, kept_steady, server_contrast, step_sizes, user_step
 from fedrecplus.model import prior
 from fedrecplus.rounds.server import ServerState, apply
 
@@ -86,6 +86,24 @@ def test_the_servers_contrast_enlarges_the_step_it_tells() -> None:
     expected = contrasted(aggregate, 4.0, FACTORS)
     np.testing.assert_allclose(after.V, expected)
     np.testing.assert_allclose(after.last_step, expected)
+
+
+def test_rows_that_the_floor_holds_are_thrown_no_further() -> None:
+    config = assign(
+        Config(), [f"model.factors={FACTORS}", "model.floor=2", "server.contrast=8", "client.local_epochs=3"]
+    )
+    popularity = np.array([0, 1, 10, 100_000])
+    contrast = server_contrast(popularity, config, 0)
+    assert isinstance(contrast, np.ndarray)
+    share = floor_share(popularity, config, 0)
+    assert share[0] == share[1] == 1.0
+    assert contrast[:, 0] == pytest.approx(1.0 + 7.0 * (1.0 - share))
+    assert contrast[-1, 0] == pytest.approx(8.0, abs=0.01)
+
+
+def test_covariances_are_refused_beside_it() -> None:
+    with pytest.raises(UserError, match="covariances"):
+        check(assign(Config(), ["server.contrast=2", "aggregation.covariance=diagonal"]))
 
 
 def test_with_batches_it_is_refused() -> None:

@@ -79,6 +79,11 @@ def _check_combinations(config: Config) -> None:
             "client.contrast is held to what the curvature over all of a client's rows can bear, not that of a few",
             "set client.batch_size=0 or client.contrast=1",
         )
+    if config.server.contrast > 1 and weighing.covariance != "none":
+        raise UserError(
+            "server.contrast changes the steps that clients are told, and not the covariances beside them",
+            "set aggregation.covariance=none or server.contrast=1",
+        )
     if weighing.denoising > 0 and weighing.rule != "uniform":
         raise UserError(
             f"denoising clients need uniform weights, not aggregation.rule={weighing.rule}",

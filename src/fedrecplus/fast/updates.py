@@ -121,6 +121,6 @@ def add(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
 
 
 def left_by_decay(V: Any, steps: Any) -> Any:
-    """What K steps of decay alone move each row of V by: (keep^K − 1) (V − prior). The rest of Δ is in ``add``."""
+    """What K steps of decay alone move each row of V by: (keep^K − 1) (V − prior). The rest of Δ is in ``moves``."""
     keep = 1.0 - float(steps.rate) * float(steps.decay_V)
     return ((keep**steps.epochs - 1.0) * (V.astype(np.float64) - steps.V_prior)).astype(V.dtype)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedrecplus.aggregation._covariance import update_covariance, update_variance
 from fedrecplus.aggregation._joining import join
 from fedrecplus.config.settings import Config
-from fedrecplus.gradients import contrasted, floor_step
+from fedrecplus.gradients import contrasted, floor_step, server_contrast
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
@@ -49,7 +49,8 @@ def apply(state: ServerState, aggregate: Array, spread: Array, settings: Config)
     if settings.model.floor > 0:
         uploaded = aggregate.any(axis=1, keepdims=True)
         aggregate = aggregate + uploaded * floor_step(state.V, state.popularity, settings, state.round)
-    aggregate = contrasted(aggregate, server.contrast, settings.model.factors)
+    contrast = server_contrast(state.popularity, settings, state.round)
+    aggregate = contrasted(aggregate, contrast, settings.model.factors)
     step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
     return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments, state.popularity)
 
