@@ -17,9 +17,11 @@ from fedrecplus.deploy.continuing import go_on
 from fedrecplus.deploy.journal import Journal
 from fedrecplus.deploy.locking import alone_in, is_served
 from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.running import note_keys
 from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.settings import Deployment, check_deployable
+from fedrecplus.deploy.settings import DEPLOYMENT, Deployment, check_deployable
 from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.superlink import ServerHome
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
@@ -94,14 +96,20 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
 
 
-@pytest.mark.parametrize("way", ["pardoned", "without keys"])
+@pytest.mark.parametrize("way", ["pardoned", "without keys", "keys before", "folder that doesn't say"])
 def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
     homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
+    if way == "folder that doesn't say":
+        facts = json.loads((tmp_path / "run" / DEPLOYMENT).read_text())
+        del facts["keyed"]
+        (tmp_path / "run" / DEPLOYMENT).write_text(json.dumps(facts))
     link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
     if way == "pardoned":
         Journal(tmp_path / "run").pardon()
+    else:
+        note_keys(ServerHome(tmp_path / "server", insecure=True), tmp_path / "run")
     serve(InProcessLink(homes[::-1]), tmp_path / "run")
     assert [line["lost"] for line in Journal(tmp_path / "run").lines()] == [{}, {}, {}]
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, CONFIG))

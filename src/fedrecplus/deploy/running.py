@@ -8,7 +8,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None
             server.wait_until_up(600.0)
             before = len(journal.lines())
             try:
-                run = None if _is_at_work(folder) else server.submit(folder)
+                run = None if _is_at_work(folder) else _submit(server, folder)
             except UserError:
                 if server.is_up():
                     raise
@@ -96,6 +96,16 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None
                 server.stop(run)
         _end_app(folder)  # one that was only about to start
         raise
+
+
+def note_keys(server: ServerHome, folder: Path) -> None:
+    """Note whether nodes are known by their keys: as the server is now, whatever it was in earlier rounds."""
+    replace(Deployment.read(folder), keyed=not server.insecure).write(folder)
+
+
+def _submit(server: ServerHome, folder: Path) -> int:
+    note_keys(server, folder)
+    return server.submit(folder)
 
 
 def _follow(server: ServerHome, folder: Path, run: int | None, show: Callable[[View], None]) -> None:

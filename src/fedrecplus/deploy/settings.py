@@ -34,7 +34,8 @@ class Deployment:
     strikes: int = 3
     """refused answers after which a node is set aside"""
     keyed: bool = True
-    """nodes are known by their keys; without, a node has another number each time it connects"""
+    """nodes are known by their keys; without, a node has another number each time it connects.
+    Noted anew whenever the run is submitted"""
 
     def write(self, folder: Path) -> None:
         """Write it into a run folder."""
