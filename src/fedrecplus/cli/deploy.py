@@ -82,7 +82,7 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
-        deployment = Deployment(new_model(), nodes, quorum, deadline, keyed=not server.insecure)
+        deployment = Deployment(new_model(), nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
@@ -96,9 +96,15 @@ def items_command(
     dataset: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A public data set of ratings of the items.")],
     options: FileOptions,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The catalogue to write.")] = Path("items.safetensors"),
+    without_averages: Annotated[
+        bool, typer.Option("--without-averages", help="Write no item's average rating; predictions do without.")
+    ] = False,
 ) -> None:
-    """Write the catalogue that a server runs with: ids, titles, features, popularity. It keeps no single rating."""
-    catalogue = ItemCatalogue.of(load_with_bar(dataset, options))
+    """Write the catalogue that a server runs with: ids, titles, features, popularity, averages.
+
+    Averages are of three ratings and more; the values of other ratings are in no figure of it.
+    """
+    catalogue = ItemCatalogue.to_publish(load_with_bar(dataset, options), averages=not without_averages)
     catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 

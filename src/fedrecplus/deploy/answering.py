@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.config import Config
 from fedrecplus.deploy.batching import Rated, rated_of, with_batch
 from fedrecplus.deploy.catalogue import ItemCatalogue
 from fedrecplus.deploy.database import StorageFull
@@ -86,7 +87,7 @@ def _answer(packet: Packet, path: Path, share_error: bool) -> Packet:
         people = _participants(store, request, broadcast, catalogue)
         uploads, people = run_round(broadcast, people, store.secret, catalogue, request.config)
         uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload in uploads]
-        report = _error_of(people, broadcast, request) if share_error else None
+        report = _error_of(people, broadcast, catalogue, request.config) if share_error else None
         reply = reply_packet(request, uploads, report)
         save_round(store, request, people, reply, _sent(request, reply, started, again=False))
         return reply
@@ -144,20 +145,18 @@ def _newcomer(person: int, rated: Rated, secret: int, request: Request) -> Parti
     return Participant(person, rated.items, rated.ratings, U, None)
 
 
-def _error_of(people: list[Participant], broadcast: Broadcast, request: Request) -> ErrorReport:
+def _error_of(
+    people: list[Participant], broadcast: Broadcast, catalogue: ItemCatalogue, settings: Config
+) -> ErrorReport:
     """Squared error on the node's own ratings, before this round moves V."""
     squared, count = 0.0, 0
-    public = broadcast.public
-    rating = float(np.average(public.averages(len(broadcast.V)), weights=np.maximum(public.popularity, 1)))
-    table = prediction_table(broadcast.V, public, rating, broadcast.mean, request.config)
-    start = expected(table, public.popularity, rating, broadcast.mean, request.config)
+    public, rating = catalogue.public, catalogue.mean
+    table = prediction_table(broadcast.V, public, rating, broadcast.mean, settings)
+    start = expected(table, public.popularity, rating, broadcast.mean, settings)
     for one in people:
         V = table[one.items]
-        U = (
-            refit(V, one.ratings, broadcast.mean, request.config, start)
-            if request.config.prediction.factors == "refit"
-            else one.U
-        )
+        fitted = settings.prediction.factors == "refit"
+        U = refit(V, one.ratings, broadcast.mean, settings, start) if fitted else one.U
         squared += float(((predict(U, V, broadcast.mean) - one.ratings) ** 2).sum())
         count += len(one.items)
     return ErrorReport(squared, count)

@@ -107,12 +107,16 @@ def _try_out(problem: Problem) -> None:
 def item_averages(ratings: Ratings) -> NDArray[np.float64]:
     """Mean rating per item on the standard scale, held to the overall mean by a few ratings' weight.
 
-    Ours: a simulation has no film site to look averages up on; the few ratings keep a lone rating from being shown.
+    Ours: a simulation has no film site to look averages up on; the few ratings keep one or two from counting for too
+    much. They hide nothing: with count and overall mean, the sum of an item's ratings follows.
     """
-    values = ratings.standard_values
-    overall = float(values.mean()) if len(values) else (STANDARD_LOW + STANDARD_HIGH) / 2
-    sums = np.bincount(ratings.items, weights=values, minlength=ratings.item_count)
-    return np.asarray((sums + _CAUTION * overall) / (ratings.item_counts() + _CAUTION))
+    sums = np.bincount(ratings.items, weights=ratings.standard_values, minlength=ratings.item_count)
+    return np.asarray((sums + _CAUTION * mean_rating(ratings)) / (ratings.item_counts() + _CAUTION))
+
+
+def mean_rating(ratings: Ratings) -> float:
+    """Mean of all ratings on the standard scale; its middle where there are none."""
+    return float(ratings.standard_values.mean()) if len(ratings) else (STANDARD_LOW + STANDARD_HIGH) / 2
 
 
 _CAUTION = 5.0

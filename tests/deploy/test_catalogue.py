@@ -1,0 +1,116 @@
+"""The server's file of the items: what it tells of ratings, and what is refused when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import Config, on_scale
+from fedrecplus.deploy.answering import answer
+from fedrecplus.deploy.catalogue import FEWEST, ITEMS, ItemCatalogue
+from fedrecplus.deploy.outcome import shared_model
+from fedrecplus.deploy.running import begin
+from fedrecplus.deploy.serving import serve
+from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.starting import first_state
+from fedrecplus.deploy.wire import request_packet
+from fedrecplus.errors import UserError
+from fedrecplus.model import predict
+from fedrecplus.rounds.refit import expected, refit
+from fedrecplus.simulation import item_averages
+from fedrecplus.training.atomic import write_tensors
+from fedrecplus.training.run_folder import RunFolder
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings()
+
+
+def test_ratings_of_items_with_few_change_nothing_but_counts() -> None:
+    ratings = small_ratings(clients=12)
+    counts = ratings.item_counts()
+    assert set(range(FEWEST)) < set(counts.tolist()), "or else the test tests nothing"
+    rare = counts[ratings.items] < FEWEST
+    others = replace(ratings, codes=np.where(rare, (ratings.codes + 1) % 5, ratings.codes).astype(np.uint8))
+    catalogue = ItemCatalogue.to_publish(ratings)
+    assert ItemCatalogue.of(ratings).digest != ItemCatalogue.of(others).digest
+    assert catalogue.digest == ItemCatalogue.to_publish(others).digest
+    np.testing.assert_array_equal(catalogue.public.popularity, counts)
+    np.testing.assert_allclose(catalogue.public.average[counts < FEWEST], catalogue.mean)
+    kept = ratings.where(~rare)
+    assert catalogue.mean == kept.standard_values.mean()
+    np.testing.assert_array_equal(catalogue.public.average, item_averages(kept))
+
+
+def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
+    data = "synthetic:clients=60,items=40,ratings_per_client=10"
+    path = tmp_path / ITEMS
+    assert exit_code_of(["deploy", "items", data, "--out", str(path)]) == 0
+    shown = ItemCatalogue.read(path)
+    assert len(shown.public.average) == len(shown.ids)
+    assert exit_code_of(["deploy", "items", data, "--out", str(path), "--without-averages"]) == 0
+    bare = ItemCatalogue.read(path)
+    assert len(bare.public.average) == 0
+    assert bare.mean == shown.mean
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+@pytest.mark.parametrize("rule", ["drawn", "plausible"])
+def test_rounds_and_predictions_do_without_averages(engine: str, rule: str, tmp_path: Path) -> None:
+    config = small_config(engine=engine, virtual_ratings__rule=rule)
+    homes = prepared(tmp_path, RATINGS, config)
+    bare = ItemCatalogue.to_publish(RATINGS, averages=False)
+    begin(tmp_path / "run", config, Deployment(MODEL, nodes=3), bare, {"dataset": "small"}, overwrite=True)
+    serve(InProcessLink(homes), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").finished
+    assert exit_code_of(["device", "recommend", "--person", "4", "--home", str(homes[1].path)]) == 0
+
+
+def test_a_device_reports_the_error_of_the_table_that_the_server_writes(tmp_path: Path) -> None:
+    config = small_config(engine="reference", precision="float64", prediction__shrink_to="typical")
+    home = prepared(tmp_path, RATINGS, config, nodes=1)[0]
+    catalogue = ItemCatalogue.read(tmp_path / "run" / ITEMS)
+    config = on_scale(config, catalogue.scale)
+    mean = catalogue.mean if config.model.global_mean else 0.0
+    state = first_state(config, catalogue.public, mean)
+    reply = answer(request_packet(MODEL, state, config, mean, catalogue, attach=True), home.store, share_error=True)
+    table = shared_model(config, catalogue, state.V, mean).V
+    assert reply.facts["squared_error"] == pytest.approx(_squared(table, catalogue, mean, config), rel=1e-9)
+
+
+def _squared(table: Any, catalogue: ItemCatalogue, mean: float, config: Config) -> float:
+    start = expected(table, catalogue.public.popularity, catalogue.mean, mean, config)
+    squared = 0.0
+    for client in range(RATINGS.clients):
+        items, ratings = RATINGS.of(client)
+        U = refit(table[items], ratings, mean, config, start)
+        squared += float(((predict(U, table[items], mean) - ratings) ** 2).sum())
+    return squared
+
+
+@pytest.mark.parametrize(
+    ("field", "spoil", "said"),
+    [
+        ("average", lambda table: table[1:], "39 rows for 40 items"),
+        ("years", lambda table: table[1:], "39 rows for 40 items"),
+        ("content", lambda table: table[1:], "39 rows for 40 items"),
+        ("popularity", lambda table: table[:0], "0 rows for 40 items"),
+        ("average", lambda table: np.append(table[1:], np.nan), "not finite"),
+        ("average", lambda table: table[:, None], "2 dimensions"),
+    ],
+)
+def test_a_catalogue_that_could_not_be_used_to_the_end_is_refused_when_it_is_read(
+    field: str, spoil: Callable[[Any], Any], said: str, tmp_path: Path
+) -> None:
+    arrays = ItemCatalogue.to_publish(RATINGS).arrays()
+    path = tmp_path / ITEMS
+    write_tensors(path, {**arrays, field: np.ascontiguousarray(spoil(arrays[field]))}, {}, private=False)
+    with pytest.raises(UserError) as caught:
+        ItemCatalogue.read(path)
+    assert all(word in str(caught.value) for word in (str(path), f"`{field}`", said))
