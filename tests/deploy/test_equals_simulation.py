@@ -58,7 +58,11 @@ def test_other_scales_and_items_with_names_are_no_exception(engine: str, scale: 
 
 def test_clients_that_weigh_themselves_equal_the_simulation(tmp_path: Path) -> None:
     config = small_config(
-        engine="reference", precision="float64", aggregation__weigh_on="client", aggregation__covariance="diagonal"
+        engine="reference",
+        precision="float64",
+        aggregation__weigh_on="client",
+        aggregation__covariance="diagonal",
+        server__contrast=1.0,
     )
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
