@@ -47,7 +47,13 @@ BAD = {
         "needs titles, genres or years",
     ),
     "a table too large for its covariance": (
-        [*TRAIN, *(f"--set={one}" for one in ("engine=reference", "aggregation.covariance=full", "model.factors=60"))],
+        [
+            *TRAIN,
+            *(
+                f"--set={one}"
+                for one in ("engine=reference", "server.contrast=1", "aggregation.covariance=full", "model.factors=60")
+            ),
+        ],
         "at most 2,000 numbers",
     ),
     "steps too large to train with": ([*TRAIN, "--set", "client.learning_rate=1e5", "--out", "run"], "diverged"),
