@@ -57,8 +57,8 @@ def refit_clients(
     size = factors + 1 if biases else factors
     gram = np.empty((size, size))
     moment = np.empty(size)
-    rows = np.empty((4, size))
-    targets = np.empty(4)
+    four = np.int64(4)  # see hybrid: a plain number is a type of its own
+    rows, targets = np.empty((four, size)), np.empty(four)
     start = np.empty(size)
     for c in range(factors):  # not by slices: numba takes two seconds to compile an assignment to one
         start[c] = U_prior[c]

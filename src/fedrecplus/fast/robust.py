@@ -52,10 +52,12 @@ def by_item(uploads: Sequence[Upload], shape: tuple[int, ...], settings: Config)
     order = np.argsort(items, kind="stable")
     places = np.searchsorted(items[order], np.arange(shape[0] + 1))
     table = np.zeros(shape)
-    run = _KERNELS[settings.aggregation.rule]
+    run, trim = _KERNELS[settings.aggregation.rule], settings.aggregation.trim
+    if settings.aggregation.rule == "coordinate-median":
+        trim = 0.5  # what is left of a mean when all but the one or two in the middle are cut off
 
     def work(part: NDArray[np.int64]) -> None:
-        run(part, places, order, delta, settings.aggregation.trim, TIE, table)
+        run(part, places, order, delta, trim, TIE, table)
 
     cuts = np.searchsorted(places, np.arange(_ROWS_PER_CHUNK, len(items), _ROWS_PER_CHUNK))
     on_threads(work, [part for part in np.split(np.arange(shape[0]), cuts) if len(part)])
@@ -64,7 +66,7 @@ def by_item(uploads: Sequence[Upload], shape: tuple[int, ...], settings: Config)
 
 @kernel
 def _trimmed(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: float, table: Any) -> None:
-    """See ``aggregation/trimmed_mean.py``."""
+    """See ``aggregation/trimmed_mean.py`` and ``aggregation/coordinate_median.py``."""
     for item in part:
         first, n = places[item], places[item + 1] - places[item]
         if n == 0:
@@ -81,24 +83,6 @@ def _trimmed(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: f
             for j in range(cut, n - cut):
                 total += column[j]
             table[item, c] = total / (n - 2 * cut)
-
-
-@kernel
-def _median(part: Any, places: Any, order: Any, delta: Any, trim: float, tie: float, table: Any) -> None:
-    """See ``aggregation/coordinate_median.py``."""
-    for item in part:
-        first, n = places[item], places[item + 1] - places[item]
-        if n == 0:
-            continue
-        column = np.empty(n)
-        for c in range(delta.shape[1]):
-            for j in range(n):
-                column[j] = delta[order[first + j], c]
-            upper = part_at(column, n, n // 2)
-            lower = upper if n % 2 else column[0]
-            for j in range(n // 2):
-                lower = max(lower, column[j]) if n % 2 == 0 else lower
-            table[item, c] = 0.5 * (lower + upper)
 
 
 @kernel
@@ -152,4 +136,4 @@ def _scores(delta: Any, order: Any, first: int, n: int, neighbours: int, score: 
         score[j] = total
 
 
-_KERNELS: dict[str, Callable[..., None]] = {"trimmed-mean": _trimmed, "coordinate-median": _median, "krum": _krum}
+_KERNELS: dict[str, Callable[..., None]] = {"trimmed-mean": _trimmed, "coordinate-median": _trimmed, "krum": _krum}
