@@ -43,7 +43,7 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     >>> change(Config(), "client.local_epoch", "5")
     Traceback (most recent call last):
     fedrecplus.errors.UserError: unknown setting 'client.local_epoch'
-      → did you mean 'client.local_epochs'? Known: client.batch_size, client.dropout, client.fraction, ...
+      → did you mean 'client.local_epochs'? Known: client.batch_size, client.contrast, client.dropout, ...
     """
     section_name, _, option = path.rpartition(".")
     if section_name == "":

@@ -99,7 +99,20 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile at first use, without the interpreter's lock, and cache; a cache that can't be written is no error."""
-    compiled: Any = _numba.njit(**_OPTIONS)(function)
+    return _kept(function, _OPTIONS)
+
+
+def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with sums in the order that the code has.
+
+    Where a loop writes one array and reads another, the machine code asks whether they overlap before it uses vectors,
+    and asks too broadly: it depends on where memory was free which way a loop goes, and the two may round differently.
+    """
+    return _kept(function, {**_OPTIONS, "fastmath": False})
+
+
+def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    compiled: Any = _numba.njit(**options)(function)
     if _numba.config.DISABLE_JIT:
         return function
     with contextlib.suppress(RuntimeError):  # numba found no folder that it may write to

@@ -120,7 +120,7 @@ def _weighing(
     how, spread, apart = problem.config.aggregation, state.server.last_spread, left - target
     target_sizes = np.einsum("ic,ic->i", target, target, dtype=np.float64)
     return Weighing(
-        how.rule == "wasserstein" and not dry, READINGS[how.rows], how.covariance == "diagonal",
+        how.rule == "wasserstein" and how.temperature > 0 and not dry, READINGS[how.rows], how.covariance == "diagonal",
         left, apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), target_sizes, spread,
         float(target_sizes.sum()), float(spread.sum(dtype=np.float64)),
         how.temperature, how.bound, SMALLEST, how.denoising > 0.0,

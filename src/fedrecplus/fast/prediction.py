@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import kernel, section
+from fedrecplus.fast.compiling import exact_kernel, section
 from fedrecplus.fast.threads import chunks, on_threads
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.prediction import expected_of, prediction_table
@@ -36,7 +36,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     return factors
 
 
-@kernel
+@exact_kernel
 def refit_clients(
     clients: Any,
     indptr: Any,
@@ -89,7 +89,7 @@ def refit_clients(
         decay = max(regularisation * (last - first) + floor, 1e-9)
         for a in range(size):
             gram[a, a] += decay
-        _solve(gram, moment, size)
+        _solve(gram, moment)
         for c in range(factors):
             out[client, c] = start[c] + moment[c]
         if biases:
@@ -99,29 +99,31 @@ def refit_clients(
 
 @section
 def _add_four(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
-    """Add four rows to the lower triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
+    """Add four rows to the upper triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
     for a in range(np.uint64(len(moment))):
         x0, x1, x2, x3 = rows[row0, a], rows[row1, a], rows[row2, a], rows[row3, a]
         moment[a] += targets[row0] * x0 + targets[row1] * x1 + targets[row2] * x2 + targets[row3] * x3
-        for b in range(a + np.uint64(1)):
+        for b in range(a, np.uint64(len(moment))):
             gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
 @section
-def _solve(gram: Any, moment: Any, size: int) -> None:
-    """Solve in place, with the lower triangle of a positive definite matrix."""
-    for a in range(size):
-        for b in range(a + 1):
-            total = gram[a, b]
-            for c in range(b):
-                total -= gram[a, c] * gram[b, c]
-            gram[a, b] = np.sqrt(total) if a == b else total / gram[b, b]
-    for a in range(size):
-        for c in range(a):
-            moment[a] -= gram[a, c] * moment[c]
-        moment[a] /= gram[a, a]
-    for a in range(size - 1, -1, -1):
-        for c in range(a + 1, size):
-            moment[a] -= gram[c, a] * moment[c]
-        moment[a] /= gram[a, a]
+def _solve(gram: Any, moment: Any) -> None:
+    """Solve in place, with the upper triangle of a positive definite matrix; loops run along its rows."""
+    size, one = np.uint64(len(moment)), np.uint64(1)
+    for k in range(size):
+        pivot = np.sqrt(gram[k, k])
+        for b in range(k, size):
+            gram[k, b] /= pivot
+        moment[k] /= pivot
+        for a in range(k + one, size):
+            factor = gram[k, a]
+            moment[a] -= factor * moment[k]
+            for b in range(a, size):
+                gram[a, b] -= factor * gram[k, b]
+    for back in range(size):
+        last = size - one - back
+        for c in range(last + one, size):
+            moment[last] -= gram[last, c] * moment[c]
+        moment[last] /= gram[last, last]
