@@ -127,16 +127,19 @@ def test_other_scales_agree(scale: Scale) -> None:
 @pytest.mark.parametrize("biases", ["true", "false"])
 @pytest.mark.parametrize("shrink", ["model.shrink_to=zero", "model.shrink_to=start", "prediction.shrink_to=typical"])
 @pytest.mark.parametrize("average_ratings", [0, 5])
-def test_private_refits_agree(biases: str, shrink: str, average_ratings: int) -> None:
+@pytest.mark.parametrize("traits", ["0", "0.5"])
+def test_private_refits_agree(biases: str, shrink: str, average_ratings: int, traits: str) -> None:
     changes = [
         f"model.biases={biases}",
         shrink,
         "prediction.factors=refit",
         "prediction.mean_ratings=3",
         f"prediction.average_ratings={average_ratings}",
+        *(f"prediction.{option}={traits}" for option in ("traits", "content", "trait_ratings")),
         "model.global_mean=true",
     ]
     problem = simulation.prepare(RATINGS, assign(START, changes))
+    assert problem.public.content.shape[1] > 0
     state, _ = simulation.simulate_round(problem, simulation.start(problem))
     expected = simulation.prediction_factors(problem, state)
     np.testing.assert_allclose(fast.prediction_factors(problem, state), expected, rtol=0, atol=1e-9)

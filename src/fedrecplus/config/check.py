@@ -39,6 +39,9 @@ RANGES: dict[str, tuple[float, float]] = {
     "prediction.floor": (0.0, 1e9),
     "prediction.mean_ratings": (0.0, 1e9),
     "prediction.average_ratings": (0.0, 1e9),
+    "prediction.traits": (0.0, 1e3),
+    "prediction.content": (0.0, 1e3),
+    "prediction.trait_ratings": (0.0, 1e9),
     "evaluation.every": (1, 10**7),
 }
 """lowest and highest value of every setting that is a number; NaN is in no range"""

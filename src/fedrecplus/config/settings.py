@@ -155,6 +155,12 @@ class PredictionSettings:
     """refit: what weight decay pulls towards: ``model.shrink_to``, or who gives the mean item the mean rating"""
     average_ratings: float = 0.0
     """refit: an item's public average counts as so many of its ratings; 0: nothing is known of it but its row of V"""
+    traits: float = 0.0
+    """refit: weight of a person's taste for all items, for popular ones and for well-liked ones; 0: none"""
+    content: float = 0.0
+    """refit: weight of a person's taste for genres and years, where there is a catalogue; 0: none"""
+    trait_ratings: float = 0.0
+    """refit: the row that an item's traits foretell counts as so many of its ratings"""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from fedrecplus.training.divergence import Diverged, Watch
 from fedrecplus.training.evaluation import Factors, Fallback, score
 from fedrecplus.training.groups import errors_of
 
+_BY_V_ALONE = [f"prediction.{option}=0" for option in ("average_ratings", "trait_ratings", "traits", "content")]
+"""rules are judged by the V they make, and what else is public would cover up for it"""
 _ROUNDS_BETWEEN_LOOKS = 10
 
 
@@ -60,8 +62,7 @@ class Field:
         who = affected(self.ratings, self.share if scenario.affects else 0.0, seed)
         target = promoted_item(training, seed)
         changed = scenario.change(training, who, seed) if scenario.change else training
-        # rules are judged by the V they make, and public averages would cover up for it
-        config = check(assign(self.config, [*scenario.settings, *RULES[rule], "prediction.average_ratings=0"]))
+        config = check(assign(self.config, [*scenario.settings, *RULES[rule], *_BY_V_ALONE]))
         problem = simulation.prepare(changed, config)
         problem = skewed(problem) if scenario.skewed else problem
         attack = Attack(who, target if scenario.pushes else None) if scenario.adaptive else None

@@ -87,6 +87,9 @@ def default_dimensions(config: Config) -> list[Dimension]:
         ("prediction.floor", 5.0, config.prediction.factors == "refit"),
         ("prediction.mean_ratings", 5.0, config.prediction.factors == "refit"),
         ("prediction.average_ratings", 5.0, config.prediction.factors == "refit"),
+        ("prediction.traits", 3.0, config.prediction.factors == "refit"),
+        ("prediction.content", 3.0, config.prediction.factors == "refit"),
+        ("prediction.trait_ratings", 5.0, config.prediction.factors == "refit"),
         ("model.start_spread", 5.0, config.model.start_spread > 0),
     ]
     dimensions: list[Dimension] = [

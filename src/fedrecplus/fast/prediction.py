@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.fast.compiling import exact_kernel, section
 from fedrecplus.fast.threads import chunks, on_threads
+from fedrecplus.rounds.refit import widened
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.simulation.prediction import expected_of, prediction_table
 
@@ -18,16 +19,17 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     config, ratings = problem.config, problem.ratings
     if config.prediction.factors == "own":
         return state.U
-    factors = state.U.copy()
     V = prediction_table(problem, state)
+    factors = widened(state.U, V, config)
     start = expected_of(problem, V)
     scale = ratings.scale
     levels = scale.standardise(scale.values(np.arange(scale.levels)))
     rows = np.diff(ratings.indptr)
+    columns = V.shape[1] - config.model.biases  # factors and traits
 
     def work(some: NDArray[np.int64]) -> None:
         refit_clients(
-            some, ratings.indptr, ratings.items, ratings.codes, levels, V, problem.mean, config.model.factors,
+            some, ratings.indptr, ratings.items, ratings.codes, levels, V, problem.mean, columns,
             config.model.biases, start.U, start.mean_item,
             config.prediction.regularisation, config.prediction.floor, factors,
         )  # fmt: skip

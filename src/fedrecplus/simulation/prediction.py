@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.rounds.refit import Expected, expected, refit
+from fedrecplus.rounds.refit import Expected, expected, refit, widened
 from fedrecplus.rounds.refit import prediction_table as table_of
 from fedrecplus.simulation.problem import Problem
 from fedrecplus.simulation.state import SimulationState
@@ -18,7 +18,7 @@ def prediction_factors(problem: Problem, state: SimulationState) -> NDArray[Any]
     if problem.config.prediction.factors == "own":
         return state.U
     V = prediction_table(problem, state).astype(np.float64)
-    factors = state.U.copy()
+    factors = widened(state.U, V, problem.config)
     start = expected_of(problem, V)
     for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0):
         items, ratings = problem.ratings.of(int(client))
