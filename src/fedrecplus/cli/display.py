@@ -21,7 +21,8 @@ _NAME_WIDTH = 24
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that shows text as it is: a scale such as 0:100:1 is no emoji, a name in brackets no markup."""
-    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+    height = None if width is None else 25  # a width alone means nothing to rich in a terminal that calls itself dumb
+    return Console(stderr=stderr, width=width, height=height, markup=False, emoji=False, highlight=False)
 
 
 def show_table(
