@@ -65,15 +65,22 @@ def unevenness(V: Array, factors: int) -> Array:
     return uneven
 
 
+FEW = 10.0
+"""ratings that count as few"""
+
+
 def kept_steady(sizes: StepSizes, V: Array) -> StepSizes:
-    """The same with c ≤ 1/(η_L (λ + mean of ‖V_i − mean‖²)) and no less than 1, for the rows V that U steps over.
+    """The same with c ≤ 1/(η_L (λ + (1 + 10/n) mean of ‖V_i − mean‖²)) for the n rows V that U steps over.
 
     The mean bounds the steepest curvature in which factors differ, so no step goes further than to the bottom of it.
+    Where ratings are few, that curvature is these rows' alone and in every one of their errors; what moves all factors,
+    and the rows themselves, comes on top, and the three together must not pass the bottom either. One or two ratings
+    may get less than a plain step: they say next to nothing of what sets factors apart.
     """
     if sizes.contrast == 1.0 or len(V) == 0:
         return sizes
-    steepest = sizes.decay_U + float(unevenness(V, sizes.factors).mean())
-    return replace(sizes, contrast=float(np.clip(1.0 / max(sizes.rate * steepest, 1e-12), 1.0, sizes.contrast)))
+    steepest = sizes.decay_U + (1.0 + FEW / len(V)) * float(unevenness(V, sizes.factors).mean())
+    return replace(sizes, contrast=min(1.0 / max(sizes.rate * steepest, 1e-12), sizes.contrast))
 
 
 def rows_per_rating(settings: Config) -> float:

@@ -107,6 +107,15 @@ def test_likes_of_items_with_one_rater_need_no_smaller_steps(name: str) -> None:
     assert np.isfinite(run.recommender.model.V).all()
 
 
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("scale", [STARS, Scale(0.0, 1.0, 1.0)], ids=str)
+def test_people_with_one_rating_need_no_smaller_steps(name: str, scale: Scale) -> None:
+    """A person with one or two ratings of popular items, whose rows the others make long, must not blow up alone."""
+    data = cut(rated("newcomers", 1200, 150, np.resize([1, 2, 60], 1200), scale))
+    run = train(data.fitted, data.held_out, preset(name))
+    assert run.result["retries"] == 0
+
+
 @pytest.mark.parametrize("name", presets())
 def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
     heard: list[Step] = []

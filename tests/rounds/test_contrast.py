@@ -11,7 +11,15 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.config.check import check
 from fedrecplus.errors import UserError
-from fedrecplus.gradients import StepSizes, contrasted, floor_share, kept_steady, server_contrast, step_sizes, user_step
+from fedrecplus.gradients import (
+    StepSizes,
+    contrasted,
+    floor_share,
+    kept_steady,
+    server_contrast,
+    step_sizes,
+    user_step,
+)
 from fedrecplus.model import prior
 from fedrecplus.rounds.server import ServerState, apply
 
@@ -68,9 +76,16 @@ def test_no_contrast_overshoots(rows: int, scale: float) -> None:
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(losses))
 
 
-def test_contrast_is_never_less_than_one() -> None:
-    V = 100.0 * np.random.default_rng(0).normal(size=(4, FACTORS))
-    assert kept_steady(sizes_of("client.contrast=8"), V).contrast == 1.0
+@pytest.mark.parametrize("rows", [1, 2, 10, 1000])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_the_fewer_ratings_the_smaller_a_part_of_the_way(rows: int, scale: float) -> None:
+    """One rating goes an eleventh of the way to the bottom; where rows are very uneven, less than a plain step."""
+    _, V, _, _ = a_person(rows)
+    V = 0.5 + scale * (V - V.mean(axis=1, keepdims=True))
+    sizes = kept_steady(sizes_of("client.learning_rate=0.2", "client.contrast=1e6", "model.regularisation=0"), V)
+    way = sizes.rate * sizes.contrast * float(((V - 0.5) ** 2).sum(axis=1).mean())
+    assert way == pytest.approx(rows / (rows + 10.0))
+    assert (sizes.contrast < 1.0) == (scale == 10.0)
 
 
 def test_the_servers_contrast_enlarges_the_step_it_tells() -> None:

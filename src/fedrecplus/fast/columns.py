@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.fast.compiling import inner
+from fedrecplus.gradients import FEW
 
 LANES = 4
 
@@ -133,5 +134,5 @@ def steady(contrast: Any, uneven: Any, rows: Any, n: int, rate: Any, decay: Any)
     total = 0.0
     for j in range(n):
         total += uneven[rows[j]]
-    most = 1.0 / max(rate * (decay + total / n), 1e-12)
-    return float(min(max(most, 1.0), contrast))
+    most = 1.0 / max(rate * (decay + (1.0 + FEW / n) * total / n), 1e-12)
+    return float(min(most, contrast))

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 from numba.core import caching, registry
 
-from fedrecplus import randomness
+from fedrecplus import gradients, randomness
 
 try:
     import fcntl
@@ -26,7 +26,7 @@ _INNER = {"forceinline": True, "no_cpython_wrapper": True}
 _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
 _registry: Any = registry
-_SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+_SOURCES = [Path(randomness.__file__), Path(gradients.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
 
