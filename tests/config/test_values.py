@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.config import Config, assign, change, check, dumps, from_dict, load_config, loads, to_dict
+from fedrecplus.config import Config, assign, change, check, dumps, from_dict, load_config, loads, preset, to_dict
 from fedrecplus.config.check import RANGES
 from fedrecplus.config.values import fields_of
 from fedrecplus.errors import UserError
@@ -27,6 +28,7 @@ def all_settings() -> dict[str, Any]:
     return paths
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SETTINGS = all_settings()
 NUMBERS = [path for path, hint in SETTINGS.items() if hint in (int, float)]
 
@@ -173,6 +175,27 @@ def test_a_section_that_is_a_number_and_a_number_that_is_a_section_are_refused()
         loads("[client.learning_rate]\na = 1")
     with pytest.raises(UserError, match="unknown setting"):
         loads("[nothing]\na = 1")
+
+
+def test_a_file_may_say_only_what_is_other_than_in_a_preset() -> None:
+    own = loads('extends = "fedrec+"\n[server]\nrounds = 7\n[pseudo_items]\nratio = 3')
+    assert own == assign(preset("fedrec+"), ["server.rounds=7", "pseudo_items.ratio=3"])
+
+
+@pytest.mark.parametrize("name", ['"fedrec*"', "3", "[]"])
+def test_a_preset_that_is_not_there_is_named_with_the_file(name: str) -> None:
+    with pytest.raises(UserError, match=r"unknown preset in mine\.toml") as error:
+        loads(f"extends = {name}", "mine.toml")
+    assert "Known: fedmf" in str(error.value)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("equal-*.toml")), ids=lambda file: file.stem)
+def test_equal_settings_are_those_of_fedrec_plus_but_for_what_is_compared(file: Path) -> None:
+    ours, theirs = to_dict(preset("fedrec+")), to_dict(load_config(file))
+    compared = {"pseudo_items", "virtual_ratings", "aggregation"}
+    assert {name for name in ours if ours[name] != theirs[name]} == compared
+    assert theirs["pseudo_items"]["ratio"] == ours["pseudo_items"]["ratio"]
+    assert theirs["aggregation"]["rule"] == "uniform"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:

@@ -28,11 +28,21 @@ def dumps(config: Config) -> str:
 
 
 def loads(text: str, source: str = "config", start: Config | None = None) -> Config:
-    """A config from TOML text; what it leaves out has the default."""
+    """A config from TOML text; what it leaves out has the default or, with ``extends``, is as in that preset.
+
+    >>> wider = loads('extends = "fedrec+"\\npseudo_items = {ratio = 3}')
+    >>> wider.pseudo_items.rule, wider.pseudo_items.ratio
+    ('matched', 3.0)
+    """
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{source}: {error}", "correct the TOML there") from None
+    extended = tables.pop("extends", None)
+    if extended is not None:
+        if extended not in presets():
+            raise unknown_name(f"preset in {source}: extends =", str(extended), presets())
+        start = preset(extended)
     return from_dict(tables, start, source)
 
 
