@@ -19,6 +19,7 @@ from fedrecplus.deploy.packet import Packet
 from fedrecplus.deploy.versions import VERSION
 from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
+from fedrecplus.rounds.filling import rates_by_features, selects_by_features
 from fedrecplus.rounds.server import ServerState
 from fedrecplus.similarity import unit_rows
 
@@ -93,16 +94,10 @@ def broadcast_of(request: Request, catalogue: ItemCatalogue) -> Broadcast:
     """The round's broadcast as the client function takes it; features are computed here, from what everybody knows."""
     V = request.V.astype(np.float64)
     encoder = part("encoders", request.config.pseudo_items.encoder)
-    features = unit_rows(encoder.encode(V, catalogue.public)) if needs_features(request.config) else np.zeros((0, 0))
+    by_features = selects_by_features(request.config) or rates_by_features(request.config)
+    features = unit_rows(encoder.encode(V, catalogue.public)) if by_features else np.zeros((0, 0))
     last_step, last_spread = request.last_step.astype(np.float64), request.last_spread.astype(np.float64)
     return Broadcast(request.round, V, last_step, last_spread, request.mean, features, catalogue.public)
-
-
-def needs_features(config: Config) -> bool:
-    """Whether a part looks at encoded items, as in ``simulation.Problem``."""
-    selects = config.pseudo_items.rule not in ("none", "random", "popular")
-    rates = config.virtual_ratings.rule not in ("user-average", "hybrid", "predicted")
-    return config.pseudo_items.rule != "none" and (selects or rates)
 
 
 def reply_packet(request: Request, uploads: Sequence[Upload], report: ErrorReport | None) -> Packet:

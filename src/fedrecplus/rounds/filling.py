@@ -44,6 +44,17 @@ def size_class(rows: int) -> int:
     return size
 
 
+def selects_by_features(settings: Config) -> bool:
+    """Whether the choice of pseudo items looks at encoded items, so that a broadcast needs them."""
+    return settings.pseudo_items.rule not in ("none", "random", "popular", "grouped")
+
+
+def rates_by_features(settings: Config) -> bool:
+    """Whether virtual ratings look at encoded items."""
+    rule = settings.virtual_ratings.rule
+    return settings.pseudo_items.rule != "none" and rule not in ("user-average", "hybrid", "predicted", "plausible")
+
+
 def pseudo_items(broadcast: Broadcast, device: Device, settings: Config) -> PseudoItems:
     """The client's pseudo items of this round: kept or drawn, kept ratings or fresh ones.
 

@@ -16,7 +16,7 @@ from fedrecplus.model import Shape, start_V
 from fedrecplus.parts import part
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
-from fedrecplus.rounds.filling import pseudo_count
+from fedrecplus.rounds.filling import pseudo_count, rates_by_features, selects_by_features
 from fedrecplus.similarity import unit_rows
 
 
@@ -49,13 +49,12 @@ class Problem:
     @property
     def selects_by_features(self) -> bool:
         """Whether the choice of pseudo items looks at encoded items."""
-        return self.config.pseudo_items.rule not in ("none", "random", "popular", "grouped")
+        return selects_by_features(self.config)
 
     @property
     def rates_by_features(self) -> bool:
         """Whether virtual ratings look at encoded items."""
-        pseudo = self.config.pseudo_items.rule != "none"
-        return pseudo and self.config.virtual_ratings.rule not in ("user-average", "hybrid", "predicted", "plausible")
+        return rates_by_features(self.config)
 
     def taking_part(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
