@@ -24,7 +24,7 @@ class StepSizes:
     trained: Array
     """1 for the columns of U that are trained, 0 for the others"""
     contrast: float = 1.0
-    """how much larger U's steps are where its factors differ"""
+    """how much larger, or smaller, U's steps are where its factors differ"""
     factors: int = 0
 
 
@@ -69,8 +69,10 @@ FEW = 10.0
 """ratings that count as few"""
 
 
-def kept_steady(sizes: StepSizes, V: Array) -> StepSizes:
+def kept_steady(sizes: StepSizes, V: Array, ratings: float = 0.0) -> StepSizes:
     """The same with c ≤ 1/(η_L (λ + (1 + 10/n) mean of ‖V_i − mean‖²)) for the n rows V that U steps over.
+
+    ``ratings`` stands for n where it is not the number of rows; c = 1 is the paper's step and stays.
 
     The mean bounds the steepest curvature in which factors differ, so no step goes further than to the bottom of it.
     Where ratings are few, that curvature is these rows' alone and in every one of their errors; what moves all factors,
@@ -79,7 +81,7 @@ def kept_steady(sizes: StepSizes, V: Array) -> StepSizes:
     """
     if sizes.contrast == 1.0 or len(V) == 0:
         return sizes
-    steepest = sizes.decay_U + (1.0 + FEW / len(V)) * float(unevenness(V, sizes.factors).mean())
+    steepest = sizes.decay_U + (1.0 + FEW / (ratings or len(V))) * float(unevenness(V, sizes.factors).mean())
     return replace(sizes, contrast=min(1.0 / max(sizes.rate * steepest, 1e-12), sizes.contrast))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, assign, check, dumps, from_dict, loads, preset, preset_summary, presets, to_dict
+from fedrecplus.config import assign, check, dumps, from_dict, loads, preset, preset_summary, presets, to_dict
 from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Factors
 from tests.rounds.engines import run_rounds
@@ -35,7 +35,8 @@ def test_a_preset_survives_a_file_and_the_file_is_complete(name: str) -> None:
     config = preset(name)
     text = dumps(config)
     assert loads(text) == config
-    assert loads(text, start=assign(Config(), ["seed=9", "client.local_epochs=77", "model.biases=true"])) == config
+    for other in presets():
+        assert loads(f'extends = "{other}"\n{text}') == config
     assert from_dict(to_dict(config)) == config
 
 

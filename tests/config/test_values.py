@@ -179,7 +179,8 @@ def test_a_section_that_is_a_number_and_a_number_that_is_a_section_are_refused()
 
 def test_a_file_may_say_only_what_is_other_than_in_a_preset() -> None:
     own = loads('extends = "fedrec+"\n[server]\nrounds = 7\n[pseudo_items]\nratio = 3')
-    assert own == assign(preset("fedrec+"), ["server.rounds=7", "pseudo_items.ratio=3"])
+    assert own == assign(preset("fedrec+"), ["algorithm=custom", "server.rounds=7", "pseudo_items.ratio=3"])
+    assert loads('extends = "fedrec+"\nalgorithm = "mine"').algorithm == "mine"
 
 
 @pytest.mark.parametrize("name", ['"fedrec*"', "3", "[]"])
@@ -193,7 +194,7 @@ def test_a_preset_that_is_not_there_is_named_with_the_file(name: str) -> None:
 def test_equal_settings_are_those_of_fedrec_plus_but_for_what_is_compared(file: Path) -> None:
     ours, theirs = to_dict(preset("fedrec+")), to_dict(load_config(file))
     compared = {"pseudo_items", "virtual_ratings", "aggregation"}
-    assert {name for name in ours if ours[name] != theirs[name]} == compared
+    assert {name for name in ours if ours[name] != theirs[name]} == {*compared, "algorithm"}
     assert theirs["pseudo_items"]["ratio"] == ours["pseudo_items"]["ratio"]
     assert theirs["aggregation"]["rule"] == "uniform"
 

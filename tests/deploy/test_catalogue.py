@@ -101,6 +101,7 @@ def _squared(table: Any, catalogue: ItemCatalogue, mean: float, config: Config) 
         ("years", lambda table: table[1:], "39 rows for 40 items"),
         ("content", lambda table: table[1:], "39 rows for 40 items"),
         ("popularity", lambda table: table[:0], "0 rows for 40 items"),
+        ("popularity", lambda table: table - 10_000, "counts below zero"),
         ("average", lambda table: np.append(table[1:], np.nan), "not finite"),
         ("average", lambda table: table[:, None], "2 dimensions"),
     ],

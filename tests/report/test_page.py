@@ -12,6 +12,7 @@ import pytest
 
 import fedrecplus
 from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import loads
 from fedrecplus.errors import UserError
 from fedrecplus.report.build import page, page_of
 from fedrecplus.report.elements import plot, table
@@ -156,7 +157,7 @@ def test_drift_is_drawn_over_k(folder: Path) -> None:
     page = page_of([content])
     drawn = [json.loads(text) for text in re.findall(r'data-for="[^"]+">(.*?)</script>', page)]
     drift = next(each for each in drawn if each["layout"]["xaxis"].get("title", {}).get("text") == "K, local epochs")
-    assert drift["data"][0]["x"] == [3, 5, 10, 20]
+    assert drift["data"][0]["x"] == [loads(content["config"]).client.local_epochs, 5, 10, 20]
     last = next(each for each in content["cells"] if (each["scenario"], each["rule"]) == ("drift-20", "uniform"))
     assert drift["data"][0]["y"][-1] == last["rmse"]["mean"]
 

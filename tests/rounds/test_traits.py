@@ -72,9 +72,11 @@ def test_rows_are_foretold_by_traits() -> None:
     assert np.abs(foretold_rows(V, PUBLIC, 0.01) - V).std() < 0.2 * np.abs(shuffled - V).std()
 
 
-def test_before_any_rating_nothing_is_foretold() -> None:
+def test_before_any_rating_rows_stay_where_they_are() -> None:
     nobody = PublicItems(GENRES, np.zeros(ITEMS, dtype=np.int64))
-    assert (foretold_rows(np.ones((ITEMS, 2)), nobody, 5.0) == 0.0).all()
+    V = DRAWS.normal(1.0, 0.3, size=(ITEMS, 4))
+    config = config_of("prediction.trait_ratings=5", "prediction.average_ratings=5")
+    np.testing.assert_array_equal(prediction_table(V, nobody, 3.5, 0.0, config), V)
 
 
 def test_the_fewer_ratings_the_nearer_to_what_traits_foretell() -> None:

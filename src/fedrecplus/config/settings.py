@@ -50,7 +50,7 @@ class ClientSettings:
     batch_size: int = 0  # B
     """rows per local step; 0: all at once"""
     contrast: float = 1.0
-    """how much larger U's steps are where its factors differ than where they move together; 1: alike (paper)"""
+    """how much larger U's steps may be where its factors differ than where they move together; 1: alike (paper)"""
     u_step: Literal["all", "rated"] = "all"
     """which rows the U step uses: rated and pseudo (paper) or rated alone (more accurate, and gives the set away)"""
     fraction: float = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def dumps(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
-def loads(text: str, source: str = "config", start: Config | None = None) -> Config:
+def loads(text: str, source: str = "config") -> Config:
     """A config from TOML text; what it leaves out has the default or, with ``extends``, is as in that preset.
 
     >>> wider = loads('extends = "fedrec+"\\npseudo_items = {ratio = 3}')
@@ -38,11 +39,11 @@ def loads(text: str, source: str = "config", start: Config | None = None) -> Con
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{source}: {error}", "correct the TOML there") from None
-    extended = tables.pop("extends", None)
+    extended, start = tables.pop("extends", None), Config()
     if extended is not None:
         if extended not in presets():
             raise unknown_name(f"preset in {source}: extends =", str(extended), presets())
-        start = preset(extended)
+        start = replace(preset(extended), algorithm=start.algorithm)  # a config of its own has a name of its own
     return from_dict(tables, start, source)
 
 

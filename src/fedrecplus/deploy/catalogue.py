@@ -115,6 +115,8 @@ def _check(name: str, table: NDArray[Any], items: int) -> None:
         raise ValueError(f"`{name}` has {len(table)} rows for {items} items")
     if not np.isfinite(table).all():
         raise ValueError(f"`{name}` has values that are not finite")
+    if name == "popularity" and (table < 0).any():
+        raise ValueError("`popularity` has counts below zero")
 
 
 _OPTIONAL = ("average", "years")

@@ -50,7 +50,7 @@ def _held(table: Table, public: PublicItems, rating: float, mean: float, setting
     how, shape, counts = settings.prediction, Shape.of(settings.model), public.popularity
     if counts.any():
         table[counts == 0] = mean_row(table, counts)
-    if how.trait_ratings > 0:
+    if how.trait_ratings > 0 and counts.any():
         share = how.trait_ratings / (how.trait_ratings + counts)
         table += share[:, None] * (foretold_rows(table, public, how.trait_ratings) - table)
     along = typical(table, counts, rating, settings.model, mean)[: shape.v_columns]

@@ -44,7 +44,7 @@ def foretold_rows(V: Array, public: PublicItems, ratings: float) -> Array:
     weights = public.popularity / (public.popularity + ratings)
     weighted = traits * weights[:, None]
     gram = weighted.T @ traits + _RIDGE * np.eye(traits.shape[1])
-    gram[0, 0] -= _RIDGE if weights.any() else 0.0  # the mean row is free
+    gram[0, 0] -= _RIDGE  # the mean row is free
     rows: Array = traits @ np.linalg.solve(gram, weighted.T @ V)
     return rows
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._evidence import evidence
+from fedrecplus.audit.attacks._local_steps import local_step_sizes
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.attacks._unrolled import Known, improve
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.gradients import kept_steady, step_sizes
 from fedrecplus.model import Shape, predict, prior
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ def _known(transcript: Transcript, sent: Sent) -> tuple[Known, Array]:
     config = transcript.config
     U_prior, V_prior = prior(config.model, transcript.mean)
     V = transcript.broadcast(sent.round).V[sent.upload.items]
-    sizes = kept_steady(step_sizes(config, sent.round), V)
+    sizes = local_step_sizes(transcript, sent.round, V)
     known = Known(V, V_prior, U_prior, sizes, config.client.local_epochs)
     return known, V + sent.upload.delta / (sent.upload.weight or 1.0)
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._evidence import evidence
+from fedrecplus.audit.attacks._local_steps import local_step_sizes
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.gradients import contrasted, kept_steady, step_sizes
+from fedrecplus.gradients import contrasted
 from fedrecplus.model import Shape, predict, prior
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ def solve(transcript: Transcript, before: Reading, after: Reading) -> Reading:
     V = transcript.broadcast(after.round).V[after.items]
     length = max(float(np.linalg.norm(after.U)), 1e-12)
     u0, u1 = before.U[:-1] / max(float(np.linalg.norm(before.U)), 1e-12), after.U[:-1] / length
-    sizes = kept_steady(step_sizes(transcript.config, after.round), V)
+    sizes = local_step_sizes(transcript, after.round, V)
 
     def moved(gradient: Array) -> Array:
         return rate * contrasted(gradient, sizes.contrast, sizes.factors)

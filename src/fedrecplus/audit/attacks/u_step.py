@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks._local_steps import local_step_sizes
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.gradients import contrasted, errors, kept_steady, step_sizes
+from fedrecplus.gradients import contrasted, errors
 from fedrecplus.model import prior
 
 Array = NDArray[np.float64]
@@ -38,12 +39,12 @@ def both_pure(before: Reading, after: Reading) -> bool:
 def equations(transcript: Transcript, before: Reading, after: Reading, items: NDArray[np.int64]) -> tuple[Array, Array]:
     """(U₁ − U₀)/η + λ(U₀ − prior) = Σ_i m_i e_i V_i with m_i = 1/n for the rows that the step used, else 0.
 
-    With contrast, which makes parts of a step larger, both gradients are made larger alike. Rows that aren't in the
-    later upload of the pair had no part in the step.
+    With contrast, which makes parts of a step larger or smaller, both gradients are made so alike. Rows that aren't in
+    the later upload of the pair had no part in the step.
     """
     U_prior, _ = prior(transcript.config.model, transcript.mean)
     V = transcript.broadcast(after.round).V[after.items]
-    sizes = kept_steady(step_sizes(transcript.config, after.round), V)
+    sizes = local_step_sizes(transcript, after.round, V)
     e = errors(before.U, V, after.ratings - transcript.mean)
     pulls = contrasted(np.hstack([e[:, None] * V, e[:, None]]), sizes.contrast, sizes.factors)
     rate = sizes.rate * transcript.config.client.local_epochs
