@@ -1,0 +1,128 @@
+"""Settings by name: reading, changing and listing them, with errors that name the nearest setting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, GeneralSettings, ServerSettings
+from fedrecplus.errors import UserError
+from fedrecplus.parts import KINDS, choices, part
+from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
+
+SECTIONS: dict[str, type[Settings]] = {
+    "cohort": CohortSettings,
+    "server": ServerSettings,
+    "evaluation": EvaluationSettings,
+}
+"""the sections that are no choice of a part"""
+
+
+def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
+    """The config with one setting changed; text is read as the setting's type.
+
+    >>> change(Config(), "model.local_epochs", "5").model.options.local_epochs
+    5
+    >>> change(Config(), "model.local_epoch", "5")
+    Traceback (most recent call last):
+    fedrecplus.errors.UserError: unknown setting 'model.local_epoch'
+      → did you mean 'model.local_epochs'? Known: model.batch_size, model.factors, ...
+    """
+    section, _, option = path.rpartition(".")
+    if section == "":
+        return _change_general(config, option, value, source)
+    if section in SECTIONS:
+        old = getattr(config, section)
+        read = read_setting(SECTIONS[section], option, value, source, f"{section}.")
+        return dataclasses.replace(config, **{section: msgspec.structs.replace(old, **{option: read})})
+    if section not in KINDS:
+        raise unknown_setting(path, _known_paths(config))
+    chosen: Choice = getattr(config, section)
+    if option == "rule":
+        return dataclasses.replace(config, **{section: chosen.with_rule(str(value), source)})
+    own = chosen.part.settings_type
+    if option not in {setting.name for setting in settings_of(own)}:
+        others = [name for name in choices(section) if option in own_names(section, name)]
+        if others:
+            raise UserError(
+                f"{source}: {section}.rule = {chosen.rule!r} has no option {option!r}",
+                f"set {section}.rule={others[0]} first, or choose of: "
+                + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),
+            )
+    read = read_setting(own, option, value, source, f"{section}.")
+    return dataclasses.replace(config, **{section: chosen.with_options(**{option: read})})
+
+
+def own_names(kind: str, rule: str) -> tuple[str, ...]:
+    """The names of a part's options."""
+    return tuple(setting.name for setting in settings_of(part(kind, rule).settings_type))
+
+
+def _change_general(config: Config, option: str, value: Any, source: str) -> Config:
+    if option not in {setting.name for setting in settings_of(GeneralSettings)}:
+        raise unknown_setting(option, _known_paths(config))
+    return dataclasses.replace(config, **{option: read_setting(GeneralSettings, option, value, source)})
+
+
+def assign(config: Config, assignments: Iterable[str]) -> Config:
+    """Apply ``part.option=value`` texts; rules come first, since they bring the options."""
+    pairs = []
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment!r} has no '='", "write --set part.option=value")
+        pairs.append((path.strip(), value.strip()))
+    for path, value in sorted(pairs, key=lambda pair: not pair[0].endswith(".rule")):
+        config = change(config, path, value)
+    return config
+
+
+def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: str = "config") -> Config:
+    """A config from tables; what they leave out stays as in ``start``."""
+    config = start or Config()
+    for name, value in tables.items():
+        if not isinstance(value, Mapping):
+            config = change(config, name, value, source)
+            continue
+        for option, inner in sorted(value.items(), key=lambda pair: pair[0] != "rule"):
+            config = change(config, f"{name}.{option}", inner, source)
+    return config
+
+
+def to_tables(config: Config) -> dict[str, Any]:
+    """A config as plain tables, complete."""
+    tables: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        if isinstance(value, Choice):
+            tables[name] = {"rule": value.rule, **msgspec.structs.asdict(value.options)}
+        else:
+            tables[name] = msgspec.structs.asdict(value) if isinstance(value, Settings) else value
+    return tables
+
+
+def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
+    """(section, rule, setting) of every setting there is, or of one section or rule; the rule is empty outside parts."""
+    for setting in settings_of(GeneralSettings):
+        if only in ("", "general"):
+            yield "", "", setting
+    for name, owner in SECTIONS.items():
+        for setting in settings_of(owner):
+            if only in ("", name):
+                yield name, "", setting
+    for kind in KINDS:
+        for rule in choices(kind):
+            if only in ("", kind, rule, f"{kind}.{rule}"):
+                for setting in settings_of(part(kind, rule).settings_type):
+                    yield kind, rule, setting
+
+
+def _known_paths(config: Config) -> list[str]:
+    paths = [setting.name for setting in settings_of(GeneralSettings)]
+    for name, owner in SECTIONS.items():
+        paths += [f"{name}.{setting.name}" for setting in settings_of(owner)]
+    for chosen in config.choices:
+        paths += [f"{chosen.kind}.{name}" for name in ("rule", *own_names(chosen.kind, chosen.rule))]
+    return paths

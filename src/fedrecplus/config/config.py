@@ -1,0 +1,118 @@
+"""A whole training: which part is chosen of each kind, with that part's own options, and what belongs to none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from fedrecplus.parts import Part, part
+from fedrecplus.settings import Annotated, Settings, number, read_settings, text
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part and its options.
+
+    >>> Choice("pseudo_items", "similar").options.ratio
+    1.0
+    """
+
+    kind: str
+    rule: str
+    options: Any = None
+    """of the part's own class of settings"""
+
+    def __post_init__(self) -> None:
+        if self.options is None:
+            object.__setattr__(self, "options", self.part.settings_type())
+
+    @property
+    def part(self) -> Part:
+        """The part itself."""
+        return part(self.kind, self.rule)
+
+    def with_rule(self, rule: str, source: str) -> Choice:
+        """Another part; options that both have keep their values."""
+        new = part(self.kind, rule)
+        known = {field.name for field in msgspec.structs.fields(new.settings_type)}
+        kept = {name: value for name, value in msgspec.structs.asdict(self.options).items() if name in known}
+        return Choice(self.kind, rule, read_settings(new.settings_type, kept, source, f"{self.kind}."))
+
+    def with_options(self, **changes: Any) -> Choice:
+        """The same part with other options, which are not checked again."""
+        return Choice(self.kind, self.rule, msgspec.structs.replace(self.options, **changes))
+
+
+class CohortSettings(Settings):
+    """Which clients take part in a round."""
+
+    fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
+    dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
+
+
+class ServerSettings(Settings):
+    """How long the server goes on."""
+
+    rounds: Annotated[int, number(1, 10**7, "T, communication rounds")] = 100
+
+
+class EvaluationSettings(Settings):
+    """When to look at the test ratings."""
+
+    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+
+
+class GeneralSettings(Settings):
+    """What belongs to no section."""
+
+    algorithm: Annotated[str, text("the preset it began as")] = "custom"
+    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = "fast"
+    precision: Annotated[
+        Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
+    ] = "float32"
+    seed: Annotated[
+        int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
+    ] = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole training."""
+
+    algorithm: str = "custom"
+    engine: str = "fast"
+    precision: str = "float32"
+    seed: int = 0
+    model: Choice = field(default_factory=lambda: Choice("model", "mf"))
+    pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
+    virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
+    encoder: Choice = field(default_factory=lambda: Choice("encoder", "centred"))
+    aggregation: Choice = field(default_factory=lambda: Choice("aggregation", "uniform"))
+    channel: Choice = field(default_factory=lambda: Choice("channel", "clear"))
+    server_optimizer: Choice = field(default_factory=lambda: Choice("server_optimizer", "sgd"))
+    cohort: CohortSettings = field(default_factory=CohortSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """All chosen parts."""
+        return tuple(value for value in vars(self).values() if isinstance(value, Choice))
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether a part looks at encoded items, so that a broadcast needs them."""
+        if self.pseudo_items.rule == "none":
+            return False
+        return self.pseudo_items.part.needs("features") or self.virtual_ratings.part.needs("features")
+
+    @property
+    def needs_uploads(self) -> bool:
+        """Whether the server must see single uploads: sums are not enough."""
+        how = self.aggregation
+        if how.part.needs("uploads"):
+            return True
+        on_server = how.options.weigh_on == "server" and how.part.needs("last_step")
+        return on_server or getattr(how.options, "covariance", "none") != "none"

@@ -1,0 +1,144 @@
+"""The choices of a training: a file is a choice, and owns everything about itself.
+
+``parts/pseudo_items/user_average.py`` is the choice ``user-average`` of the kind ``pseudo_items``. Files whose name
+begins with an underscore are shared by the choices of their kind and are none themselves. A name with a dot is the
+import path of a module outside the package; entry points of the group ``fedrecplus.<kind>`` add names of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.settings import Settings
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of part: where the built-in ones are, and what each must have."""
+
+    name: str
+    package: str
+    functions: tuple[tuple[str, ...], ...]
+    """of each inner tuple, a part has one at least"""
+    told: str
+    """in error messages"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A choice: its module, and what the module says of itself."""
+
+    kind: str
+    name: str
+    module: ModuleType
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+    @property
+    def settings_type(self) -> type[Settings]:
+        """The class of its own options; a part without any needs not write one."""
+        found: type[Settings] = getattr(self.module, "Settings", Settings)
+        return found
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (self.module.__doc__ or "").strip().split("\n")[0]
+
+    def needs(self, what: str) -> bool:
+        """Whether it looks at something that is not always provided: see ``docs/architecture.md``."""
+        return what in getattr(self.module, "NEEDS", ())
+
+    def has(self, function: str) -> bool:
+        """Whether it has a function that parts of its kind may go without."""
+        return hasattr(self.module, function)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("model", "fedrecplus.parts.model", (("local_training",), ("item_columns",), ("fold_in",)), "model"),
+        Kind("encoder", "fedrecplus.parts.encoder", (("encode",),), "encoder"),
+        Kind("pseudo_items", "fedrecplus.parts.pseudo_items", (("select",),), "pseudo item rule"),
+        Kind("virtual_ratings", "fedrecplus.parts.virtual_ratings", (("fill",),), "virtual rating rule"),
+        Kind("aggregation", "fedrecplus.parts.aggregation", (("weight", "aggregate"),), "aggregation rule"),
+        Kind("server_optimizer", "fedrecplus.parts.server_optimizer", (("step",),), "server optimizer"),
+        Kind("channel", "fedrecplus.parts.channel", (("VIEW",),), "channel"),
+    )
+}
+"""the kinds that a config chooses from, each a section of it"""
+
+
+def choices(kind: str | Kind) -> tuple[str, ...]:
+    """The names of all parts of a kind, those of installed packages included.
+
+    >>> "similar" in choices("pseudo_items")
+    True
+    """
+    kind = KINDS[kind] if isinstance(kind, str) else kind
+    return tuple(sorted({*built_in(kind), *_installed(kind.name)}))
+
+
+def part(kind: str | Kind, name: str) -> Part:
+    """The part behind a name; an unknown name is an error that names the nearest one."""
+    return _part(KINDS[kind] if isinstance(kind, str) else kind, name)
+
+
+def is_outside(name: str) -> bool:
+    """Whether a name is the import path of somebody's own part."""
+    return "." in name
+
+
+@functools.cache
+def built_in(kind: Kind) -> tuple[str, ...]:
+    """The names of the parts that come with the package."""
+    package = importlib.import_module(kind.package)
+    names = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return tuple(sorted(name.replace("_", "-") for name in names if not name.startswith("_")))
+
+
+@functools.cache
+def _installed(kind: str) -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=f"fedrecplus.{kind}")}
+
+
+@functools.cache
+def _part(kind: Kind, name: str) -> Part:
+    if is_outside(name):
+        return _checked(kind, name, _import_outside(kind, name, name))
+    if name in built_in(kind):
+        return Part(kind.name, name, importlib.import_module(f"{kind.package}.{name.replace('-', '_')}"))
+    if name in _installed(kind.name):
+        return _checked(kind, name, _import_outside(kind, name, _installed(kind.name)[name]))
+    raise unknown_name(kind.told, name, choices(kind))
+
+
+def _import_outside(kind: Kind, name: str, path: str) -> ModuleType:
+    try:
+        return importlib.import_module(path)
+    except Exception as error:
+        raise UserError(
+            f"{kind.told} {name!r} can't be imported: {type(error).__name__}: {error}",
+            f"give the import path of a module, as in `python -c 'import {path}'`",
+        ) from None
+
+
+def _checked(kind: Kind, name: str, module: ModuleType) -> Part:
+    for alternatives in kind.functions:
+        if not any(hasattr(module, function) for function in alternatives):
+            raise UserError(
+                f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
+                f"see docs/extending.md, and the files in {kind.package} for examples",
+            )
+    settings = getattr(module, "Settings", Settings)
+    if not (isinstance(settings, type) and issubclass(settings, Settings)):
+        raise UserError(f"{name}: its Settings are none", "derive the class from fedrecplus.settings.Settings")
+    return Part(kind.name, name, module)

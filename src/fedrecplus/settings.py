@@ -1,0 +1,127 @@
+"""What a setting is: a field with a default, a range and one line of meaning.
+
+Every part of a training owns a class of settings. One description serves TOML, ``--set``, Python, ``--help``, the
+search space of ``tune`` and the page of all settings.
+
+>>> class Example(Settings):
+...     ratio: Annotated[float, number(0, 10, "pseudo items per rated item")] = 1.0
+>>> read_setting(Example, "ratio", "2.5", "--set")
+2.5
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from fedrecplus.errors import UserError, unknown_name
+
+__all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of one part, each ``Annotated`` with ``number`` or ``text``."""
+
+
+Own = TypeVar("Own", bound=Settings)
+
+
+def number(low: float, high: float, meaning: str) -> Meta:
+    """A number between two bounds, both included."""
+    return Meta(ge=low, le=high, description=meaning)
+
+
+def text(meaning: str) -> Meta:
+    """Anything but a number: a choice of words, a name, true or false."""
+    return Meta(description=meaning)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting, described."""
+
+    name: str
+    default: Any
+    low: float | None
+    high: float | None
+    meaning: str
+    values: tuple[str, ...] = ()
+    """the words to choose from, where it is a choice"""
+    whole: bool = False
+    """whether it is a whole number"""
+
+
+@functools.cache
+def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
+    """All settings of a class, described, in the order of the code."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
+    found = []
+    for name, hint in typing.get_type_hints(owner, include_extras=True).items():
+        meta = _meta(hint)
+        kind = typing.get_args(hint)[0] if meta else hint
+        values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
+        described = meta or Meta()
+        found.append(
+            Setting(name, defaults[name], described.ge, described.le, described.description or "", values, kind is int)
+        )
+    return tuple(found)
+
+
+def read_settings(owner: type[Own], values: Mapping[str, Any], source: str, prefix: str = "", start: Own | None = None) -> Own:
+    """Settings from a table; what it leaves out has the default, or is as in ``start``."""
+    read = {name: read_setting(owner, name, value, source, prefix) for name, value in values.items()}
+    return msgspec.structs.replace(start or owner(), **read)
+
+
+def read_setting(owner: type[Settings], name: str, value: Any, source: str, prefix: str = "") -> Any:
+    """One value, as the setting's type; text is read as a number or as true or false where these are wanted."""
+    hints = typing.get_type_hints(owner, include_extras=True)
+    path = f"{prefix}{name}"
+    if name not in hints:
+        raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{source}: {path} = {value} is not a number", _remedy(owner, name))
+    kind = typing.get_args(hints[name])[0] if _meta(hints[name]) else hints[name]
+    try:
+        lax = isinstance(value, str) and kind in (int, float, bool)
+        if lax and kind is bool and value.lower() in ("yes", "on", "no", "off"):
+            value = value.lower() in ("yes", "on")
+        read = msgspec.convert(value.lower() if lax else value, hints[name], strict=not lax)
+        if isinstance(read, float) and not math.isfinite(read):
+            raise msgspec.ValidationError("Expected `float`")
+    except msgspec.ValidationError as error:
+        raise UserError(f"{source}: {path} = {value!r}: {_plain(str(error))}", _remedy(owner, name)) from None
+    return read
+
+
+def unknown_setting(path: str, known: Iterable[str]) -> UserError:
+    """The error for a setting that isn't there."""
+    return unknown_name("setting", path, known)
+
+
+def _meta(hint: Any) -> Meta | None:
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Meta)), None)
+
+
+def _plain(message: str) -> str:
+    words = {"`int`": "a whole number", "`float`": "a number", "`bool`": "true or false", "`str`": "text"}
+    for term, word in words.items():
+        message = message.replace(term, word)
+    return message[:1].lower() + message[1:]
+
+
+def _remedy(owner: type[Settings], name: str) -> str:
+    setting = next(each for each in settings_of(owner) if each.name == name)
+    if setting.values:
+        return f"choose one of {', '.join(setting.values)}"
+    if setting.low is not None and setting.high is not None:
+        kind = "a whole number" if setting.whole else "a number"
+        return f"give {kind} between {setting.low:g} and {setting.high:g}"
+    return "give true or false" if isinstance(setting.default, bool) else "give text"
