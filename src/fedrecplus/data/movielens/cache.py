@@ -16,8 +16,9 @@ import numpy as np
 import platformdirs
 from filelock import FileLock
 
+from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.movielens.sets import KnownSet
-from fedrecplus.data.ratings import Catalogue, Ratings
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 

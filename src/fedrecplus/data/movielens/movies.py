@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.files.contents import as_utf8
-from fedrecplus.data.ratings import Catalogue
 
 _FLAGS = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
