@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -63,6 +63,10 @@ def audit_command(
     told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
     """
     check_file_place(json_file, html_file)
+    if html_file:
+        from fedrecplus.report.plotly_js import plotly_js  # here: it wants the extra `report`
+
+        plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
     chosen = tuple(names_in(attacks))
     extent = Extent(rounds, users, chosen)
@@ -74,12 +78,15 @@ def audit_command(
     show_table(HEADINGS, [line(row) for row in rows], training.name)
     for text in summary(rows):
         say(text)
+    content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["configs"] = {case.label: dumps(case.config) for case in found}
+    content["made"] = watch.made(seed or 0)
     if json_file:
-        content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-        content["configs"] = {case.label: dumps(case.config) for case in found}
-        write_json(json_file, {**content, "made": watch.made(seed or 0)})
+        write_json(json_file, content)
     if html_file:
-        write_text(html_file, _page(rows, training.name))
+        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+
+        write_text(html_file, page_of([content], training.name))
 
 
 def _configs(names: Sequence[str], settings: Sequence[str], seed: int | None) -> dict[str, Config]:
@@ -118,9 +125,3 @@ def _bars(found: Sequence[Case]) -> Iterator[Tell]:
                 console.print(f"{case.label}: {what}", soft_wrap=True)
 
         yield tell
-
-
-def _page(rows: list[dict[str, Any]], title: str) -> str:
-    from fedrecplus.audit.figure import page  # here: it wants plotly
-
-    return page(rows, title)

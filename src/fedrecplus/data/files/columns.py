@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.errors import UserError, unknown_name
@@ -19,11 +19,9 @@ _NAMES = {
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value",
 }
-_USUAL_POSITIONS = {"user": 0, "item": 1, "rating": 2}
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """The positions, from 0, of the three columns that matter."""
 
     user: int
@@ -73,12 +71,12 @@ def _at(column: str | int | None, names: Sequence[str], header: bool, source: st
 
 
 def _usual(names: Sequence[str], role: str, header: bool, source: str) -> int:
-    position = _usual_position(names, role) if header else _USUAL_POSITIONS[role]
+    position = _usual_position(names, role) if header else list(_NAMES).index(role)
     if position is None:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
     if position >= len(names):
         raise UserError(
-            f"{source}: {counted(len(names), 'column')} in the first line, where the {role} is column {position + 1}",
+            f"{source}: {counted(len(names))} in the first line, where the {role} is column {position + 1}",
             "give the separator with --separator, or FileOptions(separator=…)",
         )
     return position
@@ -90,21 +88,13 @@ def _usual_position(names: Sequence[str], role: str) -> int | None:
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
-    there = (
-        f"the columns are {', '.join(map(repr, names))}"
-        if header
-        else f"the first line has {counted(len(names), 'column')}"
-    )
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {there}"
+    found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
+    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {found}"
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "column"), counted(2, "column")
-    ('1 column', '2 columns')
-    """
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def counted(columns: int) -> str:
+    """A number of columns, in words."""
+    return "1 column" if columns == 1 else f"{columns} columns"
 
 
 def _plain(name: str) -> str:

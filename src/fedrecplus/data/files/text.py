@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,10 +40,9 @@ class _Text:
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Each record that isn't blank, with the number of its first line."""
         lines = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8", newline="")
-        if self.quote:
-            reader = csv.reader(lines, delimiter=self.separator)
-        else:
-            reader = csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
+        reader = csv.reader(
+            lines, delimiter=self.separator, quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
+        )
         line = 1
         try:
             for fields in reader:
@@ -59,11 +59,16 @@ def read_text(data: bytes, source: str, options: FileOptions) -> Table:
     first = [field.strip() for field in next(text.records())[1]]
     header = has_header(first, options)
     columns = find_columns(first, header, options, source)
-    frame = _frame(text, len(first), int(header), {columns.user, columns.item, columns.rating})
+    frame = _frame(text, len(first), int(header), set(columns))
     if frame.is_empty():
         raise UserError(f"{source} has a header and no ratings", "give a file with a rating per line")
-    users, items, ratings = (frame[f"{at}"] for at in (columns.user, columns.item, columns.rating))
-    return Table(source, users, items, ratings, lambda row: f"{source}, line {_line(text, row + header)}")
+    users, items, ratings = (frame[f"{at}"] for at in columns)
+
+    def place(row: int) -> str:
+        line, _ = next(itertools.islice(text.records(), row + header, None))
+        return f"{source}, line {line}"
+
+    return Table(source, users, items, ratings, place)
 
 
 def _prepared(data: bytes, source: str, options: FileOptions) -> _Text:
@@ -121,11 +126,7 @@ def _refuse_ragged(text: _Text, width: int) -> None:
     for line, fields in text.records():
         if len(fields) != width:
             raise UserError(
-                f"{text.source}, line {line}: {counted(len(fields), 'column')} where the first line has {width}: "
+                f"{text.source}, line {line}: {counted(len(fields))} where the first line has {width}: "
                 f"{' '.join(fields)[:60]!r}",
                 "give every line the same columns; close quotes, and put them around values that hold the separator",
             )
-
-
-def _line(text: _Text, record: int) -> int:
-    return next(line for at, (line, _) in enumerate(text.records()) if at == record)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Catalogue
+from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.synthetic.options import SyntheticOptions
 from fedrecplus.randomness import normal, subkey, uniform
 
