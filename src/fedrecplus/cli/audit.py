@@ -27,8 +27,8 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, change, check, dumps, load_config
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 from fedrecplus.training.run_folder import CONFIG
 
 
@@ -74,10 +74,9 @@ def audit_command(
     show_table(HEADINGS, [line(row) for row in rows], training.name)
     for text in summary(rows):
         say(text)
-    if json_file:
-        content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-        content["configs"] = {case.label: dumps(case.config) for case in found}
-        write_json(json_file, {**content, "made": watch.made(seed or 0)})
+    content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["configs"] = {case.label: dumps(case.config) for case in found}
+    write_json_to(json_file, {**content, "made": watch.made(seed or 0)})
     if html_file:
         write_text(html_file, _page(rows, training.name))
 
