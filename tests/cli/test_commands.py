@@ -30,6 +30,25 @@ def test_train_leaves_a_run_folder_and_json(capsys: pytest.CaptureFixture[str]) 
     assert f"{figures['rmse']:.4f}" in capsys.readouterr().out
 
 
+ON_STDOUT = {
+    "train": [*TRAIN, "--algorithm", "fedmf", "--out", "run"],
+    "recommend": ["recommend", "run", "--client", "1"],
+    "theory": ["theory", "run", "--looks", "4"],
+    "compare": ["compare", "--dataset", "ratings.csv", "--algorithms", "bias-only", "--folds", "2"],
+    "data info": ["data", "info", "ratings.csv"],
+    "audit": ["audit", "fedmf", *TRAIN[1:], "--users", "3", "--attacks", "popularity", "--workers", "1"],
+    "ablate": ["ablate", *TRAIN[1:], "--vary", "model.factors=2,3", "--folds", "2"],
+}
+
+
+def test_json_on_standard_output_is_alone_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in ON_STDOUT.items():
+        assert exit_code_of([*command, "--json", "-"]) == 0, name
+        told = capsys.readouterr()
+        assert json.loads(told.out), name
+        assert told.err, f"{name}: the table is on standard error"
+
+
 def test_the_config_of_a_run_can_be_run_again() -> None:
     assert (
         exit_code_of([*TRAIN, "--algorithm", "fedrec", "--seed", "5", "--out", "one", "--set", "model.factors=3"]) == 0

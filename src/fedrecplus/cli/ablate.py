@@ -20,8 +20,8 @@ from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse
 from fedrecplus.experiments.heterogeneity import SHARE, Extent, Study, check_extent, heterogeneity
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_trial import Trial
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 
 HETEROGENEITY = "heterogeneity"
 
@@ -37,8 +37,7 @@ class Places:
 
     def write(self, content: dict[str, Any], csv: str, markdown: str) -> None:
         """Write them."""
-        if self.json:
-            write_json(self.json, content)
+        write_json_to(self.json, content)
         if self.csv:
             write_text(self.csv, csv)
         if self.markdown:

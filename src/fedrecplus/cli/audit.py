@@ -27,8 +27,8 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign, change, check, dumps, load_config
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 from fedrecplus.training.run_folder import CONFIG
 
 
@@ -80,9 +80,8 @@ def audit_command(
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content["configs"] = {case.label: dumps(case.config) for case in found}
-    content["made"] = watch.made(seed or 0)
-    if json_file:
-        write_json(json_file, content)
+content["made"] = watch.made(seed or 0)
+    write_json_to(json_file, content)
     if html_file:
         from fedrecplus.report.build import page_of  # here: it wants the extra `report`
 

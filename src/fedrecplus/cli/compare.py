@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +40,8 @@ from fedrecplus.experiments.report import (
     to_markdown,
 )
 from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.files import write_json, write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
 
 
 @reads_own_files
@@ -165,14 +164,15 @@ def write_reports(
     markdown_file: Path | None = None,
 ) -> None:
     """Write the files that are asked for, and all of them into ``out``."""
-    texts = {
-        "json": json.dumps(to_json(comparisons, made), indent=2) + "\n",
-        "csv": to_csv(comparisons),
-        "md": to_markdown(comparisons),
-    }
-    asked = {"json": json_file, "csv": csv_file, "md": markdown_file}
-    for kind, text in texts.items():
-        for place in (asked[kind], out / f"comparison.{kind}" if out else None):
+    content = to_json(comparisons, made)
+    write_json_to(json_file, content)
+    if out:
+        write_json(out / "comparison.json", content)
+    for kind, text, asked in (
+        ("csv", to_csv(comparisons), csv_file),
+        ("md", to_markdown(comparisons), markdown_file),
+    ):
+        for place in (asked, out / f"comparison.{kind}" if out else None):
             if place:
                 write_text(place, text)
 

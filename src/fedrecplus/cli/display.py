@@ -1,10 +1,11 @@
-"""What commands show: tables on standard output, progress on standard error."""
+"""What commands show: tables on standard output, unless that is for JSON, and progress on standard error."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from fedrecplus.experiments.jobs import Job, Outcome
 from fedrecplus.experiments.tuning import Moment, Trial
+from fedrecplus.files import STDOUT
 from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -22,7 +24,14 @@ _NAME_WIDTH = 24
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that shows text as it is: a scale such as 0:100:1 is no emoji, a name in brackets no markup."""
     height = None if width is None else 25  # a width alone means nothing to rich in a terminal that calls itself dumb
+    stderr = stderr or _json_on_stdout()
     return Console(stderr=stderr, width=width, height=height, markup=False, emoji=False, highlight=False)
+
+
+def _json_on_stdout() -> bool:
+    """Whether the command that runs was called with ``--json -``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and str(context.params.get("json_file")) == str(STDOUT)
 
 
 def show_table(

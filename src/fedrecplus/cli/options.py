@@ -14,7 +14,7 @@ import typer
 from fedrecplus.config import Config, load_config, preset
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import check_writable
+from fedrecplus.files import STDOUT, check_writable
 
 Seed = Annotated[int | None, typer.Option(help="Seed of folds, start values and draws. Default: 0.")]
 Settings = Annotated[
@@ -23,7 +23,10 @@ Settings = Annotated[
         "--set", metavar="PART.OPTION=VALUE", help="Change a setting; may be repeated. `presets NAME` lists them."
     ),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here as JSON, too.")]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
+]
 
 
 def own_file(
@@ -78,7 +81,7 @@ def config_of(name: str) -> Config:
 def check_file_place(*places: Path | None) -> None:
     """Find out before a long training that its figures could not be written."""
     for place in places:
-        if place is None:
+        if place is None or place == STDOUT:
             continue
         if place.exists() and not place.is_file():
             kind = "a folder" if place.is_dir() else "a device or a pipe"

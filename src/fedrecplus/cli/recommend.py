@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli.display import show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.training.atomic import write_json
+from fedrecplus.files import write_json_to
 from fedrecplus.training.recommender import Recommender
 
 
@@ -28,7 +28,6 @@ def recommend_command(
     """
     check_file_place(json_file)
     best = Recommender.load(run).recommend(client, n)
-    if json_file:
-        write_json(json_file, [asdict(item) for item in best])
+    write_json_to(json_file, [asdict(item) for item in best])
     rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
     show_table(["title", "item", "predicted rating"], rows)

@@ -10,9 +10,9 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import loads
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.theory.tables import HEADINGS, lemma_rows
-from fedrecplus.training.atomic import write_json, write_text
 
 
 def theory_command(
@@ -42,8 +42,7 @@ def theory_command(
     found = theory(run, dataset=dataset, looks=looks)
     found["made"] = watch.made(loads(found["config"]).seed)
     _show(found)
-    if json_file:
-        write_json(json_file, found)
+    write_json_to(json_file, found)
     if plot_file:
         from fedrecplus.report.build import page_of
 

@@ -17,8 +17,8 @@ from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, l
 from fedrecplus.config import Config, assign, change, check, load_config, preset
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
-from fedrecplus.training.atomic import write_json
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -168,8 +168,7 @@ def _numbered(folder: Path) -> Iterator[Path]:
 
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
-    if json_file:
-        write_json(json_file, result)
+    write_json_to(json_file, result)
     headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
     figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]

@@ -18,8 +18,8 @@ from fedrecplus.experiments.search_space import Dimension, apply, default_dimens
 from fedrecplus.experiments.study import import_optuna
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
 from fedrecplus.experiments.validation import cut
+from fedrecplus.files import write_json, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 
 _SHOWN = 5
 

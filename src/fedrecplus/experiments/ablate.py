@@ -11,10 +11,11 @@ from typing import Any
 from fedrecplus.config import Config, assign, change, check, dumps
 from fedrecplus.data import Ratings, folds
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.jobs import Bench, Job, Outcome, Stop, run_jobs
+from fedrecplus.experiments.jobs import Bench, Job, Outcome, run_jobs
 from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
 from fedrecplus.training import Progress
 from fedrecplus.training.progress import silent
+from fedrecplus.workers import Stop
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
 STUDIES: dict[str, tuple[str, ...]] = {

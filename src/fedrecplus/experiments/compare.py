@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check, preset, presets
 from fedrecplus.data import Ratings, folds
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Bench, Job, Outcome, Stop, run_jobs
+from fedrecplus.experiments.jobs import Bench, Job, Outcome, run_jobs
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.training import Progress
 from fedrecplus.training.progress import silent
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.workers import Stop
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")

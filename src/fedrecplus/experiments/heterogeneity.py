@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,8 @@ from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
 from fedrecplus.experiments.heterogeneity_trial import Field, Trial
-from fedrecplus.experiments.jobs import Stop
 from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
+from fedrecplus.workers import Stop, run_tasks
 
 REFERENCE = "uniform"
 """what the other rules are tested against"""
@@ -100,10 +99,13 @@ def heterogeneity(
     check_extent(extent, config)
     scenarios, folds = extent.scenarios, extent.folds
     rules = [REFERENCE, *(rule for rule in extent.rules if rule != REFERENCE)]
-    field = Field(ratings, config, extent.share, FOLDS, stop)
+    field = Field(ratings, config, extent.share, FOLDS)
     # dear rules first, so that no core waits at the end
     jobs = sorted(itertools.product(rules, scenarios, range(folds)), key=lambda job: -list(RULES).index(job[0]))
-    trials = {(trial.scenario, trial.rule, trial.fold): trial for trial in _run(field, jobs, workers, done)}
+    trials = {}
+    for _, trial in run_tasks(field.run, jobs, workers, stop=stop):
+        trials[trial.scenario, trial.rule, trial.fold] = trial
+        done(trial)
     cells = [
         _cell([trials[scenario, rule, fold] for fold in range(folds)],
               [trials[scenario, REFERENCE, fold] for fold in range(folds)])
@@ -128,23 +130,6 @@ def check_extent(extent: Extent, config: Config) -> None:
         raise UserError(f"{config.algorithm} trains in one place: nothing is aggregated", "name a federated preset")
     if config.aggregation.denoising > 0.0:
         raise UserError(f"{config.algorithm} denoises, which only uniform weights allow", "name another preset")
-
-
-def _run(
-    field: Field, jobs: Sequence[tuple[str, str, int]], workers: int, done: Callable[[Trial], None]
-) -> list[Trial]:
-    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
-
-    found = []
-    with ThreadPoolExecutor(max(1, min(workers or thread_count(), len(jobs)))) as pool:
-        futures = [pool.submit(field.trial, scenario, rule, fold) for rule, scenario, fold in jobs]
-        try:
-            for future in as_completed(futures):
-                found.append(future.result())
-                done(found[-1])
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    return found
 
 
 def _cell(trials: Sequence[Trial], uniform: Sequence[Trial]) -> Cell:

@@ -14,11 +14,11 @@ from fedrecplus.data import Ratings, split
 from fedrecplus.experiments.heterogeneity_attacker import Attack, attacked_round
 from fedrecplus.experiments.heterogeneity_clients import Mask, affected, promoted_item, skewed
 from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.experiments.jobs import Stop
 from fedrecplus.simulation import Problem, SimulationState
 from fedrecplus.training.divergence import Diverged, Watch
 from fedrecplus.training.evaluation import Factors, Fallback, score
 from fedrecplus.training.groups import errors_of
+from fedrecplus.workers import Stop, Tell
 
 _BY_V_ALONE = [f"prediction.{option}=0" for option in ("average_ratings", "trait_ratings", "traits", "content")]
 """rules are judged by the V they make, and what else is public would cover up for it"""
@@ -53,10 +53,10 @@ class Field:
     config: Config
     share: float
     folds: int
-    stop: Stop
 
-    def trial(self, scenario_name: str, rule: str, fold: int) -> Trial:
+    def run(self, job: tuple[str, str, int], _: Tell, stop: Stop) -> Trial:
         """Train under one rule where clients are as the scenario says, and judge by the honest ones."""
+        rule, scenario_name, fold = job
         began, scenario, seed = time.perf_counter(), SCENARIOS[scenario_name], self.config.seed
         training, test = split(self.ratings, fold, self.folds, seed)
         who = affected(self.ratings, self.share if scenario.affects else 0.0, seed)
@@ -68,7 +68,7 @@ class Field:
         attack = Attack(who, target if scenario.pushes else None) if scenario.adaptive else None
         judge = _Judge(training, test, who, target)
         try:
-            factors, earned = _train(problem, attack, judge, self.stop)
+            factors, earned = _train(problem, attack, judge, stop)
             figures, by_client, diverged = judge.figures(factors), judge.by_client(factors), False
         except Diverged:
             nothing = float("nan")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +20,7 @@ from fedrecplus.training.evaluation import Fallback, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.progress import silent
 from fedrecplus.training.ranking import rank
-
-Stop = Callable[[], bool]
+from fedrecplus.workers import Stop, run_tasks
 
 
 @dataclass(frozen=True)
@@ -119,38 +114,7 @@ def run_jobs(
     progress: Callable[[Job], Progress],
     stop: Stop,
 ) -> Iterator[Outcome]:
-    """Outcomes as they come. Compiled kernels let go of the interpreter's lock, so threads do and share the ratings;
-    the reference engine holds it, so its jobs go to processes, which tell of a job only when it is done."""
-    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
-
-    workers = max(1, min(workers or thread_count(), len(jobs)))
-    in_python = any(not job.trivial and is_reference(job.config) for job in jobs)
-    if in_python and workers > 1:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=_die_quietly) as pool:
-            yield from _as_they_come(pool, [pool.submit(bench.run, job) for job in jobs], stop)
-        return
-    with ThreadPoolExecutor(workers) as threads:
-        yield from _as_they_come(threads, [threads.submit(bench.run, job, progress(job), stop) for job in jobs], stop)
-
-
-def _die_quietly() -> None:
-    # Ctrl-C reaches the whole process group; only the first process has something to say about it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def is_reference(config: Config) -> bool:
-    """Whether rounds run in Python."""
-    return config.trainer == "federated" and config.engine == "reference"
-
-
-def _as_they_come(pool: Executor, futures: list[Future[Outcome]], stop: Stop) -> Iterator[Outcome]:
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool:
-        if stop():
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    """Outcomes as they come, ``workers`` trainings side by side; 0: one per core."""
+    shown = [progress(job) for job in jobs]
+    for _, outcome in run_tasks(bench.run, jobs, workers, told=lambda index, step: shown[index](step), stop=stop):
+        yield outcome

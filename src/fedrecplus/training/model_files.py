@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from fedrecplus.config import Config, dumps, loads
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_tensors
+from fedrecplus.files import write_tensors
 
 MODEL, CLIENTS = "model.safetensors", "clients.safetensors"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fedrecplus.config import Config, dumps, load_config, to_dict
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import check_writable, write_json, write_text
+from fedrecplus.files import check_writable, write_json, write_text
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.model_files import CLIENTS, MODEL
 
