@@ -90,15 +90,25 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
         raise UserError(f"{source}: {path} = {value} is not a number", _remedy(owner, name))
     kind = typing.get_args(hints[name])[0] if _meta(hints[name]) else hints[name]
     try:
-        lax = isinstance(value, str) and kind in (int, float, bool)
-        if lax and kind is bool and value.lower() in ("yes", "on", "no", "off"):
-            value = value.lower() in ("yes", "on")
-        read = msgspec.convert(value.lower() if lax else value, hints[name], strict=not lax)
-        if isinstance(read, float) and not math.isfinite(read):
-            raise msgspec.ValidationError("Expected `float`")
+        read = msgspec.convert(_from_text(value, kind) if isinstance(value, str) else value, hints[name])
     except msgspec.ValidationError as error:
         raise UserError(f"{source}: {path} = {value!r}: {_plain(str(error))}", _remedy(owner, name)) from None
     return read
+
+
+def _from_text(value: str, kind: Any) -> Any:
+    """A number, or true or false, where that is what the text says; else the text, which is then found wrong."""
+    if kind is bool:
+        return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(
+            value.lower(), value
+        )
+    if kind in (int, float):
+        try:
+            read = kind(value)
+        except ValueError:
+            return value
+        return read if math.isfinite(read) else value
+    return value
 
 
 def unknown_setting(path: str, known: Iterable[str]) -> UserError:

@@ -80,7 +80,7 @@ def audit_command(
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content["configs"] = {case.label: dumps(case.config) for case in found}
-content["made"] = watch.made(seed or 0)
+    content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
         from fedrecplus.report.build import page_of  # here: it wants the extra `report`

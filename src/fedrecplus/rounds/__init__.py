@@ -1,6 +1,6 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
-from fedrecplus.rounds.client import client_round, local_update, outgoing, pseudo_items
+from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items
 from fedrecplus.rounds.server import (
     ServerState,
     broadcast,
@@ -18,6 +18,7 @@ __all__ = [
     "encode_items",
     "local_update",
     "outgoing",
+    "predictions",
     "pseudo_items",
     "server_round",
     "start_server",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.device import Device, PseudoItems, merge
 from fedrecplus.parts.pseudo_items import pseudo_count
-from fedrecplus.parts.virtual_ratings import put_on_scale
+from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, Upload
 
 Array = NDArray[np.float64]
@@ -18,25 +18,27 @@ Array = NDArray[np.float64]
 
 def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[Upload, Device]:
     """Choose pseudo items, train locally, and upload how V's rows moved. Paper: Algorithm 1, lines 3–8"""
-    update, device = local_update(broadcast, device, config)
-    return outgoing(update, device, broadcast, config), device
-
-
-def local_update(broadcast: Broadcast, device: Device, config: Config) -> tuple[Upload, Device]:
-    """The client's own update, before anything is done to it for the way to the server."""
     pseudo = pseudo_items(broadcast, device, config)
+    update, device = local_update(broadcast, device, config, pseudo)
+    return outgoing(update, device.secret, broadcast, config), device
+
+
+def local_update(
+    broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems
+) -> tuple[Upload, Device]:
+    """The client's own update, before anything is done to it for the way to the server."""
     rows = merge(device, pseudo)
     U, V = config.model.part.local_training(device, rows, broadcast, config.model.options)
     kept = None if getattr(config.pseudo_items.options, "redraw", False) else pseudo
     return Upload(device.client, rows.items, V - broadcast.V[rows.items]), replace(device, U=U, kept=kept)
 
 
-def outgoing(update: Upload, device: Device, broadcast: Broadcast, config: Config) -> Upload:
+def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
     """The chain that every update passes on its device: weigh, then what the channel does to protect it."""
     upload = weigh(update, broadcast, config)
     channel = config.channel
     if channel.part.has("protect"):
-        protected: Upload = channel.part.protect(upload, device.secret, broadcast, channel.options)
+        protected: Upload = channel.part.protect(upload, secret, broadcast, channel.options)
         return protected
     return upload
 
@@ -75,11 +77,18 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
 
 def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadcast, config: Config) -> Array:
     """What the client claims to have given pseudo items, on the scale where that is asked for."""
-    filled, model = config.virtual_ratings, config.model
-
-    def predict(wanted: NDArray[np.int64], steps: int = 0) -> Array:
-        ratings: Array = model.part.predict(wanted, device, broadcast, model.options, steps)
-        return ratings
-
+    filled = config.virtual_ratings
+    predict = predictions(device, broadcast, config)
     ratings = filled.part.fill(items, device, broadcast, predict, filled.options)
     return put_on_scale(ratings, items, device, filled.options, broadcast.round)
+
+
+def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
+    """The client's own predictions, for rules that fill with them."""
+    model = config.model
+
+    def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
+        ratings: Array = model.part.predict(items, device, broadcast, model.options, steps)
+        return ratings
+
+    return predict

@@ -10,13 +10,13 @@ import numpy as np
 
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
-from fedrecplus.simulation import prepare
 from fedrecplus.training.attempt import Outcome, Task, attempt
 from fedrecplus.training.checkpoint import Checkpoint
-from fedrecplus.training.divergence import MOST_RETRIES, Diverged, with_smaller_step
+from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.training.progress import Progress, Step, silent
@@ -97,23 +97,23 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
 
 
 def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
-    rate = with_smaller_step(task.config, retries).client.learning_rate
+    name, rate = step_size(with_smaller_step(task.config, retries))
     if retries > MOST_RETRIES:
         if task.folder:
             task.folder.give_up()
         raise UserError(
             f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
-            f"set client.learning_rate to {rate:g} or less, or a lower server.learning_rate",
+            f"set {name} to {rate:g} or less, or a lower server_optimizer.learning_rate",
         ) from None
     if task.folder:
         task.folder.forget_attempt()
-    message = f"{diverged}; starting again with client.learning_rate = {rate:g}"
+    message = f"{diverged}; starting again with {name} = {rate:g}"
     task.progress(Step(0, task.config.server.rounds, message=message))
 
 
 def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
     result = {**result_of(task, outcome, data), "made": made}
-    recommender = recommender_of(task.ratings, outcome.factors, task.fallback, task.config)
+    recommender = recommender_of(task.ratings, outcome, task.config)
     if task.folder is None:
         return Run(task.config, result, recommender)
     recommender.save(task.folder.path)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.workers import thread_count
+from fedrecplus.workers import core_count
 
 Result = TypeVar("Result")
 
@@ -35,7 +35,7 @@ def chunks(clients: NDArray[np.int64], rows: NDArray[Any]) -> list[NDArray[np.in
 
 def on_threads(work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
     """``work`` on every part, results in order."""
-    threads = thread_count()
+    threads = core_count()
     if threads == 1 or len(parts) == 1:
         return [work(part) for part in parts]
     return list(_pool(threads, os.getpid()).map(work, parts))

@@ -1,4 +1,8 @@
-"""A round of all clients at once. The same signature and the same result as ``simulation.simulate_round``."""
+"""The fast engine: all clients of a cohort at once, in numba kernels under threads.
+
+It gives what the reference gives. Where every part has a kernel, updates are weighed and added up as they are made;
+otherwise they are kept apart, each part without a kernel runs through its own file, and the others keep theirs.
+"""
 
 from __future__ import annotations
 
@@ -8,120 +12,129 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.aggregation._joining import divide
-from fedrecplus.aggregation.wasserstein import SMALLEST
-from fedrecplus.fast.local_training import READINGS, Rows, Steps, Weighing, train_clients
-from fedrecplus.fast.pseudo import PseudoRows, pseudo_rows
-from fedrecplus.fast.threads import chunks, on_threads
-from fedrecplus.fast.traffic import report_of
-from fedrecplus.fast.updates import left_by_decay
-from fedrecplus.gradients import step_sizes, unevenness
-from fedrecplus.model import prior
-from fedrecplus.parts import part
-from fedrecplus.randomness import purpose, subkey
-from fedrecplus.rounds.server import apply, global_rate
-from fedrecplus.simulation import Problem, RoundReport, SimulationState
-from fedrecplus.simulation import simulate_round as reference_round
-
-_WEIGHING_KERNELS = {"uniform", "wasserstein"}
+from fedrecplus.config import Config
+from fedrecplus.device import Device
+from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
+from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.reference import ReferenceEngine
+from fedrecplus.engines.state import PrivateState, RoundReport, device_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
+from fedrecplus.rounds import local_update, outgoing, sums_of
 
 
-def simulate_round(problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
-    """One round of everybody. A rule without a kernel is run by its own file: aggregation rules in the reference
-    engine, the others client by client. See ``simulation/reference.py``."""
-    rule = problem.config.aggregation.rule
-    if hasattr(part("aggregation", rule), "aggregate"):
-        from fedrecplus.fast.robust import robust_round  # here: it is built on this file
+class FastEngine(Engine):
+    """Kernels where there are any, each part's own file where there are none."""
 
-        return robust_round(problem, state)
-    if rule not in _WEIGHING_KERNELS:
-        return reference_round(problem, state)
-    clients = problem.taking_part(state.server.round)
-    state, pseudo = pseudo_rows(problem, state, clients)
-    U = state.U.copy()
-    target = state.server.last_step
-    if problem.config.aggregation.rule == "wasserstein" and problem.config.aggregation.global_step == "mean":
-        rate = global_rate(problem.config, state.server.round)
-        target = (rate * _sum(problem, state, clients, pseudo, U, target, dry=True).aggregate).astype(target.dtype)
-    sums = _sum(problem, state, clients, pseudo, U, target, dry=False)
-    server = apply(state.server, sums.aggregate, sums.spread, problem.config)
-    return replace(state, server=server, U=U), report_of(problem, state, clients, pseudo)
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """See ``Engine.sums``."""
+        model, how = kernel_of(problem.config.model), _weighing(problem.config)
+        if model is None or how is None:
+            return self._one_by_one(problem, private, message, clients)
+        private, pseudo = pseudo_rows(problem, private, message, clients)
+        sums, U = model.train(problem, private, message, pseudo, how, clients)
+        return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
 
+    def uploads(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState]:
+        """See ``Engine.uploads``."""
+        return self._exchanged(problem, private, message, clients)[:2]
 
-class _Sums:
-    """What the chunks of a round add up to."""
+    def _one_by_one(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """The sums of updates that were kept apart."""
+        uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
+        bytes_up = sum(upload.bytes for upload in uploads) + peer_bytes
+        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes
+        aggregation = kernel_of(problem.config.aggregation)
+        if aggregation is not None and hasattr(aggregation, "aggregate"):
+            table = aggregation.aggregate(uploads, message, problem.config.aggregation.options)
+            items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+            counts = np.bincount(items, minlength=len(table)).astype(np.float64)
+            sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
+        else:
+            sums = sums_of(uploads, message, problem.config)
+        return sums, private, RoundReport(len(clients), bytes_up, down)
 
-    def __init__(
-        self, problem: Problem, parts: list[tuple[Any, Any, Any, float]], left: NDArray[Any], clients: int
-    ) -> None:
-        total, per_item, spread, overall = parts[0]
-        for more_total, more_per_item, more_spread, more_overall in parts[1:]:
-            total += more_total
-            per_item += more_per_item
-            spread += more_spread
-            overall += more_overall
-        dtype = total.dtype
-        total += per_item.astype(dtype)[:, None] * left
-        self.aggregate: NDArray[Any] = divide(total, per_item, overall, problem.config.aggregation).astype(dtype)
-        self.spread: NDArray[Any] = spread / max(clients, 1)
+    def _exchanged(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState, int]:
+        config, channel = problem.config, problem.config.channel
+        private, pseudo = pseudo_rows(problem, private, message, clients)
+        model = kernel_of(config.model)
+        if model is not None:
+            updates, U = model.updates(problem, private, message, pseudo, clients)
+        else:
+            updates, U = _train_one_by_one(problem, private, message, pseudo, clients)
+        private = replace(private, U=U)
+        devices: dict[int, Device] = {}
+        if channel.part.has("exchange"):
+            devices = {client: device_of(problem, private, client) for client in clients.tolist()}
+        secrets = problem.secrets
+        sent = {u.client: outgoing(u, int(secrets[u.client]), message, config) for u in updates}
+        peer_bytes = 0
+        if channel.part.has("exchange"):
+            sent, peer_bytes = channel.part.exchange(devices, sent, message.round, config.seed, channel.options)
+        return list(sent.values()), private, peer_bytes
 
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """See ``Engine.item_sets``."""
+        _, pseudo = pseudo_rows(problem, private, message, clients)
+        return {client: items_of(problem, pseudo, client) for client in clients.tolist()}
 
-def _sum(
-    problem: Problem,
-    state: SimulationState,
-    clients: NDArray[np.int64],
-    pseudo: PseudoRows,
-    U: NDArray[Any],
-    target: NDArray[Any],
-    dry: bool,
-) -> _Sums:
-    """Train all clients of the round and add up their weighted updates."""
-    V, last_spread = state.server.V, state.server.last_spread
-    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
-    steps = _steps(problem, state)
-    left = left_by_decay(V, steps)
-    how = _weighing(problem, state, left, target, dry)
-
-    def work(part: NDArray[np.int64]) -> tuple[Any, Any, Any, float]:
-        total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread)
-        rows = _rows(problem, pseudo, int(count[part].max()))
-        return total, per_item, spread, train_clients(part, rows, steps, how, V, U, not dry, total, per_item, spread)
-
-    parts = on_threads(work, chunks(clients, count))
-    if not parts:
-        parts = [(np.zeros_like(V), np.zeros(len(V)), np.zeros_like(last_spread), 0.0)]
-    return _Sums(problem, parts, left, len(clients))
-
-
-def _rows(problem: Problem, pseudo: PseudoRows, largest: int) -> Rows:
-    ratings, mean = problem.ratings, pseudo.levels.dtype.type(problem.mean)
-    return Rows(
-        ratings.indptr, ratings.items, ratings.codes, pseudo.levels,
-        pseudo.indptr, pseudo.items, pseudo.ratings, mean, largest,
-    )  # fmt: skip
-
-
-def _steps(problem: Problem, state: SimulationState) -> Steps:
-    config, dtype = problem.config, state.server.V.dtype
-    sizes = step_sizes(config, state.server.round)
-    U_prior, V_prior = prior(config.model, problem.mean)
-    uneven = unevenness(state.server.V, config.model.factors) if sizes.contrast != 1.0 else np.zeros(0)
-    return Steps(
-        dtype.type(sizes.rate), dtype.type(sizes.decay_V), dtype.type(sizes.decay_U),
-        sizes.trained.astype(dtype), sizes.contrast, uneven, U_prior.astype(dtype), V_prior.astype(dtype),
-        config.client.local_epochs, config.client.batch_size, config.client.u_step == "rated",
-        np.uint64(subkey(config.seed, "secrets")), np.uint64(purpose("batches")), np.uint64(state.server.round),
-    )  # fmt: skip
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """See ``Engine.user_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is None:
+            return ReferenceEngine().user_weights(problem, private, X)
+        weights: NDArray[Any] = model.user_weights(problem, private, X)
+        return weights
 
 
-def _weighing(
-    problem: Problem, state: SimulationState, left: NDArray[Any], target: NDArray[Any], dry: bool
-) -> Weighing:
-    how, spread, apart = problem.config.aggregation, state.server.last_spread, left - target
-    target_sizes = np.einsum("ic,ic->i", target, target, dtype=np.float64)
-    return Weighing(
-        how.rule == "wasserstein" and how.temperature > 0 and not dry, READINGS[how.rows], how.covariance == "diagonal",
-        left, apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), target_sizes, spread,
-        float(target_sizes.sum()), float(spread.sum(dtype=np.float64)),
-        how.temperature, how.bound, SMALLEST, how.denoising > 0.0,
-    )  # fmt: skip
+def engine(config: Config) -> Engine:
+    """The engine, in the precision that the config asks for."""
+    return FastEngine(config.precision)
+
+
+def _weighing(config: Config) -> Weighing | None:
+    """How kernels weigh; nothing where a part of the way to the sums has none."""
+    aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
+    if aggregation is None or not hasattr(aggregation, "weighing"):
+        return None
+    how: Weighing | None = aggregation.weighing(config.aggregation.options)
+    if config.channel.part.has("protect") or config.channel.part.has("exchange"):
+        return None if how is None or channel is None else channel.weighing(how)
+    return how
+
+
+def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
+    """What the uploads of the reference would have cost, counted from their sizes."""
+    channel, config = kernel_of(problem.config.channel), problem.config
+    if channel is not None:
+        report: RoundReport = channel.report_of(problem, message, clients, pseudo)
+        return report
+    rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
+    own_weights = len(clients) if config.aggregation.options.weigh_on == "client" else 0
+    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
+    return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
+
+
+def _train_one_by_one(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
+) -> tuple[list[Upload], NDArray[Any]]:
+    """A model without a kernel: its own file, client by client, with the pseudo rows that kernels have chosen."""
+    U, updates = private.U.copy(), []
+    for client in clients.tolist():
+        update, device = local_update(message, device_of(problem, private, client), problem.config, pseudo.of(client))
+        U[client] = device.U
+        updates.append(update)
+    return updates, U

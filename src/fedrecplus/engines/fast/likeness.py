@@ -1,4 +1,4 @@
-"""One list of neighbours per item, sorted, that serves all clients; built in blocks, so that 62,000 items fit."""
+"""Cosines of encoded items: the table of all where it is small, sorted lists of neighbours where it is not."""
 
 from __future__ import annotations
 
@@ -8,17 +8,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.fast import selection
-from fedrecplus.fast.threads import on_threads
-from fedrecplus.similarity import similarity
-from fedrecplus.virtual_ratings import drawn
+from fedrecplus.engines.fast.chunks import on_threads
+from fedrecplus.engines.fast.compiling import inner, section
+from fedrecplus.parts.similarity import similarity
 
 LARGEST_TABLE = 4_096
 """items up to which all similarities are kept (128 MB) and neighbour lists are whole"""
+CACHED_NUMBERS = 60_000
+"""so many stay in a cache while one operation after the other goes over them"""
 _CUT_LENGTH = 1_024
 _BLOCK_NUMBERS = 8_000_000
-_CACHED_NUMBERS = 60_000
-"""so many stay in a cache while one operation after the other goes over them"""
+
+
+@inner
+def cosine(first: int, second: int, features: Any) -> float:
+    """The rounded cosine of two unit rows. See ``parts/similarity.py``."""
+    total = 0.0
+    for c in range(features.shape[1]):
+        total += features[first, c] * features[second, c]
+    return float(np.rint(total * 1e10) / 1e10)
+
+
+@section
+def alike(first: int, second: int, table: Any, features: Any) -> float:
+    """The rounded cosine of two items: looked up where there is a table, computed where there is none."""
+    if table.shape[0] > 0:
+        return float(table[first, second])
+    return float(cosine(first, second, features))
+
+
+def likeness_table(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All similarities where the table is small; empty where they must be computed as needed."""
+    return similarity(features, features) if 0 < len(features) <= LARGEST_TABLE else np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -29,40 +50,8 @@ class Neighbours:
     likeness: NDArray[np.float64]
 
 
-def likeness_table(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All similarities where the table is small; empty where they must be computed as needed."""
-    return similarity(features, features) if 0 < len(features) <= LARGEST_TABLE else np.zeros((0, 0))
-
-
-def near_in_rank(features: NDArray[np.float64], ranking: NDArray[np.int64], width: int) -> NDArray[np.float64]:
-    """Likeness of the items at each rank and those at most ``width`` ranks from it: few of all pairs ever meet."""
-    near = np.empty((len(ranking), 2 * width + 1))
-    block = max(1, _CACHED_NUMBERS // near.shape[1])
-
-    def fill(first: int) -> None:
-        selection.likeness_by_rank(first, min(first + block, len(ranking)), ranking, features, near)
-
-    on_threads(fill, range(0, len(ranking), block))
-    return near
-
-
-def weight_table(features: NDArray[np.float64], averages: NDArray[np.float64], pairs: int) -> NDArray[np.float64]:
-    """All weights of ``virtual_ratings/drawn.py`` where the table is small and there are more pairs to weigh than in
-    it; empty where they must be computed as needed."""
-    items = len(features)
-    table = likeness_table(features if pairs >= items**2 else features[:0])
-    block = max(1, _CACHED_NUMBERS // items)
-
-    def soften(first: int) -> None:
-        part = slice(first, first + block)
-        table[part] = drawn.softened(table[part], averages[part], averages)
-
-    on_threads(soften, range(0, len(table), block))
-    return table
-
-
 def neighbour_lists(features: NDArray[np.float64], length: int = 0) -> Neighbours:
-    """The sorted neighbour lists, of a given length or as long as fits.
+    """The sorted neighbour lists, of a given length or as long as fits; built in blocks, so that 62,000 items fit.
 
     >>> lists = neighbour_lists(np.array([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]]))
     >>> lists.items[0].tolist()

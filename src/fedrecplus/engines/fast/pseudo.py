@@ -1,28 +1,27 @@
-"""The pseudo rows of a round, for all its clients: kept, or drawn and rated by kernels."""
+"""The pseudo rows of a round, for all its clients: kept, or drawn and rated by kernels. See ``rounds/client.py``.
+
+A rule without a kernel is run by its own file, client by client; the other keeps its kernel.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.fast import filling, grouping, neighbours, selection
-from fedrecplus.fast.neighbours import likeness_table, neighbour_lists, weight_table
-from fedrecplus.fast.threads import chunks, on_threads
-from fedrecplus.gradients import step_sizes, unevenness
-from fedrecplus.model import prior
-from fedrecplus.parts import part
+from fedrecplus.device import PseudoItems
+from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
+from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.selecting import Clients, Fill, Filling, Select, Selecting
+from fedrecplus.engines.fast.sorting import sort_by
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState, device_of, redraws, refreshes
 from fedrecplus.protocol import Broadcast
-from fedrecplus.pseudo_items import grouped, matched
-from fedrecplus.pseudo_items.popular import PATIENCE, cumulative
-from fedrecplus.randomness import purpose, subkey
-from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.simulation.reference import device_of, message_of
-from fedrecplus.virtual_ratings.drawn import TEMPERATURE, WIDTH
-from fedrecplus.virtual_ratings.plausible import SHARE
+from fedrecplus.rounds import predictions
 
 
 @dataclass(frozen=True)
@@ -34,191 +33,131 @@ class PseudoRows:
     ratings: NDArray[Any]
     levels: NDArray[Any]
     """level number → rating on the standard scale"""
+    solved: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """what the model has solved on the way, to be used again in the same round"""
+
+    def of(self, client: int) -> PseudoItems:
+        """One client's."""
+        places = slice(self.indptr[client], self.indptr[client + 1])
+        return PseudoItems(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
 
 
 def pseudo_rows(
-    problem: Problem, state: SimulationState, clients: NDArray[np.int64]
-) -> tuple[SimulationState, PseudoRows]:
-    """The pseudo rows of these clients, and the state with those that are kept. See ``rounds/filling.py``."""
-    dtype = state.server.V.dtype
-    levels = _levels(problem).astype(dtype)
-    places = int(problem.pseudo_indptr[-1])
+    problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+) -> tuple[PrivateState, PseudoRows]:
+    """The pseudo rows of these clients, and the private state with those that are kept."""
+    dtype, indptr = message.V.dtype, problem.pseudo_indptr
+    levels, places = problem.levels.astype(dtype), int(problem.pseudo_indptr[-1])
     if places == 0:
         nothing = np.zeros(0, dtype=problem.ratings.items.dtype)
-        return state, PseudoRows(problem.pseudo_indptr, nothing, np.zeros(0, dtype=dtype), levels)
-    redraw, refresh = problem.config.pseudo_items.redraw, problem.config.virtual_ratings.refresh
-    newcomers = clients if redraw else clients[~state.drawn[clients]]
-    items = np.zeros(places, dtype=problem.ratings.items.dtype) if redraw else state.pseudo_items
-    ratings = np.zeros(places, dtype=dtype) if refresh else state.virtual_ratings
+        return private, PseudoRows(indptr, nothing, np.zeros(0, dtype=dtype), levels)
+    redraw, refresh = redraws(problem), refreshes(problem)
+    newcomers = clients if redraw else clients[~private.drawn[clients]]
+    items = np.zeros(places, dtype=problem.ratings.items.dtype) if redraw else private.pseudo_items
+    ratings = np.zeros(places, dtype=dtype) if refresh else private.virtual_ratings
     to_rate = clients if refresh else newcomers
-    message = _message(problem, state, len(newcomers) > 0, len(to_rate) > 0)
+    solved: dict[str, NDArray[Any]] = {}
     if len(newcomers):
         items = items if redraw else items.copy()
-        _select(problem, state, message, newcomers, items)
+        _select(Selecting(problem, message, message.round if redraw else 0), private, newcomers, items)
     if len(to_rate):
         ratings = ratings if refresh else ratings.copy()
-        _fill(problem, state, message, to_rate, items, ratings, levels)
+        filling = Filling(problem, private, message, message.round if refresh else 0, levels, solved)
+        _fill(filling, to_rate, items, ratings)
     if not redraw and len(newcomers):
-        drawn = state.drawn.copy()
+        drawn = private.drawn.copy()
         drawn[newcomers] = True
-        state = replace(state, drawn=drawn, pseudo_items=items)
+        private = replace(private, drawn=drawn, pseudo_items=items)
     if not refresh:
-        state = replace(state, virtual_ratings=ratings)
-    return state, PseudoRows(problem.pseudo_indptr, items, ratings, levels)
+        private = replace(private, virtual_ratings=ratings)
+    return private, PseudoRows(indptr, items, ratings, levels, solved)
 
 
-def _message(problem: Problem, state: SimulationState, selecting: bool, rating: bool) -> Broadcast:
-    """The round's broadcast, with encoded items only where a part looks at them this round."""
-    by_features = (selecting and problem.selects_by_features) or (rating and problem.rates_by_features)
-    return message_of(problem, state, with_features=by_features)
+def _select(some: Selecting, private: PrivateState, clients: Clients, out: NDArray[Any]) -> None:
+    problem, chosen = some.problem, some.problem.config.pseudo_items
+    found = kernel_of(chosen)
+    select: Select | None = None if found is None else found.selector(some, chosen.options)
 
+    def work(part: Clients) -> Clients:
+        left = part if select is None else select(part, out)
+        if not redraws(problem):  # kept sets are compared; sets for one round need no order
+            put_in_order(part, problem.pseudo_indptr, out)
+        return part[:0] if left is None else left
 
-def _levels(problem: Problem) -> NDArray[np.float64]:
-    scale = problem.ratings.scale
-    return scale.standardise(scale.values(np.arange(scale.levels)))
-
-
-def _select(
-    problem: Problem, state: SimulationState, message: Broadcast, clients: NDArray[np.int64], out: NDArray[Any]
-) -> None:
-    ratings, rule = problem.ratings, problem.config.pseudo_items.rule
-    count = ratings.item_count
-    key = np.uint64(subkey(problem.config.seed, "secrets"))
-    round_key = np.uint64(state.server.round if problem.config.pseudo_items.redraw else 0)
-    unsure = np.zeros(ratings.clients, dtype=bool)
-    if rule in ("random", "popular"):
-        shares = cumulative(problem.public.popularity) if rule == "popular" else np.zeros(0)
-
-        def work(some: NDArray[np.int64]) -> None:
-            selection.draw(
-                some, ratings.indptr, ratings.items, problem.pseudo_indptr, shares, PATIENCE,
-                key, np.uint64(purpose("pseudo-items")), round_key, count, out,
-            )  # fmt: skip
-    elif rule == "similar" and count <= neighbours.LARGEST_TABLE:
-        table = likeness_table(message.features)
-
-        def work(some: NDArray[np.int64]) -> None:
-            selection.top_similar(some, ratings.indptr, ratings.items, problem.pseudo_indptr, table, count, out)
-    elif rule == "similar":
-        lists = neighbour_lists(message.features)
-
-        def work(some: NDArray[np.int64]) -> None:
-            selection.merge_neighbours(
-                some, ratings.indptr, ratings.items, problem.pseudo_indptr,
-                lists.items, lists.likeness, count, out, unsure,
-            )  # fmt: skip
-    elif rule == "matched":
-        ranking = matched.by_popularity(problem.public.popularity)
-        place = np.argsort(ranking, kind="stable")
-        near = neighbours.near_in_rank(message.features, ranking, 2 * matched.WINDOW)
-
-        def work(some: NDArray[np.int64]) -> None:
-            selection.match(
-                some, ratings.indptr, ratings.items, problem.pseudo_indptr, ranking, place, near, message.features,
-                matched.WINDOW, matched.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
-            )  # fmt: skip
-    elif rule == "grouped":
-        groups = grouping.public_groups(problem.public, grouped.group_size(problem.config.pseudo_items))
-
-        def work(some: NDArray[np.int64]) -> None:
-            grouping.whole_groups(
-                some, ratings.indptr, ratings.items, problem.pseudo_indptr, groups.of_item, groups.members,
-                groups.starts, groups.content, groups.years, grouped.nearby(problem.public), grouped.SAME_YEAR,
-                grouped.CHANCE, key, np.uint64(purpose("pseudo-items")), round_key, out,
-            )  # fmt: skip
-    else:
-
-        def work(some: NDArray[np.int64]) -> None:
-            unsure[some] = True
-
-    def choose(some: NDArray[np.int64]) -> None:
-        work(some)
-        if not problem.config.pseudo_items.redraw:  # kept sets are compared; sets for one round need no order
-            selection.put_in_order(some, problem.pseudo_indptr, out)
-
-    on_threads(choose, chunks(clients, np.diff(ratings.indptr)))
-    for client in clients[unsure[clients]]:
+    for client in np.concatenate(on_threads(work, chunks(clients, np.diff(problem.ratings.indptr)))).tolist():
         places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
-        device = device_of(problem, state, int(client))
-        chosen = part("pseudo_items", rule).select(places.stop - places.start, device, message, problem.config)
-        out[places] = chosen
+        device = device_of(problem, private, client)
+        out[places] = chosen.part.select(places.stop - places.start, device, some.message, chosen.options)
 
 
-def _fill(
-    problem: Problem,
-    state: SimulationState,
-    message: Broadcast,
-    clients: NDArray[np.int64],
-    items: NDArray[Any],
-    out: NDArray[Any],
-    levels: NDArray[Any],
-) -> None:
-    config, ratings, V = problem.config, problem.ratings, state.server.V
-    rule, real, indptr = config.virtual_ratings.rule, V.dtype.type, problem.pseudo_indptr
-    if rule == "hybrid":
-        rule = "user-average" if state.server.round < config.virtual_ratings.predict_after else "hybrid"
-    sizes = step_sizes(config, state.server.round)
-    U_prior = prior(config.model, problem.mean)[0].astype(V.dtype)
-    uneven = unevenness(V, config.model.factors) if sizes.contrast != 1.0 and rule == "hybrid" else np.zeros(0)
-    averages = problem.public.averages(len(V))
-    rated = np.diff(ratings.indptr)
-    table = np.zeros((0, 0))
-    if rule in ("nearest", "weighted"):
-        table = likeness_table(message.features)
-    elif rule == "drawn":
-        table = weight_table(message.features, averages, int((rated * np.diff(indptr))[clients].sum()))
-    stochastic = config.virtual_ratings.rounding == "stochastic"
-    key = np.uint64(subkey(config.seed, "secrets"))
-    round_key = np.uint64(state.server.round if config.virtual_ratings.refresh else 0)
+def _fill(some: Filling, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
+    problem, chosen = some.problem, some.problem.config.virtual_ratings
+    found = kernel_of(chosen)
+    fill: Fill | None = None if found is None else found.filler(some, chosen.options)
+    rounding, step = chosen.options.rounding, problem.ratings.scale.standard_step
 
-    def work(some: NDArray[np.int64]) -> None:
-        if rule == "user-average":
-            filling.user_average(some, ratings.indptr, ratings.codes, levels, indptr, out)
-        elif rule == "predicted":
-            filling.predicted(some, indptr, items, state.U, V, real(problem.mean), out)
-        elif rule == "hybrid":
-            filling.hybrid(
-                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, state.U, V,
-                real(problem.mean), config.virtual_ratings.local_steps, real(sizes.rate), real(sizes.decay_U),
-                sizes.contrast, uneven, sizes.trained.astype(V.dtype), U_prior, int(rated[some].max()), out,
-            )  # fmt: skip
-        elif rule == "plausible":
-            filling.plausible(
-                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items,
-                averages.astype(V.dtype), SHARE, key, np.uint64(purpose("plausible")), round_key, out,
-            )  # fmt: skip
-        elif rule in ("nearest", "weighted"):
-            filling.from_neighbours(
-                rule == "weighted", some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items,
-                table, message.features, out,
-            )  # fmt: skip
-        elif rule == "drawn":
-            filling.drawn(
-                some, ratings.indptr, ratings.items, ratings.codes, levels, indptr, items, table, message.features,
-                averages, TEMPERATURE, WIDTH, key, np.uint64(purpose("drawn")), round_key, int(rated[some].max()), out,
-            )  # fmt: skip
+    def work(part: Clients) -> None:
+        if fill is None:
+            _fill_one_by_one(some, part, items, out)
         else:
-            _fill_one_by_one(problem, state, message, some, items, out)
-        filling.put_on_scale(
-            some, indptr, items, stochastic, config.virtual_ratings.rounding != "none", ratings.scale.standard_step,
-            key, np.uint64(purpose("rounding")), round_key,
-            STANDARD_LOW, STANDARD_HIGH, out,
+            fill(part, items, out)
+        put_on_scale(
+            part, some.indptr, items, rounding == "stochastic", rounding != "none", step,
+            *some.keys("rounding"), STANDARD_LOW, STANDARD_HIGH, out,
         )  # fmt: skip
 
-    on_threads(work, chunks(clients, rated + np.diff(indptr)))
+    on_threads(work, chunks(clients, np.diff(problem.ratings.indptr) + np.diff(some.indptr)))
 
 
-def _fill_one_by_one(
-    problem: Problem,
-    state: SimulationState,
-    message: Broadcast,
-    clients: NDArray[np.int64],
-    items: NDArray[Any],
-    out: NDArray[Any],
-) -> None:
+def _fill_one_by_one(some: Filling, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
     """A rule without a kernel: its own file, client by client."""
-    rule = part("virtual_ratings", problem.config.virtual_ratings.rule)
+    config = some.problem.config
+    rule = config.virtual_ratings
+    for client in clients.tolist():
+        places = slice(some.indptr[client], some.indptr[client + 1])
+        device = device_of(some.problem, some.private, client)
+        predict = predictions(device, some.message, config)
+        out[places] = rule.part.fill(items[places].astype(np.int64), device, some.message, predict, rule.options)
+
+
+@kernel
+def put_in_order(clients: Any, pseudo_indptr: Any, out: Any) -> None:
+    """Each client's items ascending. A kernel of its own: sorting inside the others is compiled anew for each."""
     for client in clients:
-        places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
-        device = device_of(problem, state, int(client))
-        out[places] = rule.fill(items[places].astype(np.int64), device, message, problem.config)
+        first, n = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        numbers, same = np.empty(n, np.uint64), np.empty(n, np.int64)
+        for place in range(n):
+            numbers[place] = out[first + place]
+        sort_by(numbers, same, n)
+        for place in range(n):
+            out[first + place] = numbers[place]
+
+
+@kernel
+def put_on_scale(
+    clients: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    stochastic: bool,
+    rounded: bool,
+    step: float,
+    secrets: Any,
+    purpose: Any,
+    round_number: Any,
+    low: float,
+    high: float,
+    out: Any,
+) -> None:
+    """Clip to the scale's ends and, if asked, round to its levels. See ``parts/virtual_ratings/_scale.py``."""
+    for client in clients:
+        key = mix(mix(secrets[client], purpose), round_number)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            value = float(out[place])
+            value = low if value < low else high if value > high else value
+            if rounded:
+                level = (value - low) / step
+                threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if stochastic else 0.5
+                below = np.floor(level)
+                value = low + step * (below + (level - below > threshold))
+                value = low if value < low else high if value > high else value
+            out[place] = value

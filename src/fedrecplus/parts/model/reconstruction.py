@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 _MOST_CONTENT = 32
 """columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
+PREDICTS_COLD_ITEMS = True
 _FARTHEST = 3.0
 """standard deviations from the mean that popularity and average may be: else the rarest items would stand for all"""
 

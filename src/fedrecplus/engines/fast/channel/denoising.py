@@ -1,57 +1,56 @@
-"""What a round costs on the wire, without making the messages."""
+"""Kernel of ``parts/channel/denoising.py``: sums without pseudo rows, and what the messages would have cost."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import kernel
-from fedrecplus.fast.pseudo import PseudoRows
-from fedrecplus.protocol import BYTES_PER_NUMBER
-from fedrecplus.randomness import keys, mix, purpose, subkey, to_unit
-from fedrecplus.simulation import Problem, RoundReport, SimulationState
+from fedrecplus.engines.fast.compiling import kernel
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.selecting import Clients
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import RoundReport
+from fedrecplus.parts.channel.denoising import denoisers
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast
+from fedrecplus.randomness import mix, purpose, to_unit
 
 
-def report_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64], pseudo: PseudoRows) -> RoundReport:
-    """Bytes of the messages that ``simulation/reference.py`` makes, counted from their sizes."""
-    how, columns = problem.config.aggregation, state.server.V.shape[1]
-    rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    down = len(clients) * BYTES_PER_NUMBER * state.server.V.size
-    if how.denoising == 0.0:
-        own_weights = len(clients) if how.weigh_on == "client" else 0
-        up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + columns) + own_weights)
-        return RoundReport(len(clients), up, down)
-    denoisers = problem.denoisers(clients, state.server.round)
-    ordinary = np.setdiff1d(clients, denoisers)
+def weighing(how: Weighing) -> Weighing:
+    """Noise that is added and taken out again need not be computed."""
+    return how._replace(rated_rows_only=True)
+
+
+def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
+    """Bytes of the messages that ``exchange`` makes, counted from their sizes."""
+    columns, config = message.V.shape[1], problem.config
+    rows = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+    chosen = denoisers(clients, message.round, config.seed, config.channel.options)
+    ordinary = np.setdiff1d(clients, chosen)
     noise = BYTES_PER_NUMBER * int(np.diff(pseudo.indptr)[ordinary].sum()) * (1 + columns)
-    plain = BYTES_PER_NUMBER * int(rows[~np.isin(clients, denoisers)].sum()) * (1 + columns)
-    summed = _denoiser_rows(problem, state, denoisers, ordinary, pseudo)
-    return RoundReport(len(clients), plain + noise + BYTES_PER_NUMBER * summed * (2 + columns), down + noise)
+    plain = BYTES_PER_NUMBER * int(rows[ordinary].sum()) * (1 + columns)
+    summed = BYTES_PER_NUMBER * _denoiser_rows(problem, message.round, chosen, ordinary, pseudo) * (2 + columns)
+    down = len(clients) * BYTES_PER_NUMBER * message.V.size
+    return RoundReport(len(clients), plain + noise + summed, down + noise)
 
 
-def _denoiser_rows(
-    problem: Problem,
-    state: SimulationState,
-    denoisers: NDArray[np.int64],
-    ordinary: NDArray[np.int64],
-    pseudo: PseudoRows,
-) -> int:
+def _denoiser_rows(problem: Problem, round_number: int, chosen: Clients, ordinary: Clients, pseudo: PseudoRows) -> int:
     """Rows that denoising clients upload: their own rated items and those they were told of, each once."""
-    secrets = keys(subkey(problem.config.seed, "secrets"), ordinary)
-    # the same draw as ``simulation.reference.denoiser_of``, for all ordinary clients
+    # the same draw as ``denoiser_of``, for all ordinary clients
     with np.errstate(over="ignore"):
-        draws = to_unit(mix(mix(secrets, np.uint64(purpose("denoiser"))), np.uint64(state.server.round)))
-    choice = (draws * len(denoisers)).astype(np.int64)
+        keyed = mix(problem.secrets[ordinary], np.uint64(purpose("denoiser")))
+        draws = to_unit(mix(keyed, np.uint64(round_number)))
+    choice = (draws * len(chosen)).astype(np.int64)
     order = np.argsort(choice, kind="stable")
-    bounds = np.searchsorted(choice[order], np.arange(len(denoisers) + 1))
+    bounds = np.searchsorted(choice[order], np.arange(len(chosen) + 1))
+    ratings = problem.ratings
+    told_by = ordinary[order]
     return int(
         _count_rows(
-            denoisers, ordinary[order], bounds, problem.ratings.indptr, problem.ratings.items,
-            pseudo.indptr, pseudo.items, problem.ratings.item_count,
+            chosen, told_by, bounds, ratings.indptr, ratings.items, pseudo.indptr, pseudo.items, ratings.item_count
         )
-    )  # fmt: skip
+    )
 
 
 @kernel

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import inner
-from fedrecplus.gradients import FEW
+from fedrecplus.engines.fast.compiling import inner
 
 LANES = 4
 
@@ -96,43 +95,13 @@ def pull_on_user(e: Any, table: Any, a: int, b: int, out: Any) -> Any:
 
 
 @inner
-def move_user(
-    U: Any,
-    bias: Any,
-    trained: Any,
-    prior: Any,
-    pull: Any,
-    pull_bias: Any,
-    rows: int,
-    rate: Any,
-    decay: Any,
-    contrast: Any,
-) -> Any:
-    """U ← U − η_L (λ (U − prior) − pull / rows) in place, trained columns alone; returns the new user bias.
+def move_user(U: Any, bias: Any, trained: Any, pull: Any, pull_bias: Any, rows: int, rate: Any, decay: Any) -> Any:
+    """U ← U − η_L (λ U − pull / rows) in place, trained columns alone; returns the new user bias.
 
-    The last numbers of ``trained`` and ``prior`` are the bias's; ``pull`` is overwritten by the gradient. See
-    ``gradients.user_step`` and ``contrasted``.
+    The last number of ``trained`` is the bias's. See ``mf.user_step``.
     """
     share = U.dtype.type(1) / U.dtype.type(rows)
     last = len(trained) - 1
-    together, factors = U.dtype.type(0), U.dtype.type(0)
     for c in range(last):
-        pull[c] = decay * (U[c] - prior[c]) - share * pull[c]
-        together += trained[c] * pull[c]
-        factors += trained[c]
-    together *= (contrast - U.dtype.type(1)) / factors
-    for c in range(last):
-        U[c] -= rate * trained[c] * (contrast * pull[c] - together)
-    return bias - rate * trained[last] * (decay * (bias - prior[last]) - share * pull_bias)
-
-
-@inner
-def steady(contrast: Any, uneven: Any, rows: Any, n: int, rate: Any, decay: Any) -> float:
-    """The contrast that U's steps over n rows can bear. See ``gradients.kept_steady``."""
-    if contrast == 1 or n == 0:
-        return float(contrast)
-    total = 0.0
-    for j in range(n):
-        total += uneven[rows[j]]
-    most = 1.0 / max(rate * (decay + (1.0 + FEW / n) * total / n), 1e-12)
-    return float(min(most, contrast))
+        U[c] -= rate * trained[c] * (decay * U[c] - share * pull[c])
+    return bias - rate * trained[last] * (decay * bias - share * pull_bias)

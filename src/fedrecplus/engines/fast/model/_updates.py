@@ -1,7 +1,7 @@
 """From errors and pushes to updates: their distance from the last step, their weights, their sums.
 
-``fast/local_training.py`` says how a row's move is made of them; ``aggregation/wasserstein.py`` is the readable form of
-distances and weights.
+``mf.py`` says how a row's move is made of them; ``parts/aggregation/wasserstein.py`` is the readable form of distances
+and weights.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.fast.compiling import section
+from fedrecplus.engines.fast.compiling import section
 
 
 @section
@@ -73,41 +73,28 @@ def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
 
 
 @section
-def weight(distance: float, own_target: float, own_spread: float, n: int, how: Any) -> float:
-    """w = D^(−τ), D bounded from below. See ``aggregation/wasserstein.py``."""
-    floor = own_target
-    if how.reading == 0:
-        distance += how.whole_target + how.whole_spread - own_target - own_spread
-        floor = how.whole_target
-    elif how.reading == 2:
-        distance /= n
-        floor /= n
-    return float(max(distance, how.bound * floor, how.smallest) ** (-how.temperature))
-
-
-@section
-def spread_gap(left: Any, moved: Any, spread: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
-    """tr(M²) with diagonal covariances, and Σ spread, over the client's rows."""
+def covariance_gap(left: Any, moved: Any, covariance: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
+    """tr(M²) with diagonal covariances, and the trace of Σ_g, over the client's rows."""
     factor = moved.dtype.type(np.sqrt((n - 1) / batch))
     distance, size = 0.0, 0.0
     for j in range(np.uint64(n)):
         row = np.uint64(rows[j])
         for c in range(np.uint64(moved.shape[1])):
-            gap = factor * abs(left[row, c] + moved[j, c]) - np.sqrt(spread[row, c])
+            gap = factor * abs(left[row, c] + moved[j, c]) - np.sqrt(covariance[row, c])
             distance += gap * gap
-            size += spread[row, c]
+            size += covariance[row, c]
     return distance, size
 
 
 @section
-def add_spread(rows: Any, n: int, batch: int, left: Any, moved: Any, spread: Any) -> None:
-    """Add the diagonal of the client's update covariance. See ``aggregation/_covariance.py``."""
-    factor = spread.dtype.type((n - 1) / batch)
+def add_covariance(rows: Any, n: int, batch: int, left: Any, moved: Any, covariance: Any) -> None:
+    """Add the diagonal of the client's update covariance. See ``parts/aggregation/_covariance.py``."""
+    factor = covariance.dtype.type((n - 1) / batch)
     for j in range(np.uint64(n)):
         row = np.uint64(rows[j])
         for c in range(np.uint64(moved.shape[1])):
             delta = left[row, c] + moved[j, c]
-            spread[row, c] += factor * delta * delta
+            covariance[row, c] += factor * delta * delta
 
 
 @section
@@ -120,7 +107,6 @@ def add(weight: float, rows: Any, n: int, moved: Any, total: Any) -> None:
             total[row, c] += scaled * moved[j, c]
 
 
-def left_by_decay(V: Any, steps: Any) -> Any:
-    """What K steps of decay alone move each row of V by: (keep^K − 1) (V − prior). The rest of Δ is in ``moves``."""
-    keep = 1.0 - float(steps.rate) * float(steps.decay_V)
-    return ((keep**steps.epochs - 1.0) * (V.astype(np.float64) - steps.V_prior)).astype(V.dtype)
+def left_by_decay(V: Any, rate: float, decay: float, epochs: int) -> Any:
+    """What K steps of decay alone move each row of V by: (keep^K − 1) V. The rest of Δ is in ``moves``."""
+    return (((1.0 - rate * decay) ** epochs - 1.0) * V.astype(np.float64)).astype(V.dtype)

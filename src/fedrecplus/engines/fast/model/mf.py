@@ -1,31 +1,38 @@
-"""The kernel that trains clients, weighs their updates and adds them up. ``rounds/client.py`` is the readable form."""
+"""Kernels of ``parts/model/mf.py``, which serve ``biased-mf`` too: train clients, weigh their updates, add them up."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedrecplus.fast import columns, updates
-from fedrecplus.fast.compiling import inner, kernel, mix, section
-from fedrecplus.fast.sorting import sort_by
+from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.compiling import inner, kernel, mix, section
+from fedrecplus.engines.fast.model import _columns, _updates
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
+from fedrecplus.engines.fast.sorting import sort_by
+from fedrecplus.engines.fast.summing import add_up, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model import mf
+from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.randomness import purpose
 
-_gather = columns.gather
-_stride = columns.stride
-_whole = columns.whole
-_silence = columns.silence
-_products = columns.products
-_pull = columns.pull_on_user
-_move_user = columns.move_user
-_steady = columns.steady
-_moves = updates.moves
-_distance = updates.distance
-_weight = updates.weight
-_spread_gap = updates.spread_gap
-_add_spread = updates.add_spread
-_add = updates.add
-
-READINGS = {"table": 0, "own": 1, "mean-own": 2}
+_gather = _columns.gather
+_stride = _columns.stride
+_whole = _columns.whole
+_silence = _columns.silence
+_products = _columns.products
+_pull = _columns.pull_on_user
+_move_user = _columns.move_user
+_moves = _updates.moves
+_distance = _updates.distance
+_covariance_gap = _updates.covariance_gap
+_add_covariance = _updates.add_covariance
+_add = _updates.add
 
 
 class Rows(NamedTuple):
@@ -47,73 +54,119 @@ class Steps(NamedTuple):
     """How a client trains."""
 
     rate: Any
-    decay_V: Any
-    decay_U: Any
+    decay: Any
     trained: Any
-    contrast: Any
-    uneven: Any
-    """of each row of V: see ``gradients.unevenness``"""
-    U_prior: Any
-    V_prior: Any
     epochs: int
     batch_size: int
     rated_only: bool
-    secrets_key: Any
+    secrets: Any
     purpose: Any
     round_number: Any
 
 
-class Weighing(NamedTuple):
-    """How updates are weighed and added up."""
+def train(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+) -> tuple[Sums, NDArray[Any]]:
+    """Train these clients and add up their weighted updates; returns everybody's U besides."""
+    V, U, steps = message.V, private.U.copy(), _steps(problem, message)
+    left = _left(V, steps)
+    target = target_of(left, message.last_step, message.last_covariance)
+    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
 
-    distances: bool
-    """weigh by distance; otherwise every client counts the same"""
-    reading: int
-    with_spread: bool
-    left: Any
-    """what decay alone does to V: see ``updates.left_by_decay``"""
-    apart: Any
-    """that, less the global step"""
-    apart_sizes: Any
-    """Σ apart² of each row"""
-    target_sizes: Any
-    """Σ step² of each row"""
-    spread: Any
-    whole_target: float
-    """Σ‖target‖² over the whole table"""
-    whole_spread: float
-    temperature: float
-    bound: float
-    smallest: float
-    rated_rows_only: bool
-    """leave pseudo rows out of the sums, as denoising clients do"""
+    def work(part: Clients) -> tuple[Any, Any, Any, float]:
+        total, per_item, covariance = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(message.last_covariance)
+        rows = _rows(problem, pseudo, int(count[part].max()))
+        weights = train_clients(part, rows, steps, how, target, V, U, total, per_item, covariance)
+        return total, per_item, covariance, weights
+
+    return add_up(on_threads(work, chunks(clients, count)), left, message, len(clients)), U
+
+
+def updates(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
+) -> tuple[list[Upload], NDArray[Any]]:
+    """Train these clients and keep their updates apart, unweighed; returns everybody's U besides."""
+    V, U, steps = message.V, private.U.copy(), _steps(problem, message)
+    left = _left(V, steps)
+    target = target_of(left, message.last_step, message.last_covariance)
+    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+
+    def work(part: Clients) -> list[Upload]:
+        rows = _rows(problem, pseudo, int(count[part].max()))
+        per_item, covariance = np.zeros(len(V)), np.zeros_like(message.last_covariance)
+
+        def one(client: Clients, total: NDArray[Any]) -> None:
+            train_clients(client, rows, steps, Weighing(), target, V, U, total, per_item, covariance)
+
+        return split_uploads(problem, pseudo, part, left, one)
+
+    return [upload for found in on_threads(work, chunks(clients, count)) for upload in found], U
+
+
+def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+    """The weights for predictions are the clients' own U."""
+    return private.U
+
+
+def predictor(some: Filling, steps: int) -> Fill:
+    """Predictions of some clients, after so many more U steps over their rated rows."""
+    config, V, U = some.problem.config, some.message.V, some.private.U
+    sizes = _steps(some.problem, some.message)
+    mean = V.dtype.type(mf.global_mean(some.message.public, config.model.part.BIASES))
+
+    def fill(clients: Clients, items: Any, out: Any) -> None:
+        predict_longer(
+            clients, *some.rated, some.indptr, items, U, V, mean, steps, sizes.rate, sizes.decay, sizes.trained,
+            some.most_rated(clients), out,
+        )  # fmt: skip
+
+    return fill
+
+
+def _rows(problem: Problem, pseudo: PseudoRows, largest: int) -> Rows:
+    ratings = problem.ratings
+    mean = pseudo.levels.dtype.type(mf.global_mean(problem.public, problem.config.model.part.BIASES))
+    return Rows(
+        ratings.indptr, ratings.items, ratings.codes, pseudo.levels,
+        pseudo.indptr, pseudo.items, pseudo.ratings, mean, largest,
+    )  # fmt: skip
+
+
+def _steps(problem: Problem, message: Broadcast) -> Steps:
+    model, dtype = problem.config.model, message.V.dtype
+    options: mf.Settings = model.options
+    return Steps(
+        dtype.type(mf.local_rate(options, message.round)), dtype.type(options.regularisation),
+        mf.trained_columns(options, model.part.BIASES).astype(dtype), options.local_epochs, options.batch_size,
+        options.user_step == "rated", problem.secrets, np.uint64(purpose("batches")), np.uint64(message.round),
+    )  # fmt: skip
+
+
+def _left(V: NDArray[Any], steps: Steps) -> Any:
+    return _updates.left_by_decay(V, float(steps.rate), float(steps.decay), steps.epochs)
 
 
 @kernel
 def train_clients(
-    clients: Any, rows: Any, steps: Any, how: Any, V: Any, U: Any, keep_U: bool, total: Any, per_item: Any, spread: Any
+    clients: Any, rows: Any, steps: Any, how: Any, target: Any, V: Any, U: Any, total: Any, per_item: Any, covariance: Any
 ) -> float:
     """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
 
-    An update is what decay does to a row, which is the same for everybody (``left_by_decay``, times ``per_item``), and
-    the rest of it, which is added to ``total``. ``keep_U = False`` is a dry run, to learn the round's mean.
+    An update is what decay does to a row, which is the same for everybody (``left``, times ``per_item``), and the rest
+    of it, which is added to ``total``.
     """
     # arrays are taken out of their tuples once: inside the loop each look-up would count references
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings, mean = (
         rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings, rows.mean,
     )  # fmt: skip
-    rate, decay_V, decay_U, trained, U_prior = steps.rate, steps.decay_V, steps.decay_U, steps.trained, steps.U_prior
-    uneven = steps.uneven
+    rate, decay, trained, secrets = steps.rate, steps.decay, steps.trained, steps.secrets
     epochs, batch_size, rated_only = steps.epochs, steps.batch_size, steps.rated_only
-    left, apart, apart_sizes, target_sizes = how.left, how.apart, how.apart_sizes, how.target_sizes
-    last_spread = how.spread
+    left, apart, apart_sizes, step_sizes = target.left, target.apart, target.apart_sizes, target.step_sizes
+    last_covariance, whole_step, whole_covariance = target.covariance, target.whole_step, target.whole_covariance
     width, largest = V.shape[1], rows.largest
     padded, room = (width + 3) // 4 * 4, _whole(largest)
     batches = (largest + batch_size - 1) // batch_size if batch_size > 0 else 1
-    back = np.zeros(padded, V.dtype)
-    for c in range(width):
-        back[c] = rate * decay_V * steps.V_prior[c]
     own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
     table, moved = np.zeros((padded, _stride(largest)), V.dtype), np.empty((largest, width), V.dtype)
     targets, counted = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
@@ -124,9 +177,9 @@ def train_clients(
     shrink = 1.0
     for i in range(epochs - 1, -1, -1):
         fades[i] = shrink
-        shrink *= 1.0 - rate * decay_V
+        shrink *= 1.0 - rate * decay
     numbers, draws = np.empty(largest, np.int64), np.empty(largest, np.uint64)
-    all_weights, at_once = 0.0, not how.distances and not how.with_spread
+    all_weights, at_once = 0.0, not how.distances and not how.diagonal
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
@@ -139,21 +192,19 @@ def train_clients(
             numbers[rated + j] = pseudo_items[pseudo_first + j]
             targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
             counted[rated + j] = 0
-        contrast = V.dtype.type(_steady(steps.contrast, uneven, numbers, rated if rated_only else n, rate, decay_U))
         if batch_size > 0:
-            key = mix(mix(mix(steps.secrets_key, np.uint64(client)), steps.purpose), steps.round_number)
+            key = mix(mix(secrets[client], steps.purpose), steps.round_number)
             _shuffle(key, n, draws, numbers, targets, counted, e, dots)
         _gather(V, numbers, n, table)
         for c in range(width):
             own[c] = U[client, c]
         bias = _local_epochs(
-            U[client, width], epochs, batch_size, rated_only, rate, decay_V, decay_U, contrast, trained, U_prior, back,
+            U[client, width], epochs, batch_size, rated_only, rate, decay, trained,
             rated, n, batches, targets, counted, own, pull, e, dots, table, errors, pushes,
         )  # fmt: skip
-        if keep_U:
-            for c in range(width):
-                U[client, c] = own[c]
-            U[client, width] = bias
+        for c in range(width):
+            U[client, c] = own[c]
+        U[client, width] = bias
         batch = max(min(batch_size, n) if batch_size > 0 else n, 1)
         if how.rated_rows_only:  # pseudo rows shall not count
             for i in range(epochs):
@@ -163,23 +214,78 @@ def train_clients(
         weight = 1.0
         if how.distances:
             distance = _distance(apart, numbers, n, moved)
-            own_target, own_spread = 0.0, 0.0
+            own_step, own_covariance = 0.0, 0.0
             for j in range(n):
                 distance += apart_sizes[numbers[j]]
-                own_target += target_sizes[numbers[j]]
-            if how.with_spread:
-                gap, own_spread = _spread_gap(left, moved, last_spread, numbers, n, batch)
+                own_step += step_sizes[numbers[j]]
+            if how.diagonal:
+                gap, own_covariance = _covariance_gap(left, moved, last_covariance, numbers, n, batch)
                 distance += gap
-            weight = _weight(distance, own_target, own_spread, n, how)
+            weight = weight_at(distance, own_step, own_covariance, n, how, whole_step, whole_covariance)
         all_weights += weight
-        if how.with_spread:
-            _add_spread(numbers, n, batch, left, moved, spread)
+        if how.diagonal:
+            _add_covariance(numbers, n, batch, left, moved, covariance)
         for j in range(n):
             if not how.rated_rows_only or counted[j] > 0:
                 per_item[numbers[j]] += weight
         if not at_once:
             _add(weight, numbers, n, moved, total)
     return all_weights
+
+
+@kernel
+def predict_longer(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    U: Any,
+    V: Any,
+    mean: Any,
+    steps: int,
+    rate: Any,
+    decay: Any,
+    trained: Any,
+    largest: int,
+    out: Any,
+) -> None:
+    """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
+    width = V.shape[1]
+    padded = (width + 3) // 4 * 4
+    table = np.zeros((padded, _stride(largest)), V.dtype)
+    targets = np.zeros(_whole(largest), V.dtype)
+    e = np.zeros(_whole(largest), V.dtype)
+    pull = np.zeros(padded, V.dtype)
+    own = np.zeros(padded, V.dtype)
+    numbers = np.empty(largest, np.int64)
+    start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for c in range(width):
+            own[c] = U[client, c]
+        bias = U[client, width]
+        if steps > 0:
+            for j in range(n):
+                numbers[j] = items[first + j]
+                targets[j] = levels[codes[first + j]] - mean
+            _gather(V, numbers, n, table)
+        padded_n = _whole(n)
+        for _ in range(steps):
+            _products(own, table, start, padded_n, e)
+            for j in range(np.uint64(padded_n)):
+                e[j] = targets[j] - bias - e[j]
+            _silence(e, n, padded_n)
+            pull_bias = _pull(e, table, start, padded_n, pull)
+            bias = _move_user(own, bias, trained, pull, pull_bias, n, rate, decay)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            row = V[pseudo_items[place]]
+            total = mean + bias
+            for c in range(width):
+                total += own[c] * row[c]
+            out[place] = total
 
 
 @section
@@ -204,12 +310,8 @@ def _local_epochs(
     batch_size: int,
     rated_only: bool,
     rate: Any,
-    decay_V: Any,
-    decay_U: Any,
-    contrast: Any,
+    decay: Any,
     trained: Any,
-    U_prior: Any,
-    back: Any,
     rated: int,
     n: int,
     batches: int,
@@ -223,18 +325,18 @@ def _local_epochs(
     errors: Any,
     pushes: Any,
 ) -> Any:
-    """K epochs of U steps and steps on the rows of V; returns the user bias. See ``rounds/client.py``.
+    """K epochs of U steps and steps on the rows of V; returns the user bias. See ``parts/model/mf.py``.
 
-    The rows are not moved here. A step takes V_j to (1 − η_L λ) V_j + e_j η_L U + back, so that after k of them
+    The rows are not moved here. A step takes V_j to (1 − η_L λ) V_j + e_j η_L U, so that after k of them
 
-        V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i + grown back,   push_i = η_L U of epoch i.
+        V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i,   push_i = η_L U of epoch i.
 
     The table V⁰ is read twice an epoch and never written: ``errors`` and ``pushes`` keep e_i and push_i, of which
-    ``fast/updates.py`` makes the rows' moves.
+    ``_updates.py`` makes the rows' moves.
     """
     size = batch_size if batch_size > 0 else max(n, 1)
-    keep = own.dtype.type(1) - rate * decay_V
-    shrink, grown = own.dtype.type(1), own.dtype.type(0)
+    keep = own.dtype.type(1) - rate * decay
+    shrink = own.dtype.type(1)
     for epoch in range(epochs):
         for batch in range((n + size - 1) // size):
             a, b = batch * size, min(batch * size + size, n)
@@ -245,8 +347,7 @@ def _local_epochs(
             if epoch == 0 or batch_size > 0:  # otherwise they are known: U has not moved since
                 _products(own, table, a, last_padded, dots)
             _errors(
-                targets, bias, own, back, dots, shrink, grown, keep, errors, pushes, epoch, batch, batches,
-                a, last_padded, e,
+                targets, bias, own, dots, shrink, keep, errors, pushes, epoch, batch, batches, a, last_padded, e,
             )  # fmt: skip
             _silence(e, last, last_padded)
             if rated_only and batch_size > 0:
@@ -256,18 +357,15 @@ def _local_epochs(
                     used += 1 if counted[j] > 0 else 0
             if used > 0:
                 pull_bias = _pull(e, table, a, last_padded, pull)
-                _pull_of_moves(
-                    e, back, pull_bias, shrink, grown, keep, errors, pushes, epoch, batch, batches, a, last_padded, pull
-                )
-                bias = _move_user(own, bias, trained, U_prior, pull, pull_bias, used, rate, decay_U, contrast)
+                _pull_of_moves(e, shrink, keep, errors, pushes, epoch, batch, batches, a, last_padded, pull)
+                bias = _move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
             _products(own, table, a, b_padded, dots)
             _errors(
-                targets, bias, own, back, dots, shrink, grown, keep, errors, pushes, epoch, batch, batches,
-                a, b_padded, errors[epoch],
+                targets, bias, own, dots, shrink, keep, errors, pushes, epoch, batch, batches, a, b_padded,
+                errors[epoch],
             )  # fmt: skip
             for c in range(len(own)):
                 pushes[epoch * batches + batch, c] = rate * own[c]
-        grown = keep * grown + own.dtype.type(1)
         shrink *= keep
     return bias
 
@@ -277,10 +375,8 @@ def _errors(
     targets: Any,
     bias: Any,
     own: Any,
-    back: Any,
     dots: Any,
     shrink: Any,
-    grown: Any,
     keep: Any,
     errors: Any,
     pushes: Any,
@@ -291,10 +387,9 @@ def _errors(
     b: int,
     out: Any,
 ) -> None:
-    """e_j = r_j − b − U·V_j for the rows a to b, of U·V⁰_j and the moves so far. See ``gradients.errors``."""
-    drift = bias + grown * _dot(own, back)
+    """e_j = r_j − b − U·V_j for the rows a to b, of U·V⁰_j and the moves so far. See ``mf.errors``."""
     for j in range(np.uint64(a), np.uint64(b)):
-        out[j] = targets[j] - drift - shrink * dots[j]
+        out[j] = targets[j] - bias - shrink * dots[j]
     fade = errors.dtype.type(1)
     for i in range(epoch - 1, -1, -1):
         lean = errors.dtype.type(0)
@@ -309,10 +404,7 @@ def _errors(
 @section
 def _pull_of_moves(
     e: Any,
-    back: Any,
-    pull_bias: Any,
     shrink: Any,
-    grown: Any,
     keep: Any,
     errors: Any,
     pushes: Any,
@@ -325,7 +417,7 @@ def _pull_of_moves(
 ) -> None:
     """Turn Σ_j e_j V⁰_j into Σ_j e_j V_j."""
     for c in range(len(pull)):
-        pull[c] = shrink * pull[c] + grown * pull_bias * back[c]
+        pull[c] = shrink * pull[c]
     fade = errors.dtype.type(1)
     for i in range(epoch - 1, -1, -1):
         along = errors.dtype.type(0)
@@ -335,11 +427,3 @@ def _pull_of_moves(
         for c in range(len(pull)):
             pull[c] += along * pushes[i * batches + batch, c]
         fade *= keep
-
-
-@section
-def _dot(first: Any, second: Any) -> Any:
-    total = first.dtype.type(0)
-    for c in range(len(first)):
-        total += first[c] * second[c]
-    return total

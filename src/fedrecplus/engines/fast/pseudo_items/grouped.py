@@ -1,45 +1,41 @@
-"""Pseudo items in whole public groups, for many clients. ``pseudo_items/grouped.py`` is the readable form."""
+"""Kernels of ``parts/pseudo_items/grouped.py``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedrecplus.fast.compiling import kernel, mix, section, to_unit
-from fedrecplus.fast.filling import cosine
-from fedrecplus.fast.sorting import sort_by
-from fedrecplus.protocol import PublicItems
-from fedrecplus.pseudo_items import grouped
+from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
+from fedrecplus.engines.fast.likeness import cosine
+from fedrecplus.engines.fast.selecting import Clients, Select, Selecting
+from fedrecplus.engines.fast.sorting import sort_by
+from fedrecplus.parts.pseudo_items import grouped
+from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.randomness import purpose
-from fedrecplus.similarity import unit_rows
+
 
 _FEW = np.uint64(purpose("few"))
 _GROUPS = np.uint64(purpose("groups"))
 _ALIKE = np.uint64(purpose("alike"))
 
 
-@dataclass(frozen=True)
-class PublicGroups:
-    """The partition of all items, and the catalogue's word on the item that stands for each group."""
-
-    of_item: NDArray[np.int64]
-    members: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    content: NDArray[np.float64]
-    years: NDArray[np.int64]
-    """empty where there is no catalogue"""
-
-
-def public_groups(public: PublicItems, size: int) -> PublicGroups:
-    """Groups of this size, with all that the kernel asks about them."""
-    of_item = grouped.groups(public, size)
+def selector(some: Selecting, options: grouped.Settings) -> Select:
+    """Whole groups for some clients; the first item of a group stands for it where groups are compared."""
+    public = some.message.public
+    of_item = grouped.groups(public, options)
     members, starts = grouped.members(of_item)
     leaders = members[starts[:-1]]
     years = public.years[leaders] if len(public.years) else public.years
-    return PublicGroups(of_item, members, starts, unit_rows(public.content[leaders]), years)
+    content, window = unit_rows(public.content[leaders]), grouped.decoy_window(public, options)
+
+    def select(clients: Clients, out: Any) -> None:
+        whole_groups(
+            clients, *some.rows, of_item, members, starts, content, years, window, options.year_weight, options.noise,
+            *some.keys, out,
+        )  # fmt: skip
+
+    return select
 
 
 @kernel
@@ -56,7 +52,7 @@ def whole_groups(
     nearby: int,
     same_year: float,
     chance: float,
-    secrets_key: Any,
+    secrets: Any,
     purpose: Any,
     round_number: Any,
     out: Any,
@@ -82,7 +78,7 @@ def whole_groups(
                     mates[found] = members[at]
                     found += 1
         first, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        key = mix(mix(mix(secrets_key, np.uint64(client)), purpose), round_number)
+        key = mix(mix(secrets[client], purpose), round_number)
         # one sort for both cases, since each is compiled by itself: mates by a draw where there are too many of them,
         # else touched groups by number, to draw from
         few = found > wanted

@@ -1,0 +1,91 @@
+"""Kernel of ``parts/virtual_ratings/drawn.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.engines.fast.chunks import on_threads
+from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
+from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine, likeness_table
+from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
+from fedrecplus.engines.fast.sorting import above
+from fedrecplus.parts.virtual_ratings.drawn import Settings, softened
+
+
+
+def filler(some: Filling, options: Settings) -> Fill:
+    """Draws of some clients."""
+    features, averages = some.message.features, some.message.public.averages()
+    pairs = int((np.diff(some.problem.ratings.indptr) * np.diff(some.indptr)).sum())
+    table = weight_table(features, averages, pairs, options)
+
+    def fill(clients: Clients, items: Any, out: Any) -> None:
+        drawn(
+            clients, *some.rated, some.indptr, items, table, features, averages, options.temperature, options.width,
+            *some.keys("drawn"), some.most_rated(clients), out,
+        )  # fmt: skip
+
+    return fill
+
+
+def weight_table(
+    features: NDArray[np.float64], averages: NDArray[np.float64], pairs: int, options: Settings
+) -> NDArray[np.float64]:
+    """All weights where the table is small and there are more pairs to weigh than in it; empty where they must be
+    computed as needed."""
+    items = len(features)
+    table = likeness_table(features if pairs >= items**2 else features[:0])
+    block = max(1, CACHED_NUMBERS // items)
+
+    def soften(first: int) -> None:
+        part = slice(first, first + block)
+        table[part] = softened(table[part], averages[part], averages, options)
+
+    on_threads(soften, range(0, len(table), block))
+    return table
+
+
+@kernel
+def drawn(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    codes: Any,
+    levels: Any,
+    pseudo_indptr: Any,
+    pseudo_items: Any,
+    table: Any,
+    features: Any,
+    averages: Any,
+    temperature: float,
+    width: float,
+    secrets: Any,
+    purpose: Any,
+    round_number: Any,
+    largest: int,
+    out: Any,
+) -> None:
+    """One of the client's own ratings, drawn by weight: looked up where there is a table, computed where not."""
+    shares = np.empty(largest)
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        key = mix(mix(secrets[client], purpose), round_number)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            item = pseudo_items[place]
+            total = 0.0
+            if table.shape[0] > 0:
+                for at in range(n):
+                    total += table[item, items[first + at]]
+                    shares[at] = total
+            else:
+                for at in range(n):
+                    rated = items[first + at]
+                    apart = (averages[item] - averages[rated]) / width
+                    like = cosine(np.int64(item), np.int64(rated), features)
+                    total += np.exp((like - 1.0) / temperature - 0.5 * apart * apart)
+                    shares[at] = total
+            drawn_at = above(shares, n, to_unit(mix(key, np.uint64(item))) * total)
+            out[place] = levels[codes[first + min(drawn_at, n - 1)]]
