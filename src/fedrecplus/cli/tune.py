@@ -15,10 +15,9 @@ from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
-from fedrecplus.experiments.study import import_optuna
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import cut
-from fedrecplus.files import write_json, write_text
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
 _SHOWN = 5
@@ -108,11 +107,9 @@ def tune_command(
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on with the study in {storage}") from None
     write_text(out, dumps(tuned.config))
-    if json_file:
-        chosen_by = {"fold": fold, "share": share, "cut_seeds": seeds}
-        asked = {"datasets": dataset, **chosen_by, "search": [str(one) for one in dimensions]}
-        content = {**asked, **tuned.to_dict(), "made": watch.made(start.seed)}
-        write_json(json_file, content)
+    asked = {"datasets": dataset, "fold": fold, "share": share, "cut_seeds": seeds}
+    searched = {"search": [str(one) for one in dimensions]}
+    write_json_to(json_file, {**asked, **searched, **tuned.to_dict(), "made": watch.made(start.seed)})
     _report(tuned, dimensions, out, storage)
 
 
