@@ -31,8 +31,7 @@ from fedrecplus.workers import Stop, Tell, run_tasks
 SURE_TRIALS = 5
 """trials that none is pruned before"""
 _STUDY = "fedrecplus tune"
-_BUSY_SECONDS = 60
-"""for which a process waits while another one writes"""
+_BUSY_SECONDS = 60  # while another process writes
 
 
 @dataclass(frozen=True)
@@ -153,9 +152,8 @@ def tune(
         numbers = list(itertools.islice(free, max(0, trials - len(ended))))
 
         def told(index: int, news: tuple[dict[str, Any], int, int, float | None]) -> None:
-            settings, round_number, rounds, rmse = news
-            running = Trial(numbers[index], settings)
-            progress(Moment(running, _best(ended), len(ended), round_number, rounds, rmse))
+            settings, at, of, rmse = news
+            progress(Moment(Trial(numbers[index], settings), _best(ended), len(ended), at, of, rmse))
 
         for _, trial in run_tasks(search.run, numbers, workers, told=told, stop=stop):
             ended.append(trial)
@@ -200,8 +198,7 @@ class _Search:
         """The winner, and what is known besides."""
         with self._study() as study:
             trials, shares = _ended(study), _importances(study)
-        best = _best(trials)
-        if best is None:
+        if (best := _best(trials)) is None:
             raise UserError(f"all {len(trials)} trials failed; the last: {trials[-1].why}", "search smaller steps")
         return Tuned(self.start, apply(self.start, best.settings), best, trials, shares)
 
