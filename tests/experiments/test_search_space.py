@@ -7,8 +7,9 @@ import re
 import pytest
 
 from fedrecplus.config import Config, assign, preset, presets
+from fedrecplus.config.check import RANGES
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Choice, Range, apply, default_dimensions, parse_dimensions, value_of
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
 
 BAD = {
     "no equals sign": ("model.factors", "says nothing to choose from"),
@@ -56,10 +57,10 @@ def test_values_have_their_setting_s_type() -> None:
         "server.rounds=5,10",
     ]
     assert parse_dimensions(texts, Config()) == [
-        Range("model.factors", 5, 50),
-        Range("client.learning_rate", 0.001, 1.0, log=True),
-        Choice("model.biases", (True, False)),
-        Choice("server.rounds", (5, 10)),
+        Dimension("model.factors", (5, 50), "range"),
+        Dimension("client.learning_rate", (0.001, 1.0), "log"),
+        Dimension("model.biases", (True, False)),
+        Dimension("server.rounds", (5, 10)),
     ]
 
 
@@ -88,9 +89,24 @@ def test_every_preset_has_a_search_around_itself(name: str) -> None:
     dimensions = default_dimensions(config)
     assert len(dimensions) >= 3
     assert parse_dimensions([str(dimension) for dimension in dimensions], config) == dimensions
-    assert all(dimension.nearest(value_of(config, dimension.name)) is not None for dimension in dimensions)
+    for dimension in dimensions:
+        own, (low, high) = value_of(config, dimension.name), dimension.values
+        assert low < own < high or (low < own == high and high == RANGES[dimension.name][1]), dimension
+        assert RANGES[dimension.name][0] <= low
+        apply(config, {dimension.name: low})
+        apply(config, {dimension.name: high})
+
+
+def test_privacy_and_the_price_of_a_trial_are_searched_only_by_name() -> None:
+    config = assign(preset("fedrec+"), ["pseudo_items.ratio=3", "client.dropout=0.2", "server.rounds=7", "seed=3"])
+    names = {dimension.name for dimension in default_dimensions(config)}
+    assert names >= {"model.factors", "server.momentum", "aggregation.temperature", "prediction.traits"}
+    assert not names & {"pseudo_items.ratio", "client.dropout", "server.rounds", "client.local_epochs", "seed"}
+    off = assign(config, ["prediction.traits=0", "client.contrast=1", "model.user_regularisation=-1"])
+    names -= {dimension.name for dimension in default_dimensions(off)}
+    assert names == {"prediction.traits", "client.contrast", "model.user_regularisation"}
 
 
 def test_nearest_is_the_value_itself_or_an_end() -> None:
-    assert [Range("model.factors", 5, 10).nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
-    assert Choice("server.step", ("adam", "momentum")).nearest("plain") == "adam"
+    assert [Dimension("model.factors", (5, 10), "range").nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
+    assert Dimension("server.step", ("adam", "momentum")).nearest("plain") == "adam"

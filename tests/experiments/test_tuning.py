@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,10 +14,10 @@ import pytest
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import study
-from fedrecplus.experiments.search_space import parse_dimensions
+from fedrecplus.experiments.search_space import apply, parse_dimensions
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
 from fedrecplus.experiments.validation import cut, evaluations
+from fedrecplus.files import locked
 from fedrecplus.training import train
 from tests.small_data import small_ratings
 
@@ -119,7 +120,7 @@ def test_a_file_that_is_no_study_is_refused_and_kept(tmp_path: Path) -> None:
 
 def test_two_searches_on_one_study_at_once_are_refused(tmp_path: Path) -> None:
     storage = tmp_path / "study.db"
-    with study.open_study(storage, {}, 0), pytest.raises(UserError, match="another process"):
+    with locked(tmp_path / ".study.db.lock", "", ""), pytest.raises(UserError, match="another process"):
         search(storage=storage)
 
 
@@ -208,6 +209,53 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(UserError, match=r"fedrecplus\[tune\]"):
         search(trials=1)
+
+
+def test_trials_side_by_side_have_the_errors_that_they_have_alone(tmp_path: Path) -> None:
+    calm = parse_dimensions(["client.learning_rate=0.01..0.2:log", "model.factors=2..6"], START)
+    found = tune([cut(RATINGS)], START, calm, trials=7, workers=2, storage=tmp_path / "study.db")
+    assert [trial.number for trial in found.trials] == list(range(7))
+    assert apply(START, found.trials[0].settings) == START
+    assert len({tuple(trial.settings.values()) for trial in found.trials}) == 7, "no two processes draw alike"
+    for trial in found.trials:
+        curve = dict(evaluations(cut(RATINGS), apply(START, trial.settings)))
+        assert trial.rmse in (None, curve[8])
+        assert trial.best_round is not None
+        assert trial.best_round_rmse == curve[trial.best_round]
+
+
+def test_a_worker_that_dies_is_said_and_the_study_goes_on(tmp_path: Path) -> None:
+    def kill_all(moment: Moment) -> None:
+        if moment.ended == 2:
+            for child in multiprocessing.active_children():
+                child.kill()
+
+    with pytest.raises(UserError, match="a worker process has died"):
+        search(workers=2, storage=tmp_path / "study.db", progress=kill_all)
+    found = search(workers=2, storage=tmp_path / "study.db")
+    assert [trial.number for trial in found.trials] == list(range(8))
+
+
+def test_a_wish_to_stop_ends_all_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
+    ended: list[int] = []
+    storage = tmp_path / "study.db"
+    with pytest.raises(KeyboardInterrupt):
+        search(
+            trials=50,
+            workers=2,
+            storage=storage,
+            progress=lambda moment: ended.append(moment.ended),
+            stop=lambda: bool(ended) and ended[-1] >= 3,
+        )
+    assert len(search(trials=1, storage=storage).trials) == ended[-1] >= 3
+
+
+def test_what_is_wrong_with_the_program_is_not_taken_for_a_failed_trial() -> None:
+    broken = assign(START, ["engine=reference"])
+    object.__setattr__(broken, "engine", "no engine")  # past the check, as only a mistake in the code could be
+    object.__setattr__(broken, "precision", "no number")
+    with pytest.raises(TypeError, match="no number"):
+        search(start=broken, trials=2, workers=2)
 
 
 def after(rounds: int) -> Callable[[], bool]:

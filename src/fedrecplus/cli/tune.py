@@ -15,10 +15,9 @@ from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
-from fedrecplus.experiments.study import import_optuna
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import cut
-from fedrecplus.files import write_json, write_text
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
 _SHOWN = 5
@@ -87,12 +86,15 @@ def tune_command(
         raise UserError("a data set is there twice", "name each data set once")
     all_cuts = [cut(ratings, fold, share, start.seed, one) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
-    keeper = _Keeper(start, out)
+    kept: Trial | None = None
     try:
         with stop_on_interrupt() as stop, show_trials(algorithm, trials) as progress:
 
             def tell(moment: Moment) -> None:
-                keeper(moment)
+                nonlocal kept
+                if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
+                    write_text(out, dumps(apply(start, moment.best.settings)))
+                    kept = moment.best
                 progress(moment)
 
             tuned = tune(
@@ -108,24 +110,10 @@ def tune_command(
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on with the study in {storage}") from None
     write_text(out, dumps(tuned.config))
-    if json_file:
-        chosen_by = {"fold": fold, "share": share, "cut_seeds": seeds}
-        asked = {"datasets": dataset, **chosen_by, "search": [str(one) for one in dimensions]}
-        content = {**asked, **tuned.to_dict(), "made": watch.made(start.seed)}
-        write_json(json_file, content)
+    asked = {"datasets": dataset, "fold": fold, "share": share, "cut_seeds": seeds}
+    searched = {"search": [str(one) for one in dimensions]}
+    write_json_to(json_file, {**asked, **searched, **tuned.to_dict(), "made": watch.made(start.seed)})
     _report(tuned, dimensions, out, storage)
-
-
-class _Keeper:
-    """Writes every new winner at once, so that a killed search leaves the best it had."""
-
-    def __init__(self, start: Config, out: Path) -> None:
-        self._start, self._out, self._kept = start, out, -1
-
-    def __call__(self, moment: Moment) -> None:
-        if moment.best is not None and moment.best.number != self._kept:
-            write_text(self._out, dumps(apply(self._start, moment.best.settings)))
-            self._kept = moment.best.number
 
 
 def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:

@@ -1,23 +1,21 @@
-"""Validation cuts, and the learning curve of a config on them. The test fold is dropped before anything else."""
+"""Validation cuts, and the learning curve of a config on one. The test fold is dropped before anything else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
-from fedrecplus.errors import UserError
 from fedrecplus.simulation import prediction_table, prepare
 from fedrecplus.training.divergence import Diverged, Watch
 from fedrecplus.training.engines import engine_of
 from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.workers import Stop
 
 FOLDS = 5
-
-Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -37,39 +35,6 @@ def cut(ratings: Ratings, fold: int = 0, share: float = 0.1, seed: int = 0, cut_
     """A validation cut of the ratings outside one of five folds; ``cut_seed`` draws it, ``seed`` if not given."""
     training, _ = split(ratings, fold, FOLDS, seed)
     return Cut(*validation_cut(training, share, seed if cut_seed is None else cut_seed))
-
-
-@dataclass(frozen=True)
-class Point:
-    """A learning curve after a round that was evaluated."""
-
-    round: int
-    rmses: tuple[float, ...]
-    """held-out RMSE in standard units, one per cut"""
-
-
-@dataclass(frozen=True)
-class End:
-    """The last that is heard of a training."""
-
-    why: str | None = None
-    """what went wrong, if something did"""
-
-
-Event = Point | End
-
-
-def learning_curve(cuts: Sequence[Cut], config: Config, stop: Stop = lambda: False) -> Iterator[Event]:
-    """Train on all cuts, in step. Divergence and settings that can't be are an end; a wish to stop is no end at all."""
-    try:
-        for points in zip(*(evaluations(cut, config, stop) for cut in cuts), strict=True):
-            yield Point(points[0][0], tuple(rmse for _, rmse in points))
-    except Diverged as diverged:
-        yield End(str(diverged))
-    except UserError as error:
-        yield End(error.problem)
-    else:
-        yield End()
 
 
 def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterator[tuple[int, float]]:
