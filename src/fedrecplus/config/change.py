@@ -119,10 +119,27 @@ def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
                     yield kind, rule, setting
 
 
-def _known_paths(config: Config) -> list[str]:
-    paths = [setting.name for setting in settings_of(GeneralSettings)]
+def settings_in(config: Config) -> list[tuple[str, Setting]]:
+    """Path and description of every setting that a config has, with the rules that it chose."""
+    found = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
     for name, owner in SECTIONS.items():
-        paths += [f"{name}.{setting.name}" for setting in settings_of(owner)]
+        found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
     for chosen in config.choices:
-        paths += [f"{chosen.kind}.{name}" for name in ("rule", *own_names(chosen.kind, chosen.rule))]
-    return paths
+        own = settings_of(chosen.part.settings_type)
+        found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
+    return found
+
+
+def value_of(config: Config, path: str) -> Any:
+    """A setting by its name.
+
+    >>> value_of(Config(), "server.rounds"), value_of(Config(), "model.rule")
+    (100, 'mf')
+    """
+    section, _, option = path.rpartition(".")
+    owner = getattr(config, section) if section else config
+    return getattr(owner.options if isinstance(owner, Choice) and option != "rule" else owner, option)
+
+
+def _known_paths(config: Config) -> list[str]:
+    return [path for path, _ in settings_in(config)] + [f"{chosen.kind}.rule" for chosen in config.choices]
