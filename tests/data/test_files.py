@@ -46,7 +46,7 @@ EXPECTED: list[Triple] = [(1, 10, 5.0), (1, 20, 3.0), (2, 10, 1.0)]
         "\n\nuser, item, rating\n\n1, 10, 5\n1, 20, 3\n\n\n2, 10, 1\n\n",
         "1,10,5\r1,20,3\r2,10,1\r",
         'user,title,review,rating\n1,10,"good,\n\nvery good",5\n1,20,"",3\n2,10,"say ""no""",1\n',
-        "user,item,rating,note\n1,10,5,\n1,20,3,so-so\n2,10,1,\n",
+        "user,item,rating,note\n1,10,5,\n1,20,3,so-so\n2,10,1,\x1e\x1f\n",
     ],
 )
 def test_usual_files_need_no_options(write: Write, text: str) -> None:
