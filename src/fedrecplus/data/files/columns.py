@@ -37,34 +37,33 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
     >>> has_header(["userId", "movieId", "7"], FileOptions()), has_header(["ann", "dune", "5"], FileOptions())
     (True, False)
     """
-    named = any(isinstance(column, str) and not column.isdigit() for column in _given(options).values())
+    given = (options.user, options.item, options.rating)
+    named = any(isinstance(column, str) and not column.isdigit() for column in given)
     usual = any(_usual_position(first, role) is not None for role in ("user", "rating"))
     return named or usual or not any(_is_number(field) for field in first)
 
 
 def find_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Columns:
     """The columns the user gave, else those with usual names, else the first three of a file without header."""
-    given = _given(options)
-    found = {
-        role: _usual(names, role, header, source) if given[role] is None else _at(given[role], names, header, source)
-        for role in _NAMES
-    }
-    if len(set(found.values())) < len(found):
+    given = {role: getattr(options, role) for role in _NAMES}
+    found = Columns(
+        *(
+            _usual(names, role, header, source) if column is None else _at(column, names, header, source)
+            for role, column in given.items()
+        )
+    )
+    if len(set(found)) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
-    return Columns(**found)
+    return found
 
 
-def _given(options: FileOptions) -> dict[str, str | int | None]:
-    return {"user": options.user, "item": options.item, "rating": options.rating}
-
-
-def _at(column: str | int | None, names: Sequence[str], header: bool, source: str) -> int:
+def _at(column: str | int, names: Sequence[str], header: bool, source: str) -> int:
     """The position of a column that the user gave by name, or by number from 1."""
     if header and column in names:
         return list(names).index(str(column))
-    if isinstance(column, int) or str(column).isdigit():
-        if 1 <= int(str(column)) <= len(names):
-            return int(str(column)) - 1
+    if str(column).lstrip("-").isdigit():
+        if 1 <= int(column) <= len(names):
+            return int(column) - 1
         raise UserError(f"{source}: there is no column {column}", f"the columns are numbered 1 to {len(names)}")
     remedy = unknown_name("column", str(column), names).remedy
     raise UserError(f"{source}: there is no column {str(column)!r}", remedy)

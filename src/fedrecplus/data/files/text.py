@@ -75,6 +75,4 @@ def _quoted_records(data: bytes, separator: str, source: str) -> pl.LazyFrame:
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(f"{source}, line {line}: {error}", "close the quote that is opened there") from None
-    return pl.DataFrame(
-        {"line": numbers, "fields": records}, schema={"line": pl.Int64, "fields": pl.List(pl.String)}
-    ).lazy()
+    return pl.LazyFrame({"line": numbers, "fields": records})
