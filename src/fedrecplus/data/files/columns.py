@@ -45,31 +45,16 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
 
 def find_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Columns:
     """The columns the user gave, else those with usual names, else the first three of a file without header."""
-    given = {role: getattr(options, role) for role in _NAMES}
-    found = Columns(
-        *(
-            _usual(names, role, header, source) if column is None else _at(column, names, header, source)
-            for role, column in given.items()
-        )
-    )
+    found = Columns(*(_position(role, names, header, options, source) for role in _NAMES))
     if len(set(found)) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
     return found
 
 
-def _at(column: str | int, names: Sequence[str], header: bool, source: str) -> int:
-    """The position of a column that the user gave by name, or by number from 1."""
-    if header and column in names:
-        return list(names).index(str(column))
-    if str(column).lstrip("-").isdigit():
-        if 1 <= int(column) <= len(names):
-            return int(column) - 1
-        raise UserError(f"{source}: there is no column {column}", f"the columns are numbered 1 to {len(names)}")
-    remedy = unknown_name("column", str(column), names).remedy
-    raise UserError(f"{source}: there is no column {str(column)!r}", remedy)
-
-
-def _usual(names: Sequence[str], role: str, header: bool, source: str) -> int:
+def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
+    given = getattr(options, role)
+    if given is not None:
+        return _given_position(given, names, header, source)
     position = _usual_position(names, role) if header else list(_NAMES).index(role)
     if position is None:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
@@ -81,8 +66,21 @@ def _usual(names: Sequence[str], role: str, header: bool, source: str) -> int:
     return position
 
 
+def _given_position(column: str | int, names: Sequence[str], header: bool, source: str) -> int:
+    """The position of a column that the user gave by name, or by number from 1."""
+    if header and column in names:
+        return list(names).index(str(column))
+    if not str(column).lstrip("-").isdigit():
+        remedy = unknown_name("column", str(column), names).remedy
+        raise UserError(f"{source}: there is no column {column!r}", remedy)
+    if not 1 <= int(column) <= len(names):
+        raise UserError(f"{source}: there is no column {column}", f"the columns are numbered 1 to {len(names)}")
+    return int(column) - 1
+
+
 def _usual_position(names: Sequence[str], role: str) -> int | None:
-    plain = [_plain(name) for name in names]
+    # RecBole writes the type behind a colon: user_id:token
+    plain = [re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0]) for name in names]
     return next((plain.index(usual) for usual in _NAMES[role].split() if usual in plain), None)
 
 
@@ -94,11 +92,6 @@ def _which(role: str, names: Sequence[str], header: bool) -> str:
 def counted(columns: int) -> str:
     """A number of columns, in words."""
     return "1 column" if columns == 1 else f"{columns} columns"
-
-
-def _plain(name: str) -> str:
-    # RecBole writes the type behind a colon: user_id:token
-    return re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0])
 
 
 def _is_number(field: str) -> bool:
