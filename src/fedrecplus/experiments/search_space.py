@@ -143,10 +143,5 @@ def _choices(text: str, name: str, rest: str, config: Config) -> tuple[Any, ...]
 
 
 def _read(config: Config, name: str, text: str) -> Any:
-    """The value behind a text. One that is wrong by itself is refused, one that only lacks another choice is not."""
-    changed = change(config, name, text.strip(), _SOURCE)
-    try:
-        check(changed)
-    except UserError:
-        check(change(Config(), name, text.strip(), _SOURCE))
-    return value_of(changed, name)
+    """The value behind a text; whether values can be together is found when they are."""
+    return value_of(change(config, name, text.strip(), _SOURCE), name)
