@@ -11,15 +11,34 @@ import typer
 
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, load_with_bar, names_in, reads_own_files
-from fedrecplus.config import Config, assign, change, check, preset
+from fedrecplus.cli.options import (
+    JsonFile,
+    Seed,
+    Settings,
+    check_file_place,
+    config_of,
+    load_with_bar,
+    names_in,
+    reads_own_files,
+)
+from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments import ablate_tables, heterogeneity_tables
+from fedrecplus.experiments import ablate as grids
+from fedrecplus.experiments import heterogeneity_tables
 from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse_vary, study_of
-from fedrecplus.experiments.heterogeneity import SHARE, Extent, Study, check_extent, heterogeneity
-from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.experiments.heterogeneity_trial import Trial
+from fedrecplus.experiments.heterogeneity import (
+    RULES,
+    SCENARIOS,
+    SHARE,
+    START,
+    Extent,
+    Study,
+    Trial,
+    check_extent,
+    heterogeneity,
+)
+from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
@@ -56,7 +75,11 @@ def ablate_command(
     ] = None,
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")] = "ml-100k",
     algorithm: Annotated[
-        str | None, typer.Option(metavar="PRESET", help="Where to start. Default: fedrec+; heterogeneity: fedmf.")
+        str | None,
+        typer.Option(
+            metavar="PRESET-OR-FILE",
+            help="Where to start. Default: fedrec+; heterogeneity: mf by plain gradient steps.",
+        ),
     ] = None,
     vary: Annotated[
         list[str] | None,
@@ -105,13 +128,13 @@ def ablate_command(
 
         plotly_js()  # a missing extra is found before anything is trained
     watch, places = Stopwatch(), Places(json_file, csv_file, markdown_file, plot_file)
-    usual = "fedmf" if study == HETEROGENEITY else "fedrec+"
-    config = change(preset(algorithm or usual), "seed", seed or 0, "--seed")
+    usual = START if study == HETEROGENEITY else config_of("fedrec+")
+    config = change(config_of(algorithm) if algorithm else usual, "seed", seed or 0, "--seed")
     config = check(assign(config, settings or []))
     _check_fits(study, {"--vary": vary, "--out": out}, {"--share": share, "--scenarios": scenarios, "--rules": rules})
     if study == HETEROGENEITY:
         extent = Extent(
-            tuple(SCENARIOS) if scenarios is None else tuple(names_in(scenarios)),
+            None if scenarios is None else tuple(names_in(scenarios)),
             tuple(RULES) if rules is None else tuple(names_in(rules)),
             SHARE if share is None else share,
             folds or 1,
@@ -155,9 +178,7 @@ def _ablate(
                 folds_count=folds,
                 workers=workers,
                 out=out / study if out else None,
-                progress=progress,
-                done=done,
-                stop=stop,
+                callbacks=Callbacks(progress, done, stop),
             )
     except KeyboardInterrupt:
         raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
@@ -165,13 +186,13 @@ def _ablate(
 
 def _finish_ablations(ablations: Sequence[Ablation], made: dict[str, Any], places: Places) -> None:
     for ablation in ablations:
-        headings, rows = ablate_tables.table(ablation)
+        headings, rows = grids.table(ablation)
         title = f"{ablation.study}: {ablation.algorithm} on {ablation.dataset}"
         show_table(headings, rows, title, spare=("RMSE, 95 % interval", "NMSE"))
     places.write(
         {"kind": "ablation", "studies": [ablation.to_dict() for ablation in ablations], "made": made},
-        "".join(ablate_tables.to_csv(ablation) for ablation in ablations),
-        "\n".join(ablate_tables.to_markdown(ablation) for ablation in ablations),
+        "".join(grids.to_csv(ablation) for ablation in ablations),
+        "\n".join(grids.to_markdown(ablation) for ablation in ablations),
     )
 
 
@@ -187,7 +208,7 @@ def _check_fits(study: str | None, of_settings: dict[str, Any], of_clients: dict
 
 def _heterogeneity(ratings: Ratings, config: Config, extent: Extent, workers: int) -> Study:
     def tell(trial: Trial) -> None:
-        error = "diverged" if trial.diverged else f"RMSE {trial.rmse:.4f}"
+        error = "diverged" if trial.diverged else f"RMSE {trial.figures['rmse']:.4f}"
         typer.echo(f"{trial.scenario}, {trial.rule}, fold {trial.fold}: {error} ({trial.seconds:.1f} s)", err=True)
 
     try:

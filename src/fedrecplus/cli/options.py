@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +16,23 @@ from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
 from fedrecplus.files import STDOUT, check_writable
 
+CONFIG = "config.toml"
+
 Seed = Annotated[int | None, typer.Option(help="Seed of folds, start values and draws. Default: 0.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="PART.OPTION=VALUE", help="Change a setting; may be repeated. `presets NAME` lists them."
+        "--set",
+        metavar="PART.OPTION=VALUE",
+        help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-rule",
+        metavar="NAME",
+        help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]
 JsonFile = Annotated[
@@ -73,8 +85,12 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
         return load(dataset, options=options, progress=progress)
 
 
-def config_of(name: str) -> Config:
-    """A preset, or the config in a TOML file."""
+def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
+    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
+    if Path(name).is_dir():
+        if not (Path(name) / CONFIG).exists():
+            raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
+        return load_config(Path(name) / CONFIG, allow or ())
     return load_config(name) if name.endswith(".toml") else preset(name)
 
 

@@ -92,6 +92,15 @@ def part(kind: str | Kind, name: str) -> Part:
     return _part(KINDS[kind] if isinstance(kind, str) else kind, name)
 
 
+def kinds_of(path: str) -> tuple[str, ...]:
+    """The kinds that a module outside the package can be a part of, by its functions."""
+    module = _import_outside("rule", path, path)
+    found = [kind.name for kind in KINDS.values() if not _missing(kind, module)]
+    if not found:
+        raise UserError(f"{path} is no part: it has no function of one", "see docs/architecture.md: A part is one file")
+    return tuple(found)
+
+
 def is_outside(name: str) -> bool:
     """Whether a name is the import path of somebody's own part."""
     return "." in name
@@ -113,32 +122,36 @@ def _installed(kind: str) -> dict[str, str]:
 @functools.cache
 def _part(kind: Kind, name: str) -> Part:
     if is_outside(name):
-        return _checked(kind, name, _import_outside(kind, name, name))
+        return _checked(kind, name, _import_outside(kind.told, name, name))
     if name in built_in(kind):
         return Part(kind.name, name, importlib.import_module(f"{kind.package}.{name.replace('-', '_')}"))
     if name in _installed(kind.name):
-        return _checked(kind, name, _import_outside(kind, name, _installed(kind.name)[name]))
+        return _checked(kind, name, _import_outside(kind.told, name, _installed(kind.name)[name]))
     raise unknown_name(kind.told, name, choices(kind))
 
 
-def _import_outside(kind: Kind, name: str, path: str) -> ModuleType:
+def _import_outside(told: str, name: str, path: str) -> ModuleType:
     try:
         return importlib.import_module(path)
     except Exception as error:
         raise UserError(
-            f"{kind.told} {name!r} can't be imported: {type(error).__name__}: {error}",
+            f"{told} {name!r} can't be imported: {type(error).__name__}: {error}",
             f"give the import path of a module, as in `python -c 'import {path}'`",
         ) from None
 
 
 def _checked(kind: Kind, name: str, module: ModuleType) -> Part:
-    for alternatives in kind.functions:
-        if not any(hasattr(module, function) for function in alternatives):
-            raise UserError(
-                f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
-                f"see docs/extending.md, and the files in {kind.package} for examples",
-            )
+    for alternatives in _missing(kind, module):
+        raise UserError(
+            f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
+            f"see docs/extending.md, and the files in {kind.package} for examples",
+        )
     settings = getattr(module, "Settings", Settings)
     if not (isinstance(settings, type) and issubclass(settings, Settings)):
         raise UserError(f"{name}: its Settings are none", "derive the class from fedrecplus.settings.Settings")
     return Part(kind.name, name, module)
+
+
+def _missing(kind: Kind, module: ModuleType) -> list[tuple[str, ...]]:
+    """The functions that a part of the kind must have and the module hasn't."""
+    return [names for names in kind.functions if not any(hasattr(module, name) for name in names)]
