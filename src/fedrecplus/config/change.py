@@ -19,6 +19,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "evaluation": EvaluationSettings,
 }
 """the sections that are no choice of a part"""
+_OLD_SECTIONS = {"client", "prediction"}
 
 
 def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
@@ -82,6 +83,7 @@ def assign(config: Config, assignments: Iterable[str]) -> Config:
 
 def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: str = "config") -> Config:
     """A config from tables; what they leave out stays as in ``start``."""
+    refuse_old(tables, source)
     config = start or Config()
     for name, value in tables.items():
         if not isinstance(value, Mapping):
@@ -90,6 +92,15 @@ def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: 
         for option, inner in sorted(value.items(), key=lambda pair: pair[0] != "rule"):
             config = change(config, f"{name}.{option}", inner, source)
     return config
+
+
+def refuse_old(tables: Mapping[str, Any], source: str) -> None:
+    """Refuse a config of fedrecplus 0.1, before its settings are found to be unknown."""
+    for section in _OLD_SECTIONS & set(tables):
+        raise UserError(
+            f"{source}: [{section}] is of fedrecplus before 0.2, whose settings had other names",
+            "read it with fedrecplus 0.1, or write it anew: `fedrecplus settings` lists the names of today",
+        )
 
 
 def to_tables(config: Config) -> dict[str, Any]:
