@@ -56,7 +56,13 @@ def target_of(left: Any, step: Any, covariance: Any) -> Target:
 
 @inner
 def weight_at(
-    distance: float, own_step: float, own_covariance: float, n: int, how: Any, whole_step: float, whole_covariance: float
+    distance: float,
+    own_step: float,
+    own_covariance: float,
+    n: int,
+    how: Any,
+    whole_step: float,
+    whole_covariance: float,
 ) -> float:
     """w = D^(−τ), D bounded from below."""
     least = own_step

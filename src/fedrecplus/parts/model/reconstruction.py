@@ -36,7 +36,9 @@ class Settings(_Settings):
     learning_rate: Annotated[float, number(1e-12, 1e6, "η_L, step size of the rows of V")] = 1.0
     regularisation: Annotated[float, number(0, 1e6, "λ, L2 regularisation of the rows of V, per rating")] = 0.02
     item_prior: Annotated[float, number(0, 1e6, "prior strength of a row of V: pseudo-ratings that ask for zero")] = 2.0
-    user_regularisation: Annotated[float, number(0, 1e6, "L2 regularisation of the device's weights, per rating")] = 0.02
+    user_regularisation: Annotated[float, number(0, 1e6, "L2 regularisation of the device's weights, per rating")] = (
+        0.02
+    )
     user_prior: Annotated[float, number(0, 1e6, "L2 regularisation of the device's weights, in all")] = 4.0
     public_weight: Annotated[float, number(0, 1e3, "scale of the columns constant, popularity and average")] = 0.5
     content_weight: Annotated[float, number(0, 1e3, "scale of the catalogue's columns")] = 0.5

@@ -18,7 +18,9 @@ class Settings(SetSettings):
     """Options of the rule."""
 
     window: Annotated[int, number(1, 4096, "unrated items nearest in popularity that a match is chosen from")] = 32
-    noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = 0.3
+    noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = (
+        0.3
+    )
 
 
 NEEDS = frozenset({"features"})

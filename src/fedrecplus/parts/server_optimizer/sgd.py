@@ -17,8 +17,6 @@ class Settings(RateSettings):
     """Options of the optimizer."""
 
 
-def step(
-    aggregate: Array, moments: list[Array], settings: Settings, round_number: int
-) -> tuple[Array, list[Array]]:
+def step(aggregate: Array, moments: list[Array], settings: Settings, round_number: int) -> tuple[Array, list[Array]]:
     """V ← V + η A. Paper: Algorithm 1, line 11"""
     return rate(settings, round_number) * aggregate, []

@@ -148,7 +148,16 @@ def _left(V: NDArray[Any], steps: Steps) -> Any:
 
 @kernel
 def train_clients(
-    clients: Any, rows: Any, steps: Any, how: Any, target: Any, V: Any, U: Any, total: Any, per_item: Any, covariance: Any
+    clients: Any,
+    rows: Any,
+    steps: Any,
+    how: Any,
+    target: Any,
+    V: Any,
+    U: Any,
+    total: Any,
+    per_item: Any,
+    covariance: Any,
 ) -> float:
     """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
 

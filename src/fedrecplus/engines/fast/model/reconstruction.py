@@ -77,9 +77,7 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
     nothing, unrated = np.zeros(0, dtype=X.dtype), np.zeros(0, dtype=ratings.items.dtype)
 
     def work(part: Clients) -> None:
-        solve_clients(
-            part, ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, nothing, X, ridge, W
-        )
+        solve_clients(part, ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, nothing, X, ridge, W)
 
     on_threads(work, chunks(np.flatnonzero(rows > 0), rows))
     return W

@@ -10,7 +10,6 @@ from fedrecplus.engines.fast.compiling import inner, kernel, mix, to_unit
 from fedrecplus.engines.fast.sorting import above
 
 
-
 @kernel
 def draw(
     clients: Any,

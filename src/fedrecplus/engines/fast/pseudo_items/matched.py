@@ -16,7 +16,6 @@ from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 
 
-
 def selector(some: Selecting, options: Settings) -> Select:
     """Match for some clients, with the likeness of items near in rank at hand: few of all pairs ever meet."""
     features = some.message.features

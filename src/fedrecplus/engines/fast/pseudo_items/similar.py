@@ -14,7 +14,6 @@ from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.parts.pseudo_items.similar import Settings
 
 
-
 def selector(some: Selecting, options: Settings) -> Select:
     """The top k of some clients: from the table of all similarities where it is small, else from neighbour lists."""
     if some.items <= likenesses.LARGEST_TABLE:

@@ -15,7 +15,6 @@ from fedrecplus.engines.fast.sorting import above
 from fedrecplus.parts.virtual_ratings.drawn import Settings, softened
 
 
-
 def filler(some: Filling, options: Settings) -> Fill:
     """Draws of some clients."""
     features, averages = some.message.features, some.message.public.averages()

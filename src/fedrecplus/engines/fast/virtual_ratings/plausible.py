@@ -11,7 +11,6 @@ from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
 from fedrecplus.parts.virtual_ratings.plausible import Settings
 
 
-
 def filler(some: Filling, options: Settings) -> Fill:
     """Averages and deviations of some clients."""
     averages = some.message.public.averages().astype(some.levels.dtype)
