@@ -104,7 +104,7 @@ def to_tables(config: Config) -> dict[str, Any]:
 
 
 def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
-    """(section, rule, setting) of every setting there is, or of one section or rule; the rule is empty outside parts."""
+    """(section, rule, setting) of every setting, or of one section or rule; the rule is empty outside parts."""
     for setting in settings_of(GeneralSettings):
         if only in ("", "general"):
             yield "", "", setting

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
-from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.parts.server_optimizer import rate
+from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from fedrecplus.parts.server_optimizer._rate import RateSettings, rate
 
-
 Array = NDArray[np.float64]
 MOMENTS = 0
 """tables that it keeps between rounds"""

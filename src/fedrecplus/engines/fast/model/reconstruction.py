@@ -2,64 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel
-from fedrecplus.engines.fast.model import _updates
-from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.pseudo import PseudoRows, Rows
 from fedrecplus.engines.fast.summing import add_up, split_uploads
 from fedrecplus.engines.fast.weighing import Weighing, target_of, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model import reconstruction
-from fedrecplus.parts.model.reconstruction import Settings
+from fedrecplus.parts.model.reconstruction import Settings, item_columns
 from fedrecplus.protocol import Broadcast, Sums, Upload
-
-_covariance_gap = _updates.covariance_gap
-_add_covariance = _updates.add_covariance
-_ROWS = 4
-"""rows that go into the Gram matrix at a time: a number of it is read and written once for all of them"""
-
-
-class Ridge(NamedTuple):
-    """Regularisation of the weights."""
-
-    per_rating: float
-    in_all: float
 
 
 def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo)
-    W = some.weights(clients)
+    some = _Round(problem, message, pseudo, clients)
 
-    def work(part: Clients) -> tuple[Any, Any, Any, float]:
-        V = message.V
-        total, per_item, covariance = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(message.last_covariance)
-        return total, per_item, covariance, some.add(part, W, how, total, per_item, covariance)
+    def work(part: Clients) -> tuple[Any, Any, float]:
+        total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
+        return total, per_item, some.add(part, how, total, per_item)
 
-    return add_up(on_threads(work, some.chunks(clients)), some.left, message, len(clients)), private.U
+    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients)), private.U
 
 
 def updates(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo)
-    W = some.weights(clients)
+    some = _Round(problem, message, pseudo, clients)
 
     def work(part: Clients) -> list[Upload]:
-        per_item, covariance = np.zeros(len(message.V)), np.zeros_like(message.last_covariance)
+        per_item = np.zeros(len(message.V))
 
         def one(client: Clients, total: NDArray[Any]) -> None:
-            some.add(client, W, Weighing(), total, per_item, covariance)
+            some.add(client, Weighing(), total, per_item)
 
         return split_uploads(problem, pseudo, part, some.left, one)
 
@@ -68,115 +51,92 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    ratings, options = problem.ratings, problem.config.model.options
-    W = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype)
-    W[:, 0] = 1.0
-    rows = np.diff(ratings.indptr)
-    levels, ridge = problem.levels.astype(X.dtype), _ridge(problem, options)
-    nobody = np.zeros(ratings.clients + 1, dtype=np.int64)
-    nothing, unrated = np.zeros(0, dtype=X.dtype), np.zeros(0, dtype=ratings.items.dtype)
-
-    def work(part: Clients) -> None:
-        solve_clients(part, ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, nothing, X, ridge, W)
-
-    on_threads(work, chunks(np.flatnonzero(rows > 0), rows))
-    return W
+    rated = np.flatnonzero(np.diff(problem.ratings.indptr) > 0)
+    return solve(problem, X, _rated_rows(problem, X.dtype), rated)
 
 
-def predictor(some: Filling, steps: int) -> Fill:
+def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows; these serve the round's training too."""
     problem, options = some.problem, some.problem.config.model.options
-    X = _item_columns(some.message, options)
-    ratings, ridge = problem.ratings, _ridge(problem, options)
-    W = some.solved["W"] = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype)
-    nobody = np.zeros(ratings.clients + 1, dtype=np.int64)
-    nothing, unrated = np.zeros(0, dtype=X.dtype), np.zeros(0, dtype=ratings.items.dtype)
+    X = _columns(some.message, options)
+    rows, ridge = _rated_rows(problem, X.dtype), _ridge(problem, options)
+    W = some.solved["W"] = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        solve_clients(clients, *some.rated, nobody, unrated, nothing, X, ridge, W)
-        predict_clients(clients, some.indptr, items, X, W, out)
+        solve_clients(clients, rows, X, ridge, W)
+        predict_clients(clients, problem.pseudo_indptr, items, X, W, out)
 
     return fill
+
+
+def solve(problem: Problem, X: NDArray[Any], rows: Rows, clients: Clients) -> NDArray[Any]:
+    """The weights of some clients, a row for everybody."""
+    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    W[:, 0] = 1.0
+    ridge = _ridge(problem, problem.config.model.options)
+
+    def work(part: Clients) -> None:
+        solve_clients(part, rows, X, ridge, W)
+
+    on_threads(work, chunks(clients, np.diff(rows.indptr) + np.diff(rows.pseudo_indptr)))
+    return W
 
 
 class _Round:
     """What the kernels of a round share."""
 
-    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
-        self.problem, self.message, self.pseudo = problem, message, pseudo
+    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows, clients: Clients) -> None:
         options: Settings = problem.config.model.options
-        self.options, self.dtype = options, message.V.dtype
-        self.X = _item_columns(message, options)
+        self.X, self.rows = _columns(message, options), pseudo.rows(problem)
+        self.counts = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+        self.rate = message.V.dtype.type(options.learning_rate)
         shrink = options.learning_rate * options.regularisation
-        self.left = (-shrink * message.V.astype(np.float64)).astype(self.dtype)
-        self.target = target_of(self.left, message.last_step, message.last_covariance)
+        self.left = (-shrink * message.V.astype(np.float64)).astype(message.V.dtype)
+        self.target = target_of(self.left, message.last_step)
+        over_rated = options.solve_over == "rated"
+        if over_rated and "W" in pseudo.solved:
+            self.W = pseudo.solved["W"]
+        else:
+            self.W = solve(problem, self.X, _rated_rows(problem, self.X.dtype) if over_rated else self.rows, clients)
 
     def chunks(self, clients: Clients) -> list[Clients]:
-        return chunks(clients, np.diff(self.problem.ratings.indptr) + np.diff(self.pseudo.indptr))
+        return chunks(clients, self.counts)
 
-    def rows(self) -> tuple[Any, ...]:
-        ratings, pseudo = self.problem.ratings, self.pseudo
-        return (
-            ratings.indptr, ratings.items, ratings.codes, pseudo.levels, pseudo.indptr, pseudo.items, pseudo.ratings
-        )  # fmt: skip
-
-    def weights(self, clients: Clients) -> NDArray[Any]:
-        """The weights that updates come from."""
-        over_rated = self.options.solve_over == "rated"
-        if over_rated and "W" in self.pseudo.solved:
-            return self.pseudo.solved["W"]
-        W = np.zeros((self.problem.ratings.clients, self.X.shape[1]), dtype=self.dtype)
-        ridge, rows = _ridge(self.problem, self.options), self.rows()
-        if over_rated:
-            rows = (*rows[:4], np.zeros(len(W) + 1, dtype=np.int64), *rows[5:])
-
-        def work(part: Clients) -> None:
-            solve_clients(part, *rows, self.X, ridge, W)
-
-        on_threads(work, self.chunks(clients))
-        return W
-
-    def add(self, clients: Clients, W: Any, how: Weighing, total: Any, per_item: Any, covariance: Any) -> float:
+    def add(self, clients: Clients, how: Weighing, total: Any, per_item: Any) -> float:
         """Weigh the updates of some clients and add them to the sums; returns the sum of weights."""
-        counts = np.diff(self.problem.ratings.indptr)[clients] + np.diff(self.pseudo.indptr)[clients]
-        rate = self.dtype.type(self.options.learning_rate)
+        largest = int(self.counts[clients].max())
         return float(
-            add_clients(
-                clients, *self.rows(), self.X, W, rate, how, self.target, int(counts.max()), total, per_item, covariance
-            )
+            add_clients(clients, self.rows, self.X, self.W, self.rate, how, self.target, largest, total, per_item)
         )
 
 
-def _ridge(problem: Problem, options: Settings) -> Ridge:
+def _ridge(problem: Problem, options: Settings) -> tuple[float, float]:
     noise = problem.public.noise
-    return Ridge(noise * options.user_regularisation, noise * options.user_prior)
+    return noise * options.user_regularisation, noise * options.user_prior
 
 
-def _item_columns(message: Broadcast, options: Settings) -> NDArray[Any]:
-    return reconstruction.item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
+def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
+    return item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
+
+
+def _rated_rows(problem: Problem, dtype: Any) -> Rows:
+    """Everybody's rated rows, and no pseudo rows."""
+    ratings, nobody = problem.ratings, np.zeros(problem.ratings.clients + 1, dtype=np.int64)
+    levels, unrated = problem.levels.astype(dtype), np.zeros(0, dtype=ratings.items.dtype)
+    return Rows(ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, np.zeros(0, dtype=dtype))
 
 
 @exact_kernel
-def solve_clients(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
-    X: Any,
-    ridge: Any,
-    W: Any,
-) -> None:
+def solve_clients(clients: Any, rows: Any, X: Any, ridge: Any, W: Any) -> None:
     """Ridge regressions of clients' ratings on their rows of X, by Cholesky; the first column is the baseline.
 
     Sums keep the order of the code, so that it never depends on where memory was free how they are rounded.
     """
-    size = X.shape[1] - 1
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
+    size, one = X.shape[1] - 1, np.uint64(1)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
-    rows, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
@@ -188,19 +148,18 @@ def solve_clients(
         for group in range(0, n, 4):
             for number in range(np.int64(4)):
                 j = group + number
-                if j < rated:
-                    row = np.int64(items[first + j])
-                    targets[number] = levels[codes[first + j]] - X[row, 0]
-                elif j < n:
-                    row = np.int64(pseudo_items[pseudo_first + j - rated])
-                    targets[number] = virtual_ratings[pseudo_first + j - rated] - X[row, 0]
+                if j < n:
+                    row = np.uint64(items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated])
+                    rating = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
+                    targets[number] = rating - X[row, 0]
+                    for c in range(np.uint64(size)):
+                        four[number, c] = X[row, c + one]
                 else:
-                    row = np.int64(-1)
                     targets[number] = 0
-                for c in range(np.uint64(size)):
-                    rows[number, c] = X[row, c + np.uint64(1)] if row >= 0 else X.dtype.type(0)
-            _add_rows(rows, targets, gram, moment)
-        decay = max(ridge.per_rating * n + ridge.in_all, 1e-9)
+                    for c in range(np.uint64(size)):
+                        four[number, c] = 0
+            _add_rows(four, targets, gram, moment)
+        decay = max(ridge[0] * n + ridge[1], 1e-9)
         for a in range(size):
             gram[a, a] += decay
         _solve(gram, moment)
@@ -246,22 +205,21 @@ def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any,
     """X·w for the clients' pseudo items."""
     for client in clients:
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            row, total = np.int64(pseudo_items[place]), X.dtype.type(0)
-            for c in range(np.uint64(X.shape[1])):
-                total += X[row, c] * W[client, c]
-            out[place] = total
+            out[place] = _product(X, np.uint64(pseudo_items[place]), W, np.uint64(client))
+
+
+@inner
+def _product(X: Any, row: Any, W: Any, client: Any) -> Any:
+    total = X.dtype.type(0)
+    for c in range(np.uint64(X.shape[1])):
+        total += X[row, c] * W[client, c]
+    return total
 
 
 @kernel
 def add_clients(
     clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
+    rows: Any,
     X: Any,
     W: Any,
     rate: Any,
@@ -270,59 +228,39 @@ def add_clients(
     largest: int,
     total: Any,
     per_item: Any,
-    covariance: Any,
 ) -> float:
     """Residuals of clients, their weights, and the sums of w η_L e_i w_V; ``left`` is the rest of every update."""
-    left, apart, apart_sizes, step_sizes = target.left, target.apart, target.apart_sizes, target.step_sizes
-    last_covariance, whole_step, whole_covariance = target.covariance, target.whole_step, target.whole_covariance
-    columns, width = np.uint64(X.shape[1]), np.uint64(total.shape[1])
-    skip = columns - width
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
+    apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
+    width = np.uint64(total.shape[1])
+    skip = np.uint64(X.shape[1]) - width
     numbers, e, own = np.empty(largest, np.int64), np.empty(largest, X.dtype), np.empty(total.shape[1], X.dtype)
-    moved = np.empty((largest if how.diagonal else 0, total.shape[1]), X.dtype)
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
-        n = rated + pseudo_indptr[client + 1] - pseudo_first
+        n = rated if how.rated_rows_only else rated + pseudo_indptr[client + 1] - pseudo_first
         for j in range(n):
-            if j < rated:
-                numbers[j] = items[first + j]
-                e[j] = levels[codes[first + j]]
-            else:
-                numbers[j] = pseudo_items[pseudo_first + j - rated]
-                e[j] = virtual_ratings[pseudo_first + j - rated]
+            numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
+            rating = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
+            e[j] = rating - _product(X, np.uint64(numbers[j]), W, np.uint64(client))
         size = X.dtype.type(0)
         for c in range(width):
             own[c] = rate * W[client, skip + c]
             size += own[c] * own[c]
-        for j in range(n):
-            row, predicted = np.uint64(numbers[j]), X.dtype.type(0)
-            for c in range(columns):
-                predicted += X[row, c] * W[client, c]
-            e[j] -= predicted
-            if how.rated_rows_only and j >= rated:
-                e[j] = 0
         weight = 1.0
-        if how.diagonal:
-            for j in range(n):
-                for c in range(width):
-                    moved[j, c] = e[j] * own[c]
         if how.distances:
-            distance, own_step, own_covariance = 0.0, 0.0, 0.0
+            distance, own_step = 0.0, 0.0
             for j in range(n):
                 row, along = np.uint64(numbers[j]), X.dtype.type(0)
                 for c in range(width):
                     along += own[c] * apart[row, c]
                 distance += apart_sizes[row] + e[j] * (along + along + e[j] * size)
                 own_step += step_sizes[row]
-            if how.diagonal:
-                gap, own_covariance = _covariance_gap(left, moved, last_covariance, numbers, n, n)
-                distance += gap
-            weight = weight_at(distance, own_step, own_covariance, n, how, whole_step, whole_covariance)
+            weight = weight_at(distance, own_step, n, how, target.whole_step)
         all_weights += weight
-        if how.diagonal:
-            _add_covariance(numbers, n, n, left, moved, covariance)
-        for j in range(rated if how.rated_rows_only else n):
+        for j in range(n):
             row, scaled = np.uint64(numbers[j]), X.dtype.type(weight) * e[j]
             per_item[row] += weight
             for c in range(width):
