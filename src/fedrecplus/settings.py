@@ -26,6 +26,7 @@ from fedrecplus.errors import UserError, unknown_name
 __all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
 
 
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of one part, each ``Annotated`` with ``number`` or ``text``."""
 

@@ -75,14 +75,16 @@ def server_round(state: ServerState, sums: Sums, config: Config) -> ServerState:
 def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     """A = Σ w Δ over Σ w: per item among those who uploaded it, over the cohort, or not at all.
 
-    Rows that nobody uploaded stay zero. Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
+    Rows that nobody uploaded stay zero.
+
+    Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
     """
     total, per_item = sums.total, sums.weights[:, None]
     if normalise == "none":
         return total
     if normalise == "cohort":
-        return total / sums.overall if sums.overall > 0 else total
-    return np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0)
+        return np.asarray(total / sums.overall if sums.overall > 0 else total)
+    return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:

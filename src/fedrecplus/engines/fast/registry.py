@@ -1,4 +1,4 @@
-"""The kernels of the parts, by name: ``engines/fast/pseudo_items/similar.py`` is that of ``parts/pseudo_items/similar.py``.
+"""The kernels of the parts, by name: ``pseudo_items/similar.py`` here is that of ``parts/pseudo_items/similar.py``.
 
 A part from outside names the module of its kernel, if it has one, as ``KERNEL``.
 """

@@ -128,20 +128,20 @@ def _batches(device: Device, rows: Rows, broadcast: Broadcast, settings: Setting
 
 def errors(U: Array, V: Array, targets: Array) -> Array:
     """e = r − r̂, for ratings less the global mean. Paper: Eq. (1), Section "Problem Setup" """
-    return targets - V @ U[:-1] - U[-1]
+    return np.asarray(targets - V @ U[:-1] - U[-1])
 
 
 def user_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float, trained: Array) -> Array:
     """U ← U − η_L (λ U − mean of e_ui V_i over the rows). Paper: Eq. (4), Algorithm 1, line 5"""
     e = errors(U, V, targets)
     pull = np.append(e @ V, e.sum()) / len(e)
-    return U - rate * trained * (regularisation * U - pull)
+    return np.asarray(U - rate * trained * (regularisation * U - pull))
 
 
 def item_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float) -> Array:
     """V_i ← V_i − η_L g_ui, g_ui = λ V_i − e_ui U, for all rows. Paper: Eq. (3), (6), Algorithm 1, lines 6–7"""
     e = errors(U, V, targets)
-    return V - rate * (regularisation * V - np.outer(e, U[:-1]))
+    return np.asarray(V - rate * (regularisation * V - np.outer(e, U[:-1])))
 
 
 def predict(
