@@ -30,9 +30,9 @@ def check(config: Config) -> Config:
             f"channel.rule={config.channel.rule} needs uniform weights, given by the server, not {how.rule}",
             "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
         )
-    if config.model.part.has("damp") and weighs and how.options.normalise != "item":
+    if config.model.part.has("item_step") and weighs and how.options.normalise != "item":
         raise UserError(
-            f"model.rule={config.model.rule} damps means per item, not aggregation.normalise={how.options.normalise}",
+            f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={how.options.normalise}",
             "set aggregation.normalise=item or model.rule=mf",
         )
     batch_size = getattr(config.model.options, "batch_size", 0)

@@ -55,21 +55,31 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
     return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
 
 
-def server_round(state: ServerState, sums: Sums, config: Config) -> ServerState:
+def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
-    aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
-    if model.part.has("damp"):
-        counts = sums.weights * (sums.clients / sums.overall if sums.overall > 0 else 0.0)
-        aggregate = model.part.damp(aggregate, counts, state.V, model.options)
+    if model.part.has("item_step"):
+        aggregate = model.part.item_step(sums, state.V, public, model.options)
+    else:
+        aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
     aggregate = aggregate.astype(state.V.dtype, copy=False)
     step, moments = optimizer.part.step(aggregate, state.moments, optimizer.options, state.round)
+    step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
     covariance = sums.covariance.astype(state.V.dtype, copy=False)
     if covariance.size:
         covariance = rate(optimizer.options, state.round) ** 2 * covariance / max(sums.clients, 1)
     else:
         covariance = state.last_covariance
     return ServerState(state.round + 1, state.V + step, step, covariance, moments)
+
+
+def cooldown(config: Config, round_number: int) -> float:
+    """Factor on the step: 1, and in the last rounds of a training falling linearly to 0.
+
+    After: Hägele et al. 2024 (a constant step with a cooldown)
+    """
+    left = 1.0 - round_number / config.server.rounds
+    return min(1.0, left / config.server.cooldown) if config.server.cooldown > 0 else 1.0
 
 
 def divide(sums: Sums, normalise: str) -> NDArray[Any]:

@@ -164,13 +164,15 @@ def item_columns(V: NDArray[np.float64], public: PublicItems, settings: Settings
     return X
 
 
-def user_weights(U: Array, X: Array, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
     """The weights that predictions use: U itself."""
     return U
 
 
-def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems, biases: bool = BIASES) -> Array:
-    """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows X: where the U steps come to rest.
+def fold_in(
+    X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, biases: bool = BIASES
+) -> Array:
+    """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows: where the U steps come to rest.
 
     It needs public rows and the person's ratings, nothing else: how a newcomer gets factors without a round.
     """
@@ -178,7 +180,7 @@ def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems, b
     U = np.zeros(X.shape[1])
     if biases:
         U[settings.factors] = 1.0
-    A, targets = X[:, free], ratings - X @ U
-    gram = A.T @ A + max(settings.regularisation * len(X), 1e-9) * np.eye(A.shape[1])
+    A, targets = X[items][:, free], ratings - X[items] @ U
+    gram = A.T @ A + max(settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
     U[free] = np.linalg.solve(gram, A.T @ targets)
     return U

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,30 @@ from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.pseudo import PseudoRows, Rows
 from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Weighing, target_of, weight_at
+from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.reconstruction import Settings, item_columns
-from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+
+
+class Prior(NamedTuple):
+    """What is known of weights before any rating."""
+
+    noise: float
+    variance: Any
+    """of each row of V"""
+    first: int
+    """the first factor's place among the weights, the baseline's left out"""
+    mean: Any
+    """of the first factor"""
 
 
 def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo, clients)
+    some = _Round(problem, message, pseudo)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
         total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
@@ -36,7 +48,7 @@ def updates(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo, clients)
+    some = _Round(problem, message, pseudo)
 
     def work(part: Clients) -> list[Upload]:
         per_item = np.zeros(len(message.V))
@@ -51,53 +63,42 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    rated = np.flatnonzero(np.diff(problem.ratings.indptr) > 0)
-    return solve(problem, X, _rated_rows(problem, X.dtype), rated)
+    prior, rows = _prior(problem.public, problem.config.model.options, X), _rated_rows(problem, X.dtype)
+    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
+    counts = np.diff(rows.indptr)
+
+    def work(part: Clients) -> None:
+        solve_clients(part, rows, X, prior, W)
+
+    on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
+    return W
 
 
 def predictor(some: Drawing, steps: int) -> Fill:
-    """Predictions of some clients, from weights solved over their rated rows; these serve the round's training too."""
+    """Predictions of some clients, from weights solved over their rated rows."""
     problem, options = some.problem, some.problem.config.model.options
     X = _columns(some.message, options)
-    rows, ridge = _rated_rows(problem, X.dtype), _ridge(problem, options)
-    W = some.solved["W"] = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    rows, prior = _rated_rows(problem, X.dtype), _prior(some.message.public, options, X)
+    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        solve_clients(clients, rows, X, ridge, W)
+        solve_clients(clients, rows, X, prior, W)
         predict_clients(clients, problem.pseudo_indptr, items, X, W, out)
 
     return fill
 
 
-def solve(problem: Problem, X: NDArray[Any], rows: Rows, clients: Clients) -> NDArray[Any]:
-    """The weights of some clients, a row for everybody."""
-    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
-    W[:, 0] = 1.0
-    ridge = _ridge(problem, problem.config.model.options)
-
-    def work(part: Clients) -> None:
-        solve_clients(part, rows, X, ridge, W)
-
-    on_threads(work, chunks(clients, np.diff(rows.indptr) + np.diff(rows.pseudo_indptr)))
-    return W
-
-
 class _Round:
     """What the kernels of a round share."""
 
-    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows, clients: Clients) -> None:
+    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         options: Settings = problem.config.model.options
         self.X, self.rows = _columns(message, options), pseudo.rows(problem)
         self.counts = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
-        self.rate = message.V.dtype.type(options.learning_rate)
-        shrink = options.learning_rate * options.regularisation
-        self.left = (-shrink * message.V.astype(np.float64)).astype(message.V.dtype)
-        self.target = target_of(self.left, message.last_step)
-        over_rated = options.solve_over == "rated"
-        if over_rated and "W" in pseudo.solved:
-            self.W = pseudo.solved["W"]
-        else:
-            self.W = solve(problem, self.X, _rated_rows(problem, self.X.dtype) if over_rated else self.rows, clients)
+        self.prior, self.over_all = _prior(message.public, options, self.X), options.solve_over == "all"
+        self.left = np.zeros_like(message.V)
+        self.target: Target = target_of(self.left, message.last_step)
 
     def chunks(self, clients: Clients) -> list[Clients]:
         return chunks(clients, self.counts)
@@ -106,13 +107,16 @@ class _Round:
         """Weigh the updates of some clients and add them to the sums; returns the sum of weights."""
         largest = int(self.counts[clients].max())
         return float(
-            add_clients(clients, self.rows, self.X, self.W, self.rate, how, self.target, largest, total, per_item)
+            add_clients(
+                clients, self.rows, self.X, self.prior, self.over_all, how, self.target, largest, total, per_item
+            )
         )
 
 
-def _ridge(problem: Problem, options: Settings) -> tuple[float, float]:
-    noise = problem.public.noise
-    return noise * options.user_regularisation, noise * options.user_prior
+def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+    variance = item_variance(public, options).astype(X.dtype)
+    first = X.shape[1] - 1 - options.factors
+    return Prior(options.noise * public.noise, variance, first, X.dtype.type(options.user_mean))
 
 
 def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
@@ -127,50 +131,72 @@ def _rated_rows(problem: Problem, dtype: Any) -> Rows:
 
 
 @exact_kernel
-def solve_clients(clients: Any, rows: Any, X: Any, ridge: Any, W: Any) -> None:
-    """Ridge regressions of clients' ratings on their rows of X, by Cholesky; the first column is the baseline.
+def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, W: Any) -> None:
+    """Posterior means of clients' weights over all their rows.
 
     Sums keep the order of the code, so that it never depends on where memory was free how they are rounded.
     """
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
-    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    size, one = X.shape[1] - 1, np.uint64(1)
+    size, variance = X.shape[1] - 1, prior.variance
+    largest = np.int64(0)
+    for client in clients:
+        largest = max(largest, indptr[client + 1] - indptr[client])
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
     four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
     for client in clients:
-        first, rated = indptr[client], indptr[client + 1] - indptr[client]
-        pseudo_first = pseudo_indptr[client]
-        n = rated + pseudo_indptr[client + 1] - pseudo_first
-        for a in range(size):
-            moment[a] = 0
-            for b in range(a, size):
-                gram[a, b] = 0
-        for group in range(0, n, 4):
-            for number in range(np.int64(4)):
-                j = group + number
-                if j < n:
-                    row = np.uint64(items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated])
-                    rating = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
-                    targets[number] = rating - X[row, 0]
-                    for c in range(np.uint64(size)):
-                        four[number, c] = X[row, c + one]
-                else:
-                    targets[number] = 0
-                    for c in range(np.uint64(size)):
-                        four[number, c] = 0
-            _add_rows(four, targets, gram, moment)
-        decay = max(ridge[0] * n + ridge[1], 1e-9)
-        for a in range(size):
-            gram[a, a] += decay
-        _solve(gram, moment)
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for j in range(n):
+            numbers[j], ratings[j] = items[first + j], levels[codes[first + j]]
+        _weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
         W[client, 0] = 1
         for c in range(size):
             W[client, c + 1] = moment[c]
 
 
 @inner
+def _weights(
+    numbers: Any,
+    ratings: Any,
+    n: int,
+    X: Any,
+    variance: Any,
+    prior: Any,
+    four: Any,
+    targets: Any,
+    gram: Any,
+    moment: Any,
+) -> None:
+    """The posterior mean as ``moment``, and the Cholesky factor of its normal equations in ``gram``'s upper half."""
+    size, one = np.uint64(len(moment)), np.uint64(1)
+    doubt = 0.0
+    for a in range(size):
+        moment[a] = 0
+        for b in range(a, size):
+            gram[a, b] = 0
+    for group in range(0, n, 4):
+        for number in range(np.int64(4)):
+            j = group + number
+            if j < n:
+                row = np.uint64(numbers[j])
+                doubt += variance[row]
+                for c in range(size):
+                    four[number, c] = X[row, c + one]
+                targets[number] = ratings[j] - X[row, 0] - prior.mean * four[number, prior.first]
+            else:
+                targets[number] = 0
+                for c in range(size):
+                    four[number, c] = 0
+        _add_rows(four, targets, gram, moment)
+    for a in range(size):
+        gram[a, a] += prior.noise + (doubt if a >= np.uint64(prior.first) else 0.0)
+    _solve(gram, moment)
+    moment[prior.first] += prior.mean
+
+
+@inner
 def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
-    """Add four rows to the upper triangle of XᵀX and to Xᵀy."""
+    """Add four rows to the upper triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
     for a in range(np.uint64(len(moment))):
         x0, x1, x2, x3 = rows[row0, a], rows[row1, a], rows[row2, a], rows[row3, a]
@@ -200,69 +226,103 @@ def _solve(gram: Any, moment: Any) -> None:
         moment[last] /= gram[last, last]
 
 
+@inner
+def _covariance(gram: Any, noise: float, inverse: Any, S: Any) -> None:
+    """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: the rows of R⁻ᵀ, then their products."""
+    size, one = np.uint64(gram.shape[0]), np.uint64(1)
+    width = np.uint64(S.shape[1])
+    skip = size - width
+    for k in range(size):
+        for c in range(size):
+            inverse[k, c] = 0
+        inverse[k, k] = 1
+        for j in range(k):
+            factor = gram[j, k]
+            for c in range(j + one):
+                inverse[k, c] -= factor * inverse[j, c]
+        for c in range(k + one):
+            inverse[k, c] /= gram[k, k]
+    for a in range(size):
+        for c in range(width):
+            S[a, c] = 0
+        for k in range(max(a, skip), size):
+            factor = noise * inverse[k, a]
+            for c in range(width):
+                S[a, c] += factor * inverse[k, skip + c]
+
+
 @kernel
 def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any, W: Any, out: Any) -> None:
     """X·w for the clients' pseudo items."""
     for client in clients:
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            out[place] = _product(X, np.uint64(pseudo_items[place]), W, np.uint64(client))
+            row, total = np.uint64(pseudo_items[place]), X.dtype.type(0)
+            for c in range(np.uint64(X.shape[1])):
+                total += X[row, c] * W[client, c]
+            out[place] = total
 
 
-@inner
-def _product(X: Any, row: Any, W: Any, client: Any) -> Any:
-    total = X.dtype.type(0)
-    for c in range(np.uint64(X.shape[1])):
-        total += X[row, c] * W[client, c]
-    return total
-
-
-@kernel
+@exact_kernel
 def add_clients(
     clients: Any,
     rows: Any,
     X: Any,
-    W: Any,
-    rate: Any,
+    prior: Any,
+    over_all: bool,
     how: Any,
     target: Any,
     largest: int,
     total: Any,
     per_item: Any,
 ) -> float:
-    """Residuals of clients, their weights, and the sums of w η_L e_i w_V; ``left`` is the rest of every update."""
+    """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
-    width = np.uint64(total.shape[1])
-    skip = np.uint64(X.shape[1]) - width
-    numbers, e, own = np.empty(largest, np.int64), np.empty(largest, X.dtype), np.empty(total.shape[1], X.dtype)
+    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
+    skip = size - width
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
+    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
+    inverse, S = np.empty((size, size), X.dtype), np.empty((size, width), X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    moved = np.empty((largest, width), X.dtype)
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
-        n = rated if how.rated_rows_only else rated + pseudo_indptr[client + 1] - pseudo_first
+        n = rated + pseudo_indptr[client + 1] - pseudo_first
         for j in range(n):
             numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
-            rating = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
-            e[j] = rating - _product(X, np.uint64(numbers[j]), W, np.uint64(client))
-        size = X.dtype.type(0)
-        for c in range(width):
-            own[c] = rate * W[client, skip + c]
-            size += own[c] * own[c]
-        weight = 1.0
-        if how.distances:
-            distance, own_step = 0.0, 0.0
-            for j in range(n):
-                row, along = np.uint64(numbers[j]), X.dtype.type(0)
-                for c in range(width):
-                    along += own[c] * apart[row, c]
-                distance += apart_sizes[row] + e[j] * (along + along + e[j] * size)
+            ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
+        used = n if over_all else rated
+        _weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
+        _covariance(gram, prior.noise, inverse, S)
+        if how.rated_rows_only:
+            n = rated
+        weight, distance, own_step = 1.0, 0.0, 0.0
+        for j in range(n):
+            row, e = np.uint64(numbers[j]), ratings[j] - X[np.uint64(numbers[j]), 0]
+            for c in range(size):
+                e -= X[row, c + one] * moment[c]
+            for c in range(width):
+                moved[j, c] = e * moment[skip + c]
+            if j < used:
+                for a in range(size):
+                    x = X[row, a + one]
+                    for c in range(width):
+                        moved[j, c] -= x * S[a, c]
+            if how.distances:
                 own_step += step_sizes[row]
+                for c in range(width):
+                    gap = moved[j, c] + apart[row, c]
+                    distance += gap * gap
+        if how.distances:
             weight = weight_at(distance, own_step, n, how, target.whole_step)
         all_weights += weight
+        scaled = X.dtype.type(weight)
         for j in range(n):
-            row, scaled = np.uint64(numbers[j]), X.dtype.type(weight) * e[j]
+            row = np.uint64(numbers[j])
             per_item[row] += weight
             for c in range(width):
-                total[row, c] += scaled * own[c]
+                total[row, c] += scaled * moved[j, c]
     return all_weights
