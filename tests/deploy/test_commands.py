@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.server import serve
 from tests.deploy.in_process import InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
 
@@ -74,7 +74,7 @@ def test_files_are_imported(tmp_path: Path, home: list[str], capsys: pytest.Capt
         (["device", "rate", "3", "--remove"], "isn't rated"),
         (["device", "rate", "3", "4", "--person", "eve"], "no person"),
         (["device", "recommend"], "no model yet"),
-        (["device", "sent"], "nothing was sent yet"),
+        (["device", "sent"], "no model yet"),
         (["device", "import", "nowhere.csv"], "nowhere.csv: No such file"),
         (["device", "init"], "is there already"),
         (["node", "join", "nowhere"], "no address"),

@@ -18,13 +18,18 @@ import httpx
 import pytest
 from cryptography import x509
 
-from fedrecplus.deploy.certificates import CA, NODE_KEY, SERVER, SERVER_KEY, make_node_key, make_server_certificates
-from fedrecplus.deploy.environment import flower_environment, free_port, server_port
-from fedrecplus.deploy.extra import require_flower
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.superlink_process import LONGEST, Gate, allowed, put_gate_before
-from fedrecplus.deploy.supernode_process import ShorterSleeps, bundle_digest, refuse_other_bundles
+from fedrecplus.deploy.flower.superlink import LONGEST, Gate, allowed, put_gate_before_all
+from fedrecplus.deploy.flower.supernode import ShorterSleeps, bundle_digest, refuse_other_bundles
+from fedrecplus.deploy.process import (
+    CA,
+    NodeHome,
+    ServerHome,
+    flower_environment,
+    free_port,
+    require_flower,
+    server_port,
+)
+from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 
@@ -58,7 +63,7 @@ def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch)
     from flwr.superlink import main as superlink
 
     monkeypatch.setattr(superlink, "_get_middleware", superlink._get_middleware)
-    put_gate_before(superlink)
+    put_gate_before_all()
     app = superlink.create_app()
 
     async def endless() -> AsyncIterator[bytes]:
@@ -82,7 +87,7 @@ def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch)
 def test_a_node_runs_no_other_bundle_than_its_own() -> None:
     from flwr.cli.build import build_fab_from_disk
 
-    from fedrecplus.deploy.supernode_process import FLOWER_APP
+    from fedrecplus.deploy.process import FLOWER_APP
 
     read = refuse_other_bundles(lambda content, run: "read", bundle_digest())
     assert read(build_fab_from_disk(FLOWER_APP), None) == "read"
@@ -109,13 +114,13 @@ def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     make_server_certificates(tmp_path, ["other.example.org"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     authority = x509.load_pem_x509_certificate(before[CA])
-    server = x509.load_pem_x509_certificate(before[SERVER])
+    server = x509.load_pem_x509_certificate(before["server.crt"])
     server.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert {"localhost", "fed.example.org"} == set(names.get_values_for_type(x509.DNSName))
     context = ssl.create_default_context(cafile=str(tmp_path / CA))
     assert context.verify_mode == ssl.CERT_REQUIRED
-    for name in (SERVER_KEY, "ca.key"):
+    for name in ("server.key", "ca.key"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
@@ -124,7 +129,7 @@ def test_a_node_has_one_key(tmp_path: Path) -> None:
     before = public.read_bytes()
     assert before.startswith(b"ecdsa-sha2-nistp384 ")
     assert make_node_key(tmp_path).read_bytes() == before
-    assert stat.S_IMODE((tmp_path / NODE_KEY).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "node.key").stat().st_mode) == 0o600
 
 
 def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:
@@ -165,16 +170,16 @@ def test_only_a_nodes_public_key_can_be_admitted(tmp_path: Path) -> None:
         server.admit(tmp_path / "nobody.pub")
     make_node_key(tmp_path)
     with pytest.raises(UserError, match="no node's public key"):
-        server.admit(tmp_path / NODE_KEY)
+        server.admit(tmp_path / "node.key")
 
 
 def test_nothing_stays_behind_when_whoever_started_it_is_killed(tmp_path: Path) -> None:
     child = (
-        "import os, sys, time; from pathlib import Path; from fedrecplus.deploy.orphans import end_with_parent\n"
+        "import os, sys, time; from pathlib import Path; from fedrecplus.deploy.process import end_with_parent\n"
         "end_with_parent(); Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)\n"
     )
     starter = (
-        "import os, sys; from fedrecplus.deploy.supervising import Supervised\n"
+        "import os, sys; from fedrecplus.deploy.process import Supervised\n"
         "Supervised([sys.executable, '-c', sys.argv[1], sys.argv[2]], dict(os.environ), None).keep_alive()\n"
     )
     note = tmp_path / "pid"

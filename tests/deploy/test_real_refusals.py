@@ -11,11 +11,8 @@ from ssl import SSLCertVerificationError, create_default_context
 
 import pytest
 
-from fedrecplus.deploy.certificates import CA, make_server_certificates
-from fedrecplus.deploy.local import running_server
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised, running_server
+from fedrecplus.deploy.process.certificates import make_server_certificates
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow

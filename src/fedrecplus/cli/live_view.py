@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from fedrecplus.cli.display import plain_console
-from fedrecplus.deploy.running import View
+from fedrecplus.deploy.process import View
 
 _SHOWN = 12
 _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
@@ -38,7 +38,7 @@ def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
 
 
 def _table(view: View, rounds: int) -> Table:
-    table = Table(title=_headline(view.standing, rounds), title_justify="left", box=None, pad_edge=False)
+    table = Table(title=_headline(view.progress, rounds), title_justify="left", box=None, pad_edge=False)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     for line in view.lines[-_SHOWN:]:
@@ -46,13 +46,13 @@ def _table(view: View, rounds: int) -> Table:
     return table
 
 
-def _headline(standing: dict[str, Any], rounds: int) -> str:
-    phase = standing.get("phase")
+def _headline(progress: dict[str, Any], rounds: int) -> str:
+    phase = progress.get("phase")
     if phase == "waiting":
-        return f"waiting for nodes: {standing['nodes']} of {standing['wanted']} are here"
+        return f"waiting for nodes: {progress['nodes']} of {progress['wanted']} are here"
     if phase == "round":
-        answered = f"{standing['answered']} of {standing['asked']} nodes have answered"
-        return f"round {standing['round'] + 1} of {rounds}: {answered}"
+        answered = f"{progress['answered']} of {progress['asked']} nodes have answered"
+        return f"round {progress['round'] + 1} of {rounds}: {answered}"
     return "starting" if phase is None else str(phase)
 
 
@@ -64,7 +64,7 @@ def _cells(line: dict[str, Any], rounds: int) -> list[str]:
         str(len(line["clients"])),
         str(len(line["nodes"])),
         str(len(line["lost"]) + len(line["silent"])),
-        str(sum(line["standing"]["refused"].values())),
+        str(sum(line["refusals"]["refused"].values())),
         "" if line["rmse"] is None else f"{line['rmse']:.4f}",
         f"{line['bytes_up'] / 1000:.1f}",
         f"{line['seconds']:.1f}",
