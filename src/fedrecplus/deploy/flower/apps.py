@@ -16,7 +16,8 @@ from fedrecplus.deploy.process import SHARE_ERROR, STORE
 from fedrecplus.deploy.server import serve
 from fedrecplus.deploy.wire import Refusal, encode_refusal
 
-client, server = ClientApp(), ServerApp()
+client = ClientApp()
+server = ServerApp()
 
 
 @client.train()
