@@ -106,7 +106,7 @@ class Cluster:
 
     def run(self) -> None:
         """All rounds, in the foreground."""
-        run_to_the_end(self.server, self.folder, lambda _: None, lambda _: None)
+        run_to_the_end(self.server, self.folder, lambda *_: None, lambda _: None)
 
     def start_run(self) -> None:
         """All rounds, in the background."""

@@ -57,6 +57,7 @@ def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
     data = "synthetic:clients=60,items=40,ratings_per_client=10"
     path = tmp_path / ITEMS
     assert exit_code_of(["deploy", "items", data, "--out", str(path)]) == 0
+    assert path.stat().st_size < 20_000, "it holds no rating"
     shown = read_catalogue(path)
     assert len(shown.public.average) == len(shown.ids)
     assert exit_code_of(["deploy", "items", data, "--out", str(path), "--without-averages"]) == 0

@@ -144,13 +144,6 @@ def test_everything_can_be_forgotten(tmp_path: Path, home: list[str]) -> None:
     assert exit_code_of(["device", "status", *home]) == 2
 
 
-def test_a_catalogue_holds_no_rating(tmp_path: Path) -> None:
-    out = tmp_path / "items.safetensors"
-    data = "synthetic:clients=60,items=40,ratings_per_client=10"
-    assert exit_code_of(["deploy", "items", data, "--out", str(out)]) == 0
-    assert out.stat().st_size < 20_000
-
-
 def test_a_server_must_be_up_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["deploy", "run", "fedrec+private", "--out", str(tmp_path / "run"), "--home", str(tmp_path / "none")]
     assert exit_code_of(arguments) == 2

@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from rich.live import Live
 from rich.table import Table
 
 from fedrecplus.cli.display import plain_console
-from fedrecplus.deploy.process import View
+from fedrecplus.deploy.process import Show
 
 _SHOWN = 12
 _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
 
 
 @contextlib.contextmanager
-def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
-    """The function to call with each view of the run."""
+def show_rounds(rounds: int) -> Iterator[Show]:
+    """The function to call with a run's progress and journal."""
     console = plain_console(stderr=True)
     told = 0
 
-    def in_lines(view: View) -> None:
+    def in_lines(_: dict[str, Any], lines: list[dict[str, Any]]) -> None:
         nonlocal told
-        for line in view.lines[told:]:
+        for line in lines[told:]:
             facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
             text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)
             console.print(text, soft_wrap=True)
-        told = max(told, len(view.lines))
+        told = max(told, len(lines))
 
     if not console.is_terminal:
         yield in_lines
         return
     with Live(console=console, refresh_per_second=4) as live:
-        yield lambda view: live.update(_table(view, rounds))
+        yield lambda progress, lines: live.update(_table(progress, lines, rounds))
 
 
-def _table(view: View, rounds: int) -> Table:
-    table = Table(title=_headline(view.progress, rounds), title_justify="left", box=None, pad_edge=False)
+def _table(progress: dict[str, Any], lines: list[dict[str, Any]], rounds: int) -> Table:
+    table = Table(title=_headline(progress, rounds), title_justify="left", box=None, pad_edge=False)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
-    for line in view.lines[-_SHOWN:]:
+    for line in lines[-_SHOWN:]:
         table.add_row(*_cells(line, rounds))
     return table
 

@@ -8,17 +8,6 @@ from fedrecplus.deploy.device.round import answer
 from fedrecplus.deploy.device.store import BATCH, OWNER, Store
 
 __all__ = [
-    "BATCH",
-    "OWNER",
-    "SentRow",
-    "StorageFull",
-    "Store",
-    "answer",
-    "import_many",
-    "import_own",
-    "last_upload",
-    "load_clients",
-    "recommend",
-    "remove_store",
-    "unknown_items",
-]
+    "BATCH", "OWNER", "SentRow", "StorageFull", "Store", "answer", "import_many", "import_own", "last_upload",
+    "load_clients", "recommend", "remove_store", "unknown_items",
+]  # fmt: skip

@@ -42,7 +42,11 @@ def create_store(path: Path) -> None:
     """Make an empty store; the folder and the file are the owner's alone before anything is in them."""
     if path.exists():
         raise UserError(f"{path} is there already", "go on with it, or `fedrecplus device forget` it first")
-    _private_folder(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"{path.parent}: {error.strerror}", "choose a folder of your own") from None
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         with connected(path, new=True) as database:
@@ -66,29 +70,14 @@ def connected(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]:
     with _in_words(path):
         database = sqlite3.connect(path, timeout=30.0, isolation_level=None)
         try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
-            database.execute("PRAGMA foreign_keys = ON")
-            database.execute("PRAGMA secure_delete = ON")
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+                database.execute(f"PRAGMA {setting}")
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if not new and version != SCHEMA:
                 raise UserError(f"{path} has layout {version}, this version knows {SCHEMA}", "upgrade fedrecplus")
             yield database
         finally:
             database.close()
-
-
-@contextlib.contextmanager
-def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing, also when the disk is full or the process is killed."""
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        database.execute("COMMIT")
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
 
 
 @contextlib.contextmanager
@@ -107,12 +96,3 @@ def _in_words(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: {text}", "check the file and its folder's permissions") from None
     except sqlite3.DatabaseError as error:
         raise UserError(f"{path} is damaged: {error}", "restore it from a backup") from None
-
-
-def _private_folder(folder: Path) -> None:
-    try:
-        if not folder.exists():
-            folder.mkdir(parents=True, mode=0o700)
-        folder.chmod(0o700)
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}", "choose a folder of your own") from None

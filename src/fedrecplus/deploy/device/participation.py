@@ -63,21 +63,19 @@ def log_sent(store: Store, sent: Mapping[str, Any]) -> None:
 
 def saved_reply(store: Store, request: Request) -> Packet | None:
     """The reply to this very request, if it was given before: it is sent again, not made anew from other factors."""
-    row = store.connection.execute(
-        "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?",
-        (request.model, request.round, request.digest),
-    ).fetchone()
-    return Packet.of_bytes(row[0]) if row else None
+    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
+    content = store.value(query, request.model, request.round, request.digest)
+    return Packet.of_bytes(content) if content else None
 
 
 def newest_reply(store: Store, model: str) -> Packet:
     """The last reply that was given for a model."""
-    return Packet.of_bytes(_value(store, "SELECT content FROM answers WHERE model = ?", model))
+    return Packet.of_bytes(store.value("SELECT content FROM answers WHERE model = ?", model))
 
 
 def known_settings(store: Store, model: str) -> str | None:
     """The settings under which this model began here."""
-    settings: str | None = _value(store, "SELECT settings FROM models WHERE model = ?", model)
+    settings: str | None = store.value("SELECT settings FROM models WHERE model = ?", model)
     return settings
 
 
@@ -90,14 +88,14 @@ def save_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
 
 def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
     """A catalogue that was kept."""
-    content = _value(store, "SELECT content FROM catalogues WHERE digest = ?", digest)
+    content = store.value("SELECT content FROM catalogues WHERE digest = ?", digest)
     return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
 
 
 def load_table(store: Store, model: str) -> tuple[NDArray[Any], float]:
     """The newest V that this device has seen of a model, and the model's mean."""
-    V = _value(store, "SELECT V FROM models WHERE model = ?", model)
-    return Packet.of_bytes(V).arrays["V"], float(_value(store, "SELECT mean FROM models WHERE model = ?", model))
+    V = store.value("SELECT V FROM models WHERE model = ?", model)
+    return Packet.of_bytes(V).arrays["V"], float(store.value("SELECT mean FROM models WHERE model = ?", model))
 
 
 def newest_model(store: Store) -> tuple[str, ItemCatalogue]:
@@ -112,11 +110,6 @@ def newest_model(store: Store) -> tuple[str, ItemCatalogue]:
     if catalogue is None:
         raise UserError("the catalogue of the newest model is missing", "take part in one more round")
     return models[0]["model"], catalogue
-
-
-def _value(store: Store, query: str, key: str) -> Any:
-    row = store.connection.execute(query, (key,)).fetchone()
-    return row[0] if row else None
 
 
 def _row(client: Device) -> tuple[Any, ...]:

@@ -13,31 +13,13 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config
+from fedrecplus.deploy import wire
+from fedrecplus.deploy.device import participation
 from fedrecplus.deploy.device.batching import rated_items, with_batch
 from fedrecplus.deploy.device.database import StorageFull
-from fedrecplus.deploy.device.participation import (
-    client_secret,
-    known_settings,
-    load_catalogue,
-    load_clients,
-    log_sent,
-    save_catalogue,
-    save_round,
-    saved_reply,
-)
 from fedrecplus.deploy.device.silo import train_locally
 from fedrecplus.deploy.device.store import Store, now
-from fedrecplus.deploy.wire import (
-    ItemCatalogue,
-    Packet,
-    Refusal,
-    Request,
-    broadcast_of,
-    decode_request,
-    encode_refusal,
-    encode_reply,
-    fixed_settings,
-)
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict, start_U
@@ -61,37 +43,37 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
     except Exception:
         reason = "fault"
         log.exception("the round failed here")
-    return encode_refusal(reason)
+    return wire.encode_refusal(reason)
 
 
 def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
-    request = decode_request(packet, store.allowed_rules)
+    request = wire.decode_request(packet, store.allowed_rules)
     catalogue, config = _catalogue(store, request), request.config
-    if known_settings(store, request.model) not in (None, fixed_settings(config)):
+    if participation.known_settings(store, request.model) not in (None, wire.fixed_settings(config)):
         # others could undo the protection that the first ones gave
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
-    reply = saved_reply(store, request)
+    reply = participation.saved_reply(store, request)
     if reply is not None:
         with store.changing():
-            log_sent(store, _log_line(request, reply, started, again=True))
+            participation.log_sent(store, _log_line(request, reply, started, again=True))
         return reply
-    broadcast = broadcast_of(request, catalogue)
+    broadcast = wire.broadcast_of(request, catalogue)
     clients = _clients(store, broadcast, catalogue, request)
     trained = train_locally(broadcast, clients, config, store.scale, store.secret)
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
     report = _training_error(clients, broadcast, catalogue, config) if share_error else None
-    reply = encode_reply(request.model, request.round, request.V.shape[1], uploads, report, config)
-    save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
+    reply = wire.encode_reply(request.model, request.round, request.V.shape[1], uploads, report, config)
+    participation.save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
     return reply
 
 
 def _catalogue(store: Store, request: Request) -> ItemCatalogue:
-    catalogue = load_catalogue(store, request.catalogue)
+    catalogue = participation.load_catalogue(store, request.catalogue)
     if catalogue is None and request.attached is not None and request.attached.digest == request.catalogue:
         catalogue = request.attached
-        save_catalogue(store, catalogue)
+        participation.save_catalogue(store, catalogue)
     if catalogue is None:
         raise Refusal("catalogue", "the server's catalogue is not known here")
     if len(catalogue.ids) != len(request.V):
@@ -104,7 +86,7 @@ def _catalogue(store: Store, request: Request) -> ItemCatalogue:
 
 def _clients(store: Store, broadcast: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
     """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
-    before, secret, step = load_clients(store, request.model), store.secret, store.scale.standard_step
+    before, secret, step = participation.load_clients(store, request.model), store.secret, store.scale.standard_step
     clients, batch = [], store.batch
     for person, ratings in store.ratings().items():
         items, values = rated_items(ratings, catalogue)
@@ -112,7 +94,7 @@ def _clients(store: Store, broadcast: Broadcast, catalogue: ItemCatalogue, reque
             clients.append(with_batch(before[person], items, values, batch, broadcast, request.config))
         elif len(items):
             U = start_U(secret, np.array([person]), request.config.model, request.mean)[0]
-            clients.append(Device(person, items, values, step, U, client_secret(secret, person)))
+            clients.append(Device(person, items, values, step, U, participation.client_secret(secret, person)))
     if not clients:
         log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return clients

@@ -20,7 +20,7 @@ from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.rounds import ServerState, client_round
 from fedrecplus.rounds.client import weigh
 from fedrecplus.rounds.filling import pseudo_count
-from fedrecplus.simulation import Problem, SimulationState
+from fedrecplus.simulation import Problem, SimulationState, start
 
 
 def train_locally(
@@ -60,19 +60,12 @@ def _problem(broadcast: Broadcast, clients: Sequence[Device], config: Config, sc
 
 
 def _state(problem: Problem, broadcast: Broadcast, clients: Sequence[Device]) -> SimulationState:
-    config, dtype = problem.config, np.dtype(problem.config.precision).type
-    places = 0 if config.pseudo_items.redraw else int(problem.pseudo_indptr[-1])
-    V, step, spread = (table.astype(dtype) for table in (broadcast.V, broadcast.last_step, broadcast.last_spread))
-    state = SimulationState(
-        server=ServerState(broadcast.round, V, step, spread, []),
-        U=np.zeros((problem.ratings.clients, problem.shape.u_columns), dtype=dtype),
-        drawn=np.zeros(problem.ratings.clients, dtype=bool),
-        pseudo_items=np.zeros(places, dtype=problem.ratings.items.dtype),
-        virtual_ratings=np.zeros(0 if config.virtual_ratings.refresh else places, dtype=dtype),
-    )
+    state = start(problem, np.dtype(problem.config.precision).type)
+    V, step, spread = (t.astype(state.U.dtype) for t in (broadcast.V, broadcast.last_step, broadcast.last_spread))
+    state = replace(state, server=ServerState(broadcast.round, V, step, spread, []))
     for client in clients:
         state.U[client.client] = client.U
-        if client.kept is not None and places:
+        if client.kept is not None and state.pseudo_items.size:
             here = _places(problem, client)
             state.drawn[client.client] = True
             state.pseudo_items[here] = client.kept.items

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.data.scale import Scale
-from fedrecplus.deploy.device.database import connected, create_store, transaction
+from fedrecplus.deploy.device.database import connected, create_store
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import new_secret, subkey
 
@@ -56,13 +56,24 @@ class Store:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Changes that are all made, or none."""
-        with transaction(self.connection):
+        """Changes that are all made, or none, also when the disk is full or the process is killed."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
             yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
 
-    def fact(self, name: str) -> str:
-        """One of the facts that ``create`` wrote."""
-        return str(self.connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()[0])
+    def value(self, query: str, *parameters: Any) -> Any:
+        """The first column of the first row that a query finds; None if there is none."""
+        row = self.connection.execute(query, parameters).fetchone()
+        return row[0] if row else None
+
+    def fact(self, name: str) -> Any:
+        """A setting of this store, as text; None if it has no such one."""
+        return self.value("SELECT value FROM facts WHERE name = ?", name)
 
     @property
     def secret(self) -> int:
@@ -92,14 +103,13 @@ class Store:
     @property
     def allowed_rules(self) -> list[str]:
         """Import paths of rules from outside that its owner lets a server's config name."""
-        row = self.connection.execute("SELECT value FROM facts WHERE name = 'allowed_rules'").fetchone()
-        return list(json.loads(row[0])) if row else []
+        return list(json.loads(self.fact("allowed_rules") or "[]"))
 
     def allow_rules(self, names: Iterable[str]) -> None:
         """Let these rules in from now on, and no others from outside."""
         with self.changing():
-            content = ("allowed_rules", json.dumps(sorted(set(names))))
-            self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", content)
+            fact = ("allowed_rules", json.dumps(sorted(set(names))))
+            self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
 
     def wire_number(self, model: str, person: int) -> int:
         """The number a person has towards the server: another one for each model, so that they can't be joined."""

@@ -10,8 +10,8 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.flower.grid import UnblockedGrid
-from fedrecplus.deploy.flower.messages import FlowerLink, packet_of, record_of
+from fedrecplus.deploy.flower.messages import packet_of, record_of
+from fedrecplus.deploy.flower.unblocked_link import UnblockedLink
 from fedrecplus.deploy.process import SHARE_ERROR, STORE
 from fedrecplus.deploy.server import serve
 from fedrecplus.deploy.wire import Refusal, encode_refusal
@@ -36,4 +36,4 @@ def train(message: Message, context: Context) -> Message:
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Run what the folder asks for, from its checkpoint on."""
-    serve(FlowerLink(UnblockedGrid(grid)), Path(str(context.run_config["folder"])))
+    serve(UnblockedLink(grid), Path(str(context.run_config["folder"])))

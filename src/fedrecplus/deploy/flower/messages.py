@@ -57,7 +57,11 @@ class FlowerLink:
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         """Replies that came."""
-        return [(reply.metadata.reply_to_message_id, _read(reply)) for reply in self._grid.pull_messages(messages)]
+        return [(reply.metadata.reply_to_message_id, _read(reply)) for reply in self._pull(messages)]
+
+    def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
+        pulled: Iterable[Any] = self._grid.pull_messages(messages)
+        return pulled
 
 
 def _read(reply: Message) -> Packet | Refusal:

@@ -7,6 +7,7 @@ person needs for milliseconds. A fork of this process has it all. Run as a modul
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -26,12 +27,9 @@ class ForkingExecutor:
 
     def reconcile(self) -> None:
         """Let children that are done go."""
-        while True:
-            try:
-                if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                    return
-            except ChildProcessError:
-                return
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
 
     def launch(self, spec: Any) -> Any:
         """Start the app for one message."""

@@ -28,38 +28,23 @@ class Gate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on or refuse."""
-        if scope["type"] == "http" and not allowed(scope["path"], (scope.get("client") or ("",))[0]):
-            await _refuse(send, 403, b"only from the server itself")
-        elif scope["type"] == "http" and not short(dict(scope["headers"])):
-            await _refuse(send, 413, b"too long, or of unknown length")
-        else:
+        status, why = _refusal(scope) if scope["type"] == "http" else (0, b"")
+        if not status:
             await self.app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": why})
 
 
-async def _refuse(send: Any, status: int, why: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": why})
-
-
-def short(headers: dict[bytes, bytes]) -> bool:
-    """Whether a request says that it is short enough; the web server holds it to what it says.
-
-    >>> short({b"content-length": b"1000"}), short({b"content-length": b"99999999999"})
-    (True, False)
-    >>> short({b"transfer-encoding": b"chunked"})
-    False
-    """
-    length = headers.get(b"content-length", b"0")
-    return b"transfer-encoding" not in headers and length.isdigit() and int(length) <= LONGEST
-
-
-def allowed(path: str, caller: str) -> bool:
-    """Whether a caller may use a path.
-
-    >>> allowed("/v1/fleet/pull-messages", "203.0.113.9"), allowed("/v1/control/start-run", "203.0.113.9")
-    (True, False)
-    """
-    return path.startswith(_FOR_EVERYBODY) or is_loopback(caller.removeprefix("::ffff:"))
+def _refusal(scope: Any) -> tuple[int, bytes]:
+    """The status and the reason to refuse a request with; no status where there is none."""
+    caller, headers = (scope.get("client") or ("",))[0], dict(scope["headers"])
+    if not scope["path"].startswith(_FOR_EVERYBODY) and not is_loopback(caller.removeprefix("::ffff:")):
+        return 403, b"only from the server itself"
+    length = headers.get(b"content-length", b"0")  # the web server holds a request to what it says
+    if b"transfer-encoding" in headers or not length.isdigit() or int(length) > LONGEST:
+        return 413, b"too long, or of unknown length"
+    return 0, b""
 
 
 def put_gate_before_all() -> None:

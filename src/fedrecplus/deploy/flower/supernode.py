@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 from fedrecplus.deploy.flower import private
@@ -24,31 +25,24 @@ _LONG_SLEEP = 1.0
 _LOOP = "flwr.supernode.start_client_internal"
 
 
-class ShorterSleeps:
-    """Stands for the ``time`` module in Flower's loop: long sleeps become ``poll``, half seconds a tenth of that."""
+def shorter_sleeps(poll: float) -> SimpleNamespace:
+    """The ``time`` module for Flower's loop: long sleeps become ``poll``, half seconds a quarter of that."""
 
-    def __init__(self, poll: float) -> None:
-        self._poll = poll
+    def sleep(seconds: float) -> None:
+        time.sleep(min(seconds, poll if seconds > _LONG_SLEEP else max(poll / 4, 0.02)))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep, but not longer than wanted."""
-        time.sleep(min(seconds, self._poll if seconds > _LONG_SLEEP else max(self._poll / 4, 0.02)))
+    return SimpleNamespace(**{**vars(time), "sleep": sleep})
 
 
-class OwnSuperExec:
-    """Stands for the ``subprocess`` module in Flower's loop: starts our SuperExec where Flower would start its own."""
+def own_superexec() -> SimpleNamespace:
+    """The ``subprocess`` module for Flower's loop: starts our SuperExec where Flower would start its own."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(subprocess, name)
-
-    def Popen(self, command: list[str], **more: Any) -> Any:
-        """Start a helper."""
+    def start(command: list[str], **more: Any) -> Any:
         if command[0] == "flower-superexec":
             command = [sys.executable, "-m", "fedrecplus.deploy.flower.superexec", *command[1:]]
         return subprocess.Popen(command, **more)
+
+    return SimpleNamespace(**{**vars(subprocess), "Popen": start})
 
 
 def bundle_digest() -> str:
@@ -74,8 +68,8 @@ def main() -> None:
         sys.argv += ["--port", str(free_port())]
     read = private.get(f"{_LOOP}.get_fused_config_from_fab")
     private.put(f"{_LOOP}.get_fused_config_from_fab", refuse_other_bundles(read, bundle_digest()))
-    private.put(f"{_LOOP}.time", ShorterSleeps(float(os.environ.get(POLL, "3"))))
-    private.put(f"{_LOOP}.subprocess", OwnSuperExec())
+    private.put(f"{_LOOP}.time", shorter_sleeps(float(os.environ.get(POLL, "3"))))
+    private.put(f"{_LOOP}.subprocess", own_superexec())
     for module in ("flwr.supernode.fleet_http_connection", "flwr.supercore.heartbeat"):
         private.put(f"{module}.HEARTBEAT_DEFAULT_INTERVAL", _HEARTBEAT)
     private.get("flwr.supernode.cli.flower_supernode")()

@@ -13,33 +13,14 @@ from fedrecplus.deploy.process.environment import (
     server_port,
     split_address,
 )
-from fedrecplus.deploy.process.follow import View, note_keys, run_to_the_end
+from fedrecplus.deploy.process.follow import Show, note_keys, run_to_the_end
 from fedrecplus.deploy.process.local import LocalOptions, run_local, running_server, spread
 from fedrecplus.deploy.process.node import POLL, SHARE_ERROR, STORE, NodeHome
 from fedrecplus.deploy.process.superlink import ServerHome
 from fedrecplus.deploy.process.supervision import Supervised, end_with_parent
 
 __all__ = [
-    "CA",
-    "FLOWER_APP",
-    "POLL",
-    "SHARE_ERROR",
-    "STORE",
-    "LocalOptions",
-    "NodeHome",
-    "ServerHome",
-    "Supervised",
-    "View",
-    "end_with_parent",
-    "flower_environment",
-    "free_port",
-    "is_loopback",
-    "note_keys",
-    "require_flower",
-    "run_local",
-    "run_to_the_end",
-    "running_server",
-    "server_port",
-    "split_address",
-    "spread",
-]
+    "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "LocalOptions", "NodeHome", "ServerHome", "Show", "Supervised",
+    "end_with_parent", "flower_environment", "free_port", "is_loopback", "note_keys", "require_flower",
+    "run_local", "run_to_the_end", "running_server", "server_port", "split_address", "spread",
+]  # fmt: skip

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,11 @@ from fedrecplus.training.run_folder import RunFolder
 _LOOK, _STALE, _MOST_IN_VAIN = 0.3, 15.0, 20
 
 
-@dataclass(frozen=True)
-class View:
-    """What there is to show of a run at a moment."""
-
-    progress: dict[str, Any]
-    """phase, round, nodes"""
-    lines: list[dict[str, Any]]
-    """the journal so far"""
+Show = Callable[[dict[str, Any], list[dict[str, Any]]], None]
+"""takes a run's progress (phase, round, nodes) and its journal so far"""
 
 
-def run_to_the_end(server: ServerHome, folder: Path, show: Callable[[View], None], say: Callable[[str], None]) -> None:
+def run_to_the_end(server: ServerHome, folder: Path, show: Show, say: Callable[[str], None]) -> None:
     """Submit, follow, and go on from the last checkpoint whenever the server or its app was killed.
 
     An app that works in the folder already, because only its follower was gone, is followed. Ctrl-C ends the app, too.
@@ -75,13 +69,13 @@ def _submit(server: ServerHome, folder: Path) -> int:
     return server.submit(folder)
 
 
-def _follow(server: ServerHome, folder: Path, run: int | None, show: Callable[[View], None]) -> None:
+def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> None:
     """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it."""
     journal, submitted = Journal(folder), time.time()
     while not RunFolder(folder).finished:
         progress = journal.progress()
         fresh = progress.get("at", 0.0) > submitted
-        show(View(progress if fresh else {}, journal.lines()))
+        show(progress if fresh else {}, journal.lines())
         if fresh and progress.get("phase") == "failed":
             raise UserError(str(progress.get("error", "the server's app failed")), "then go on with --resume")
         if fresh and not _is_alive(int(progress["pid"])):
@@ -91,7 +85,7 @@ def _follow(server: ServerHome, folder: Path, run: int | None, show: Callable[[V
         if silent and (run is None or _is_over(server, run)):
             return
         time.sleep(_LOOK)
-    show(View(journal.progress(), journal.lines()))
+    show(journal.progress(), journal.lines())
 
 
 def _is_at_work(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process.environment import CA, server_port
-from fedrecplus.deploy.process.follow import View, run_to_the_end
+from fedrecplus.deploy.process.follow import Show, run_to_the_end
 from fedrecplus.deploy.process.node import NodeHome
 from fedrecplus.deploy.process.superlink import ServerHome
 from fedrecplus.deploy.process.supervision import Supervised
@@ -39,7 +39,7 @@ def run_local(
     config: Config,
     folder: Path,
     options: LocalOptions,
-    show: Callable[[View], None],
+    show: Show,
     say: Callable[[str], None],
     *,
     overwrite: bool = False,

@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.process.environment import (
-    NODE_KEY,
-    NODE_PUBLIC,
-    flower_environment,
-    is_loopback,
-    require_flower,
-    split_address,
-)
+from fedrecplus.deploy.process import environment
+from fedrecplus.deploy.process.environment import NODE_KEY, NODE_PUBLIC, require_flower
 from fedrecplus.errors import UserError
 
 STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
@@ -44,8 +38,8 @@ class NodeHome:
     def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
         """What starts the SuperNode."""
         require_flower()
-        host, _ = split_address(address)
-        if insecure and not is_loopback(host):
+        host, _ = environment.split_address(address)
+        if insecure and not environment.is_loopback(host):
             raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
         safety = ["--insecure"]
         if not insecure:
@@ -62,7 +56,7 @@ class NodeHome:
     def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
         """For the SuperNode and the app that it starts for each message."""
         more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
-        return flower_environment(self.path.absolute(), **more)
+        return environment.flower_environment(self.path.absolute(), **more)
 
     def forget(self) -> None:
         """Delete store, key and Flower's files, and nothing else: other files in the folder stay.

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +14,8 @@ from pathlib import Path
 from ssl import create_default_context
 from typing import Any
 
-from fedrecplus.deploy.process.environment import (
-    CA,
-    FLOWER_APP,
-    NODE_PUBLIC,
-    SERVER,
-    SERVER_KEY,
-    flower_environment,
-    is_loopback,
-    require_flower,
-)
+from fedrecplus.deploy.process import environment
+from fedrecplus.deploy.process.environment import CA
 from fedrecplus.errors import UserError
 
 _CONNECTION, _SETTINGS = "fedrecplus", "server.json"
@@ -50,12 +41,10 @@ class ServerHome:
 
     def prepare(self, names: list[str]) -> None:
         """Make certificates on first use, and note how to reach the server."""
-        require_flower()
-        if self.insecure and not is_loopback(self.host):
-            raise UserError(
-                f"--insecure on {self.host} would let everybody read and write",
-                "leave --insecure away, or listen on 127.0.0.1",
-            )
+        environment.require_flower()
+        if self.insecure and not environment.is_loopback(self.host):
+            remedy = "leave --insecure away, or listen on 127.0.0.1"
+            raise UserError(f"--insecure on {self.host} would let everybody read and write", remedy)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
         if not self.insecure:
@@ -79,15 +68,15 @@ class ServerHome:
 
     def environment(self) -> dict[str, str]:
         """For the SuperLink and Flower's command."""
-        return flower_environment(self.path.absolute())
+        return environment.flower_environment(self.path.absolute())
 
     def command(self) -> list[str]:
         """What starts the SuperLink."""
         safety = ["--insecure"]
         if not self.insecure:
             folder = self.certificates.absolute()
-            safety = ["--ssl-ca-certfile", str(folder / CA), "--ssl-certfile", str(folder / SERVER)]
-            safety += ["--ssl-keyfile", str(folder / SERVER_KEY), "--enable-supernode-auth"]
+            safety = ["--ssl-ca-certfile", str(folder / CA), "--ssl-certfile", str(folder / environment.SERVER)]
+            safety += ["--ssl-keyfile", str(folder / environment.SERVER_KEY), "--enable-supernode-auth"]
         return [
             sys.executable, "-m", "fedrecplus.deploy.flower.superlink", "--host", self.host, "--port", str(self.port),
             "--database", str(self.path.absolute() / "superlink.db"), "--disable-runtime-dependency-installation",
@@ -102,20 +91,18 @@ class ServerHome:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind((self.host, self.port))
         except OSError as error:
-            raise UserError(
-                f"{self.host}:{self.port}: {error.strerror}", "is a server up already? Else choose another --port"
-            ) from None
+            remedy = "is a server up already? Else choose another --port"
+            raise UserError(f"{self.host}:{self.port}: {error.strerror}", remedy) from None
 
     def is_up(self) -> bool:
         """Whether the SuperLink answers."""
         context = None if self.insecure else create_default_context(cafile=str(self.certificates / CA))
         scheme = "http" if self.insecure else "https"
+        address = f"{scheme}://127.0.0.1:{self.port}/health"
         try:
-            with urllib.request.urlopen(
-                f"{scheme}://127.0.0.1:{self.port}/health", timeout=3, context=context
-            ) as reply:
+            with urllib.request.urlopen(address, timeout=3, context=context) as reply:
                 return bool(reply.status == 200)
-        except (OSError, urllib.error.URLError):
+        except OSError:  # of which urllib's errors are
             return False
 
     def wait_until_up(self, seconds: float = 180.0) -> None:
@@ -128,7 +115,7 @@ class ServerHome:
 
     def admit(self, public_key: Path) -> int | None:
         """Let the node with this key connect; returns its id, or None where it was let in before."""
-        remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
+        remedy = f"give the {environment.NODE_PUBLIC} that `node key` made on the node"
         try:
             content = public_key.read_bytes()
         except OSError as error:
@@ -149,7 +136,7 @@ class ServerHome:
     def submit(self, folder: Path) -> int:
         """Start the rounds of a run folder; returns Flower's id of the run."""
         override = f"folder={json.dumps(str(folder.absolute()))}"
-        return int(self._flower("run", str(FLOWER_APP), options=["--run-config", override])["run-id"])
+        return int(self._flower("run", str(environment.FLOWER_APP), options=["--run-config", override])["run-id"])
 
     def run_status(self, run: int) -> str:
         """What Flower says of a run, such as ``running`` or ``finished:failed``."""

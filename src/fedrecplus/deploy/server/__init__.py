@@ -15,24 +15,7 @@ from fedrecplus.deploy.server.rounds import serve
 from fedrecplus.deploy.server.run import begin, first_state, go_on
 
 __all__ = [
-    "DEPLOYMENT",
-    "FEWEST",
-    "ITEMS",
-    "JOURNAL",
-    "LOG",
-    "PROGRESS",
-    "Deployment",
-    "Journal",
-    "Link",
-    "begin",
-    "catalogue_of",
-    "first_state",
-    "go_on",
-    "is_served",
-    "new_model",
-    "only_server_of",
-    "published_catalogue",
-    "read_catalogue",
-    "serve",
-    "write_catalogue",
-]
+    "DEPLOYMENT", "FEWEST", "ITEMS", "JOURNAL", "LOG", "PROGRESS", "Deployment", "Journal", "Link", "begin",
+    "catalogue_of", "first_state", "go_on", "is_served", "new_model", "only_server_of", "published_catalogue",
+    "read_catalogue", "serve", "write_catalogue",
+]  # fmt: skip

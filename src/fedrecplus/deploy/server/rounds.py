@@ -18,7 +18,7 @@ from fedrecplus.deploy.server.collect import Collected, Link, collect
 from fedrecplus.deploy.server.deployment import Deployment
 from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
 from fedrecplus.deploy.server.misbehaviour import NodeRecords
-from fedrecplus.deploy.server.run import checkpoint_of, finish, first_state
+from fedrecplus.deploy.server.run import checkpoint_of, first_state, write_result
 from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import subkey, uniform
@@ -89,7 +89,7 @@ class _ServedRun:
         state = self._first_or_saved()
         while state.round < self.config.server.rounds:
             state = self._round(state)
-        finish(self.folder, self.config, self.catalogue, state, self.mean, self.tally)
+        write_result(self.folder, self.config, self.catalogue, state, self.mean, self.tally)
         self.journal.set_progress(phase="finished", round=state.round)
 
     def _first_or_saved(self) -> ServerState:

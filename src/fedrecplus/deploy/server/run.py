@@ -31,14 +31,9 @@ LAST = "last.safetensors"
 
 
 def begin(
-    folder: Path,
-    config: Config,
-    deployment: Deployment,
-    catalogue: ItemCatalogue,
-    data: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-) -> None:
+    folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue, data: Mapping[str, Any],
+    *, overwrite: bool = False,
+) -> None:  # fmt: skip
     """Make a run folder ready for its first round."""
     check_deployable(config)
     RunFolder(folder).check_free(overwrite=overwrite)
@@ -84,7 +79,7 @@ def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     return Checkpoint(SimulationState(server, U, nothing.astype(bool), nothing.astype(np.int32), nothing), tally, 0)
 
 
-def finish(
+def write_result(
     folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, mean: float, tally: Tally
 ) -> None:
     """Write model and result. The file of private parts is empty: they are on the devices."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Request:
     """the catalogue itself, for nodes that may not have it"""
     bytes: int
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash over what a reply depends on."""
         arrays = {"V": self.V, "last_step": self.last_step, "last_spread": self.last_spread}

@@ -1,4 +1,4 @@
-"""Flower's grid with a pull that waits for nobody.
+"""A link over Flower's grid whose pull waits for nobody.
 
 Flower announces a reply before its contents are there, and its pull then waits for them: three minutes where the node
 was killed in between or means harm, with everybody else's replies behind it, and whatever the deadline is. Here each
@@ -15,41 +15,32 @@ from collections.abc import Iterable
 from typing import Any
 
 from fedrecplus.deploy.flower import private
+from fedrecplus.deploy.flower.messages import FlowerLink
 
 _PATIENCE = 1.0
 """seconds that a look waits for contents: most come at once"""
 
 
-class UnblockedGrid:
-    """Stands for Flower's ``HttpGrid`` where messages are sent and fetched."""
+class UnblockedLink(FlowerLink):
+    """A link over Flower's ``HttpGrid``."""
 
     def __init__(self, grid: Any) -> None:
-        self._grid = grid
+        super().__init__(grid)
         self._came: queue.SimpleQueue[tuple[str, list[Any] | BaseException]] = queue.SimpleQueue()
         self._being_fetched: set[str] = set()
 
-    def get_node_ids(self) -> Iterable[int]:
-        """Nodes that are connected."""
-        return list(self._grid.get_node_ids())
-
-    def push_messages(self, messages: Iterable[Any]) -> Iterable[str]:
-        """Send."""
-        return list(self._grid.push_messages(messages))
-
-    def pull_messages(self, message_ids: Iterable[str]) -> list[Any]:
+    def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
         """Replies that are here completely."""
-        threads = self._fetch_new([name for name in message_ids if name not in self._being_fetched])
+        threads = self._fetch_new([name for name in messages if name not in self._being_fetched])
         end = time.monotonic() + _PATIENCE
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
-        came: list[Any] = []
         while not self._came.empty():
-            name, messages = self._came.get()
+            name, came = self._came.get()
             self._being_fetched.discard(name)
-            if isinstance(messages, BaseException):
-                raise messages
-            came += messages
-        return came
+            if isinstance(came, BaseException):
+                raise came
+            yield from came
 
     def _fetch_new(self, names: list[str]) -> list[threading.Thread]:
         """Start fetching what has been announced. Flower announces once, so what is being fetched isn't asked for."""
