@@ -40,18 +40,10 @@ def save_round(
     V = Packet({}, {"V": request.V}).to_bytes()
     settings = fixed_settings(request.config)
     with store.changing():
-        store.connection.executemany(
-            "INSERT OR REPLACE INTO taking_part VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(request.model, *_row(client)) for client in clients],
-        )
-        store.connection.execute(
-            "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (request.model, settings, request.catalogue, request.round, V, request.mean, now()),
-        )
-        store.connection.execute(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
-            (request.model, request.round, request.digest, reply.to_bytes()),
-        )
+        store.put("taking_part", [(request.model, *_row(client)) for client in clients])
+        model = (request.model, settings, request.catalogue, request.round, V, request.mean, now())
+        store.put("models", [model])
+        store.put("answers", [(request.model, request.round, request.digest, reply.to_bytes())])
         log_sent(store, sent)
 
 
@@ -83,7 +75,7 @@ def save_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
     """Keep a catalogue under its digest."""
     content = Packet({}, catalogue.arrays()).to_bytes()
     with store.changing():
-        store.connection.execute("INSERT OR IGNORE INTO catalogues VALUES (?, ?)", (catalogue.digest, content))
+        store.put("catalogues", [(catalogue.digest, content)])
 
 
 def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:

@@ -44,8 +44,8 @@ class Store:
         facts = {"secret": str(new_secret() if seed is None else seed), "scale": str(scale), "batch": str(batch)}
         facts["numbers"] = "hidden" if seed is None else "as in simulation"
         with Store.open(path) as store, store.changing():
-            store.connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-            store.connection.executemany("INSERT INTO persons VALUES (?, ?)", persons.items())
+            store.put("facts", facts.items())
+            store.put("persons", persons.items())
 
     @classmethod
     @contextmanager
@@ -65,6 +65,13 @@ class Store:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
+
+    def put(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows within ``changing``, in the place of those with the same key."""
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self.connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
 
     def value(self, query: str, *parameters: Any) -> Any:
         """The first column of the first row that a query finds; None if there is none."""
@@ -93,7 +100,7 @@ class Store:
                     raise UserError(
                         f"rating {rating:g} of item {item!r} is not on the scale {scale}", "change it first"
                     )
-            self.connection.execute("UPDATE facts SET value = ? WHERE name = 'scale'", (str(scale),))
+            self.put("facts", [("scale", str(scale))])
 
     @property
     def batch(self) -> int:
@@ -108,8 +115,7 @@ class Store:
     def allow_rules(self, names: Iterable[str]) -> None:
         """Let these rules in from now on, and no others from outside."""
         with self.changing():
-            fact = ("allowed_rules", json.dumps(sorted(set(names))))
-            self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
+            self.put("facts", [("allowed_rules", json.dumps(sorted(set(names))))])
 
     def wire_number(self, model: str, person: int) -> int:
         """The number a person has towards the server: another one for each model, so that they can't be joined."""
@@ -127,7 +133,7 @@ class Store:
             known = self.persons()
             first = max(known.values(), default=-1) + 1
             fresh = [name for name in dict.fromkeys(names) if name not in known]
-            self.connection.executemany("INSERT INTO persons VALUES (?, ?)", enumerate(fresh, first))
+            self.put("persons", enumerate(fresh, first))
         return self.persons()
 
     def rate(self, ratings: Mapping[str, float], person: int = 0) -> None:
@@ -145,10 +151,7 @@ class Store:
                 "rate on the scale, or change it with `fedrecplus device scale`",
             )
         with self.changing():
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?)",
-                [(person, item, rating, now()) for person, item, rating in rows],
-            )
+            self.put("ratings", [(person, item, rating, now()) for person, item, rating in rows])
 
     def unrate(self, item: str, person: int = 0) -> None:
         """Take a rating back. Uploads change with the next batch, recommendations at once."""

@@ -132,10 +132,8 @@ class _ServedRun:
             if connected and state.round > 0 and time.monotonic() - began > self.deployment.deadline:
                 break
             if time.monotonic() - began > patience:
-                raise UserError(
-                    f"{len(connected)} of {wanted} nodes came in {patience:g} s",
-                    "start more nodes, or ask for fewer with --nodes",
-                )
+                remedy = "start more nodes, or ask for fewer with --nodes"
+                raise UserError(f"{len(connected)} of {wanted} nodes came in {patience:g} s", remedy)
             self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
             time.sleep(0.3)
         if not connected:
