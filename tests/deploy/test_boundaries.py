@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedrecplus import deploy
+from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, dumps
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
@@ -145,3 +146,16 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
     assert "node-rule" in caplog.text
     assert "`node join --allow-rule` lets it in" in caplog.text, "in the node's own log"
     assert Journal(tmp_path / "run").progress()["phase"] == "failed"
+
+
+def test_a_node_lets_in_what_its_owner_said_when_it_joined_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedrecplus.cli.node.keep_in_foreground", lambda process: None)
+    home = ["--home", str(tmp_path)]
+    assert exit_code_of(["device", "init", *home]) == 0
+    for allowed in (["my.rule", "your.rule"], ["my.rule"], []):
+        options = [word for name in allowed for word in ("--allow-rule", name)]
+        assert exit_code_of(["node", "join", "127.0.0.1:9092", "--insecure", *options, *home]) == 0
+        with Store.open(tmp_path / "store.db") as store:
+            assert store.allowed_rules == allowed
