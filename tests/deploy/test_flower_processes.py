@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import socket
 import ssl
 import stat
@@ -26,7 +25,6 @@ from fedrecplus.deploy.process import (
     ServerHome,
     flower_environment,
     free_port,
-    require_flower,
     server_port,
 )
 from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
@@ -95,16 +93,11 @@ def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     assert {"localhost", "fed.example.org"} == set(names.get_values_for_type(x509.DNSName))
     context = ssl.create_default_context(cafile=str(tmp_path / CA))
     assert context.verify_mode == ssl.CERT_REQUIRED
-    for name in ("server.key", "ca.key"):
+    public = make_node_key(tmp_path).read_bytes()
+    assert public.startswith(b"ecdsa-sha2-nistp384 ")
+    assert make_node_key(tmp_path).read_bytes() == public, "a node has one key"
+    for name in ("server.key", "ca.key", "node.key"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-
-
-def test_a_node_has_one_key(tmp_path: Path) -> None:
-    public = make_node_key(tmp_path)
-    before = public.read_bytes()
-    assert before.startswith(b"ecdsa-sha2-nistp384 ")
-    assert make_node_key(tmp_path).read_bytes() == before
-    assert stat.S_IMODE((tmp_path / "node.key").stat().st_mode) == 0o600
 
 
 def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:
@@ -175,12 +168,6 @@ def _is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"fedrecplus\[deploy\]"):
-        require_flower()
 
 
 def test_commands_that_need_no_flower_run_without_it(tmp_path: Path) -> None:
