@@ -43,8 +43,7 @@ def _try(server: ServerHome, home: NodeHome, ca: Path, *, leave_out: str = "", i
 
 
 def _online(server: ServerHome) -> list[str]:
-    reply = server._flower("supernode", "list", "fedrecplus", "--format", "json")
-    return [node["status"] for node in reply["nodes"] if node["status"] == "online"]
+    return [node["status"] for node in server.nodes() if node["status"] == "online"]
 
 
 def test_a_node_without_the_authoritys_certificate_trusts_nobody(server: ServerHome, tmp_path: Path) -> None:
