@@ -39,7 +39,9 @@ class Settings(_Settings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
     noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
-    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = 30.0
+    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = (
+        30.0
+    )
     item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
     public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of constant, popularity and average")] = 0.15
@@ -105,7 +107,7 @@ def item_variance(public: PublicItems, settings: Settings) -> Array:
     return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
 
 
-def item_step(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
     """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
 
     K pseudo-ratings pull a row to V̂_i, what the item's public features predict.
