@@ -38,12 +38,12 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     if section in SECTIONS:
         old = getattr(config, section)
         read = read_setting(SECTIONS[section], option, value, source, f"{section}.")
-        return dataclasses.replace(config, **{section: msgspec.structs.replace(old, **{option: read})})
+        return _with(config, section, msgspec.structs.replace(old, **{option: read}))
     if section not in KINDS:
         raise unknown_setting(path, _known_paths(config))
     chosen: Choice = getattr(config, section)
     if option == "rule":
-        return dataclasses.replace(config, **{section: chosen.with_rule(str(value), source)})
+        return _with(config, section, chosen.with_rule(str(value), source))
     own = chosen.part.settings_type
     if option not in {setting.name for setting in settings_of(own)}:
         others = [name for name in choices(section) if option in own_names(section, name)]
@@ -54,7 +54,12 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
                 + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),
             )
     read = read_setting(own, option, value, source, f"{section}.")
-    return dataclasses.replace(config, **{section: chosen.with_options(**{option: read})})
+    return _with(config, section, chosen.with_options(**{option: read}))
+
+
+def _with(config: Config, name: str, value: Any) -> Config:
+    changes: dict[str, Any] = {name: value}
+    return dataclasses.replace(config, **changes)
 
 
 def own_names(kind: str, rule: str) -> tuple[str, ...]:
@@ -65,7 +70,7 @@ def own_names(kind: str, rule: str) -> tuple[str, ...]:
 def _change_general(config: Config, option: str, value: Any, source: str) -> Config:
     if option not in {setting.name for setting in settings_of(GeneralSettings)}:
         raise unknown_setting(option, _known_paths(config))
-    return dataclasses.replace(config, **{option: read_setting(GeneralSettings, option, value, source)})
+    return _with(config, option, read_setting(GeneralSettings, option, value, source))
 
 
 def assign(config: Config, assignments: Iterable[str]) -> Config:
