@@ -12,6 +12,7 @@ from fedrecplus.files import write_json, write_tensors, write_text
 from tests.cli.refusing import refused
 
 TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
+MF = [*TRAIN[:4], "fedrec"]
 COMPARE = ["compare", "--dataset", "ratings.csv"]
 WILD = ["--set", "model.learning_rate=1e5"]
 
@@ -27,8 +28,8 @@ BAD = {
     "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),
     "missing config": ([*TRAIN[:3], "--config", "a.toml"], "a.toml"),
     "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
-    "unknown setting": ([*TRAIN, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
-    "an old setting": ([*TRAIN, "--set", "client.learning_rate=1"], "model.learning_rate"),
+    "unknown setting": ([*MF, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
+    "an old setting": ([*MF, "--set", "client.learning_rate=1"], "model.learning_rate"),
     "an option of another rule": ([*TRAIN, "--set", "aggregation.trim=0.1"], "aggregation.rule=trimmed-mean first"),
     "setting without value": ([*TRAIN, "--set", "seed"], "part.option=value"),
     "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "a whole number"),
@@ -59,7 +60,7 @@ BAD = {
         ],
         "at most 2,000 numbers",
     ),
-    "steps too large to train with": ([*TRAIN[:3], "--algorithm", "fedrec", *WILD, "--out", "run"], "diverged"),
+    "steps too large to train with": ([*MF, *WILD, "--out", "run"], "diverged"),
     "no scale": ([*TRAIN, "--scale", "1-5"], "low:high:step"),
     "rating off the scale": ([*TRAIN, "--scale", "1:3:1"], "line"),
     "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
@@ -119,7 +120,7 @@ def test_compared_runs_in_the_way_are_refused(capsys: pytest.CaptureFixture[str]
 def test_a_run_that_cannot_come_to_its_end_leaves_other_files_alone() -> None:
     Path("run").mkdir()
     Path("run/notes.txt").write_text("mine")
-    assert exit_code_of([*TRAIN[:3], "--algorithm", "fedrec", *WILD, "--out", "run"]) == 2
+    assert exit_code_of([*MF, *WILD, "--out", "run"]) == 2
     assert [file.name for file in Path("run").iterdir()] == ["notes.txt"]
 
 
@@ -163,8 +164,8 @@ def test_rules_that_a_run_folder_names_are_imported_only_if_allowed(
     write_text(here / "mine" / "rule.py", "from fedrecplus.parts.pseudo_items.random import Settings, select\n")
     monkeypatch.syspath_prepend(here)
     mine = ["--set", "pseudo_items.rule=mine.rule", "--set", "server.rounds=4"]
-    assert exit_code_of([*TRAIN[:3], "--algorithm", "fedrec", *mine, "--out", "run"]) == 0
-    assert exit_code_of([*TRAIN[:3], "--algorithm", "fedrec", *mine, "--out", "run", "--resume"]) == 0
+    assert exit_code_of([*MF, *mine, "--out", "run"]) == 0
+    assert exit_code_of([*MF, *mine, "--out", "run", "--resume"]) == 0
     capsys.readouterr()
     for command in (
         ["train", "--resume", "--out", "run"],

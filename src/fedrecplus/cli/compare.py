@@ -13,14 +13,18 @@ from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
+    CsvFile,
     JsonFile,
+    MarkdownFile,
     Seed,
     Settings,
+    Workers,
     check_file_place,
     config_of,
     load_with_bar,
     names_in,
     reads_own_files,
+    write_files,
 )
 from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
@@ -37,7 +41,6 @@ from fedrecplus.experiments.report import (
     to_markdown,
 )
 from fedrecplus.experiments.trivial import TRIVIAL
-from fedrecplus.files import write_json, write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
 
@@ -53,7 +56,7 @@ def compare_command(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
+    workers: Workers = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the runs in --out.")] = False,
@@ -62,10 +65,8 @@ def compare_command(
     ] = False,
     allow: Allow = None,
     json_file: JsonFile = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="A line per algorithm and fold.")
-    ] = None,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")] = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
     *,
     options: FileOptions,
 ) -> None:
@@ -131,17 +132,12 @@ def write_reports(
     markdown_file: Path | None = None,
 ) -> None:
     """Write the files that are asked for, and all of them into ``out``."""
-    content = to_json(comparisons, made)
-    write_json_to(json_file, content)
+    content, csv, markdown = to_json(comparisons, made), to_csv(comparisons), to_markdown(comparisons)
+    write_files(content, json_file, None, {csv_file: csv, markdown_file: markdown})
     if out:
-        write_json(out / "comparison.json", content)
-    for kind, text, asked in (
-        ("csv", to_csv(comparisons), csv_file),
-        ("md", to_markdown(comparisons), markdown_file),
-    ):
-        for place in (asked, out / f"comparison.{kind}" if out else None):
-            if place:
-                write_text(place, text)
+        write_files(
+            content, out / "comparison.json", None, {out / "comparison.csv": csv, out / "comparison.md": markdown}
+        )
 
 
 def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:

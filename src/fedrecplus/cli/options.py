@@ -14,7 +14,7 @@ import typer
 from fedrecplus.config import Config, load_config, preset
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
-from fedrecplus.files import STDOUT, check_writable
+from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG = "config.toml"
 
@@ -26,6 +26,12 @@ Settings = Annotated[
         metavar="PART.OPTION=VALUE",
         help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
+]
+Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
+MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
 ]
 Allow = Annotated[
     list[str] | None,
@@ -94,12 +100,28 @@ def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
     return load_config(name) if name.endswith(".toml") else preset(name)
 
 
-def check_file_place(*places: Path | None) -> None:
-    """Find out before a long training that its figures could not be written."""
-    for place in places:
+def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
+    """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
+    if plot is not None:
+        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
+
+        plotly_js()
+    for place in (*places, plot):
         if place is None or place == STDOUT:
             continue
         if place.exists() and not place.is_file():
             kind = "a folder" if place.is_dir() else "a device or a pipe"
             raise UserError(f"{place} is {kind}", "give the name of a file")
         check_writable(place.parent)
+
+
+def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, texts: dict[Path | None, str]) -> None:
+    """Write the files that were asked for: JSON, a page with plots, and texts."""
+    write_json_to(json, content)
+    for place, text in texts.items():
+        if place is not None:
+            write_text(place, text)
+    if plot is not None:
+        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+
+        write_text(plot, page_of([content]))
