@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +29,7 @@ from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import RunFolder
 
 FOLDS = 5
 
@@ -153,14 +152,10 @@ def _config_of(
 ) -> Config:
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is not None:
-        config = config_of(algorithm, allow)
-    elif file is not None:
-        config = load_config(file)
-    elif began is not None:
-        config = load_config(began.path / CONFIG, allow)
-    else:
+    if algorithm is None and file is None and began is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
+    start = algorithm or (str(began.path) if began else "")
+    config = load_config(file) if file is not None else config_of(start, allow)
     if seed is not None:
         config = change(config, "seed", seed, "--seed")
     return check(assign(config, settings))
@@ -170,22 +165,14 @@ def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool
     """A new folder in ``runs/``; when resuming, the newest one of that name."""
     part = "full" if fold is None else f"fold{fold}"
     name = re.sub(r"[^\w.+-]+", "-", f"{dataset}-{config.algorithm}-{part}-seed{config.seed}")
-    newest: Path | None = None
-    for folder in _numbered(Path("runs") / name):
-        if not RunFolder(folder).begun:
-            if not resume:
-                return folder
-            break
-        newest = folder
-    if newest is None:
+
+    def numbered(number: int) -> Path:
+        return Path("runs") / (name if number == 1 else f"{name}-{number}")
+
+    begun = sum(1 for _ in takewhile(lambda number: RunFolder(numbered(number)).begun, count(1)))
+    if resume and begun == 0:
         raise UserError(f"there is no run {name} in runs/ to resume", "give its folder with --out")
-    return newest
-
-
-def _numbered(folder: Path) -> Iterator[Path]:
-    yield folder
-    for number in count(2):
-        yield folder.with_name(f"{folder.name}-{number}")
+    return numbered(begun if resume else begun + 1)
 
 
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
@@ -197,7 +184,6 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
     if result["retries"]:
-        say(
-            f"diverged {result['retries']} times; trained with {step_size(run.config)[0]} = {result['learning_rate']:g}"
-        )
+        step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
+        say(f"diverged {result['retries']} times; trained with {step}")
     say(f"run folder: {folder}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +14,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.jobs import Callbacks, Outcome, against, cross_validation
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
-from fedrecplus.markdown import markdown_table
+from fedrecplus.markdown import csv_table, markdown_table
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
 STUDIES: dict[str, tuple[str, ...]] = {
@@ -166,13 +164,8 @@ def table(ablation: Ablation) -> tuple[list[str], list[list[str]]]:
 
 def to_csv(ablation: Ablation) -> str:
     """A line per cell and fold."""
-    text = io.StringIO()
-    names = ["dataset", *ablation.vary, "fold", "seed", *FIGURES]
-    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for cell in ablation.cells:
-        writer.writerows({**row, **cell.settings} for row in cell.rows)
-    return text.getvalue()
+    rows = ({**row, **cell.settings} for cell in ablation.cells for row in cell.rows)
+    return csv_table(["dataset", *ablation.vary, "fold", "seed", *FIGURES], rows)
 
 
 def to_markdown(ablation: Ablation) -> str:

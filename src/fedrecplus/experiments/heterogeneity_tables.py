@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from fedrecplus.experiments.heterogeneity import BASELINE, FIGURES, RULES, SCENARIOS, Cell, Study
-from fedrecplus.markdown import markdown_table
+from fedrecplus.markdown import csv_table, markdown_table
 
 SIGNIFICANT = 0.05
 LEAST_DIFFERENCE = 1e-3
@@ -103,13 +101,12 @@ def table(study: Study) -> tuple[list[str], list[list[str]]]:
 
 def to_csv(study: Study) -> str:
     """A line per scenario and rule."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["scenario", "rule", *FIGURES, "difference", "p", "verdict"])
-    for cell in study.cells:
-        test = [cell.test.difference, cell.test.p] if cell.test else [None, None]
-        writer.writerow([cell.scenario, cell.rule, *map(cell.mean, FIGURES), *test, verdict(cell)])
-    return text.getvalue()
+    rows = [
+        {**vars(cell), **{name: cell.mean(name) for name in FIGURES}, **(vars(cell.test) if cell.test else {}),
+         "verdict": verdict(cell)}
+        for cell in study.cells
+    ]  # fmt: skip
+    return csv_table(["scenario", "rule", *FIGURES, "difference", "p", "verdict"], rows)
 
 
 def to_markdown(study: Study) -> str:

@@ -6,6 +6,8 @@ import csv
 from dataclasses import dataclass
 from importlib.resources import files
 
+import msgspec
+
 
 @dataclass(frozen=True)
 class Published:
@@ -33,15 +35,6 @@ def published(dataset: str) -> list[Published]:
     Ours: absolute numbers of the FedRec+ paper are below trivial predictors, so a table needs the others beside them.
     """
     text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
-    return [
-        Published(
-            system=row["system"],
-            dataset=row["dataset"],
-            mae=float(row["mae"]),
-            rmse=float(row["rmse"]),
-            nmse=float(row["nmse"]) if row["nmse"] else None,
-            source=row["source"],
-        )
-        for row in csv.DictReader(text.splitlines())
-        if row["dataset"] == dataset
-    ]
+    rows = [row for row in csv.DictReader(text.splitlines()) if row["dataset"] == dataset]
+    known = [{name: value or None for name, value in row.items()} for row in rows]
+    return [msgspec.convert(row, Published, strict=False) for row in known]

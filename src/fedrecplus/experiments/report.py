@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison
-from fedrecplus.markdown import markdown_table
+from fedrecplus.markdown import csv_table, markdown_table
 
 SPARE = ("RMSE, 95 % interval", "p")
 """columns of the first table that a narrow terminal goes without: the second table has them"""
@@ -34,14 +32,9 @@ def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = Non
 
 def to_csv(comparisons: Sequence[Comparison]) -> str:
     """A line per algorithm and fold, trivial predictors included."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _ROW, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for comparison in comparisons:
-        for row in [*comparison.trivial, *comparison.rows]:
-            groups = {f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS}
-            writer.writerow({**row, **groups, **row["ranking"]})
-    return text.getvalue()
+    rows = [row for comparison in comparisons for row in (*comparison.trivial, *comparison.rows)]
+    groups = [{f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS} for row in rows]
+    return csv_table(_ROW, ({**row, **group, **row["ranking"]} for row, group in zip(rows, groups, strict=True)))
 
 
 def to_markdown(comparisons: Sequence[Comparison]) -> str:
