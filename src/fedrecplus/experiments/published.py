@@ -6,8 +6,6 @@ import csv
 from dataclasses import dataclass
 from importlib.resources import files
 
-import msgspec
-
 
 @dataclass(frozen=True)
 class Published:
@@ -36,5 +34,11 @@ def published(dataset: str) -> list[Published]:
     """
     text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
     rows = [row for row in csv.DictReader(text.splitlines()) if row["dataset"] == dataset]
-    known = [{name: value or None for name, value in row.items()} for row in rows]
-    return [msgspec.convert(row, Published, strict=False) for row in known]
+    return [
+        Published(row["system"], dataset, float(row["mae"]), float(row["rmse"]), _or_none(row["nmse"]), row["source"])
+        for row in rows
+    ]
+
+
+def _or_none(text: str) -> float | None:
+    return float(text) if text else None
