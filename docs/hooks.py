@@ -17,8 +17,8 @@ _HEAD = """\
 
 Every setting with its default, range and meaning. A setting `option` of the section `part` is `part.option`: in TOML
 `[part]` and `option = value`, on the command line `--set part.option=value`, in Python
-`change(config, "part.option", value)`. `rule` chooses a part, and the part brings its own options. `fedrecplus presets NAME`
-shows what a preset sets. `fedrecplus settings` prints this list, with the rules of other installed packages.
+`change(config, "part.option", value)`. `rule` chooses a part, and the part brings its own options. `fedrecplus presets
+NAME` shows what a preset sets. `fedrecplus settings` prints this list, with the rules of other installed packages.
 
 """
 _COLUMNS = ["setting", "default", "range", "meaning"]
