@@ -30,7 +30,7 @@ def check(config: Config) -> Config:
             f"channel.rule={config.channel.rule} needs uniform weights, given by the server, not {how.rule}",
             "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
         )
-    if config.model.part.has("item_step") and weighs and how.options.normalise != "item":
+    if config.model.part.has("update_items") and weighs and how.options.normalise != "item":
         raise UserError(
             f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={how.options.normalise}",
             "set aggregation.normalise=item or model.rule=mf",

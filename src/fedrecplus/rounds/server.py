@@ -58,8 +58,8 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
-    if model.part.has("item_step"):
-        aggregate = model.part.item_step(sums, state.V, public, model.options)
+    if model.part.has("update_items"):
+        aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:
         aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
     aggregate = aggregate.astype(state.V.dtype, copy=False)

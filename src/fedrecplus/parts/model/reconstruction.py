@@ -2,9 +2,9 @@
 
 r_ui = b_i + x_i·w_u + noise. The baseline b_i is the item's damped mean rating. x_i are columns that everybody knows: a
 constant, popularity, average, the catalogue's features, and V_i, the only ones that are learnt. The weights w_u are
-normal a priori, so a device knows their posterior in closed form, keeps nothing between rounds, and uploads the expected
-gradient of its rows of V: the E-step of expectation maximisation. The server's M-step shrinks a row of few ratings
-towards what the item's public features predict.
+normal a priori, so a device knows their posterior in closed form, keeps nothing between rounds, and uploads the
+expected gradient of its rows of V: the E-step of expectation maximisation. The server's M-step shrinks a row of few
+ratings towards what the item's public features predict.
 
 After: Singhal et al. 2021 (federated reconstruction, with gradient steps), Agarwal and Chen 2009 (regression-based
 latent factors), Tipping and Bishop 1999 (EM with the user side integrated out)
@@ -39,7 +39,9 @@ class Settings(_Settings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
     noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
-    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = 30.0
+    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = (
+        30.0
+    )
     item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
     public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of constant, popularity and average")] = 0.15
@@ -73,7 +75,7 @@ def start_users(seed: int, clients: Items, settings: Settings, public: PublicIte
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
-    """V_i plus its expected gradient, e_i w_V − S_V x_i: S, the weights' covariance, of the rows they were solved over."""
+    """V_i plus its expected gradient, e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
     X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
     used = rows.rated | (settings.solve_over == "all")
     w, S = posterior(X, rows.items[used], rows.ratings[used], settings, broadcast.public)
@@ -85,8 +87,8 @@ def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: S
 def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> tuple[Array, Array]:
     """Mean and covariance of a person's weights, given ratings of some items.
 
-    The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior), which adds to
-    the noise of what is said about its weights.
+    The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
+    which adds to the ridge of its weights.
     """
     size, k, noise = X.shape[1] - 1, X.shape[1] - settings.factors - 1, settings.noise * public.noise
     prior = np.zeros(size)
@@ -105,7 +107,7 @@ def item_variance(public: PublicItems, settings: Settings) -> Array:
     return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
 
 
-def item_step(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
     """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
 
     K pseudo-ratings pull a row to V̂_i, what the item's public features predict.

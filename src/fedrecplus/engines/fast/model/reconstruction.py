@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel
+from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.pseudo import PseudoRows, Rows
 from fedrecplus.engines.fast.summing import add_up, split_uploads
@@ -22,7 +22,7 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 class Prior(NamedTuple):
     """What is known of weights before any rating."""
 
-    noise: float
+    noise: Any
     variance: Any
     """of each row of V"""
     first: int
@@ -116,7 +116,8 @@ class _Round:
 def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
     variance = item_variance(public, options).astype(X.dtype)
     first = X.shape[1] - 1 - options.factors
-    return Prior(options.noise * public.noise, variance, first, X.dtype.type(options.user_mean))
+    real = X.dtype.type  # a wider number would widen every loop that it is in
+    return Prior(real(options.noise * public.noise), variance, first, real(options.user_mean))
 
 
 def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
@@ -154,7 +155,7 @@ def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, W: Any) -> None:
             W[client, c + 1] = moment[c]
 
 
-@inner
+@section
 def _weights(
     numbers: Any,
     ratings: Any,
@@ -169,7 +170,7 @@ def _weights(
 ) -> None:
     """The posterior mean as ``moment``, and the Cholesky factor of its normal equations in ``gram``'s upper half."""
     size, one = np.uint64(len(moment)), np.uint64(1)
-    doubt = 0.0
+    doubt = X.dtype.type(0)
     for a in range(size):
         moment[a] = 0
         for b in range(a, size):
@@ -189,12 +190,12 @@ def _weights(
                     four[number, c] = 0
         _add_rows(four, targets, gram, moment)
     for a in range(size):
-        gram[a, a] += prior.noise + (doubt if a >= np.uint64(prior.first) else 0.0)
+        gram[a, a] += prior.noise + (doubt if a >= np.uint64(prior.first) else X.dtype.type(0))
     _solve(gram, moment)
     moment[prior.first] += prior.mean
 
 
-@inner
+@section
 def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
     """Add four rows to the upper triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
@@ -205,7 +206,7 @@ def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
             gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
-@inner
+@section
 def _solve(gram: Any, moment: Any) -> None:
     """Solve in place, with the upper triangle of a positive definite matrix; loops run along its rows."""
     size, one = np.uint64(len(moment)), np.uint64(1)
@@ -226,21 +227,20 @@ def _solve(gram: Any, moment: Any) -> None:
         moment[last] /= gram[last, last]
 
 
-@inner
-def _covariance(gram: Any, noise: float, inverse: Any, S: Any) -> None:
-    """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: the rows of R⁻ᵀ, then their products."""
-    size, one = np.uint64(gram.shape[0]), np.uint64(1)
-    width = np.uint64(S.shape[1])
-    skip = size - width
+@section
+def _covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
+    """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: rows of R⁻ᵀ, then their products."""
+    size, width, one, two = np.uint64(gram.shape[0]), np.uint64(S.shape[1]), np.uint64(1), np.uint64(2)
+    skip, nothing = size - width, gram.dtype.type(0)
     for k in range(size):
         for c in range(size):
             inverse[k, c] = 0
         inverse[k, k] = 1
-        for j in range(k):
-            factor = gram[j, k]
-            for c in range(j + one):
-                inverse[k, c] -= factor * inverse[j, c]
-        for c in range(k + one):
+        for j in range(np.uint64(0), k, two):  # two rows at a time; where the second is row k itself, nothing of it
+            first, second = gram[j, k], gram[j + one, k] if j + one < k else nothing
+            for c in range(size):
+                inverse[k, c] -= first * inverse[j, c] + second * inverse[j + one, c]
+        for c in range(size):
             inverse[k, c] /= gram[k, k]
     for a in range(size):
         for c in range(width):
@@ -256,10 +256,15 @@ def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any,
     """X·w for the clients' pseudo items."""
     for client in clients:
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            row, total = np.uint64(pseudo_items[place]), X.dtype.type(0)
-            for c in range(np.uint64(X.shape[1])):
-                total += X[row, c] * W[client, c]
-            out[place] = total
+            out[place] = _product(X, np.uint64(pseudo_items[place]), W[client])
+
+
+@inner
+def _product(X: Any, row: Any, w: Any) -> Any:
+    total = X.dtype.type(0)
+    for c in range(np.uint64(len(w))):
+        total += X[row, c] * w[c]
+    return total
 
 
 @exact_kernel
@@ -285,7 +290,9 @@ def add_clients(
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
     inverse, S = np.empty((size, size), X.dtype), np.empty((size, width), X.dtype)
     four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
-    moved = np.empty((largest, width), X.dtype)
+    moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
+    four_columns = np.uint64(4)
+    fours = size // four_columns * four_columns
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
@@ -297,20 +304,26 @@ def add_clients(
         used = n if over_all else rated
         _weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
         _covariance(gram, prior.noise, inverse, S)
+        for c in range(size):
+            own[c + one] = moment[c]
         if how.rated_rows_only:
             n = rated
         weight, distance, own_step = 1.0, 0.0, 0.0
         for j in range(n):
-            row, e = np.uint64(numbers[j]), ratings[j] - X[np.uint64(numbers[j]), 0]
-            for c in range(size):
-                e -= X[row, c + one] * moment[c]
+            row = np.uint64(numbers[j])
+            e = ratings[j] - _product(X, row, own)
             for c in range(width):
-                moved[j, c] = e * moment[skip + c]
+                moved[j, c] = e * own[skip + c + one]
             if j < used:
-                for a in range(size):
-                    x = X[row, a + one]
+                for a in range(np.uint64(0), fours, four_columns):
+                    b, d, f = a + one, a + one + one, a + one + one + one
+                    x0, x1, x2, x3 = X[row, b], X[row, d], X[row, f], X[row, f + one]
                     for c in range(width):
-                        moved[j, c] -= x * S[a, c]
+                        moved[j, c] -= x0 * S[a, c] + x1 * S[b, c] + x2 * S[d, c] + x3 * S[f, c]
+                for a in range(fours, size):
+                    x0 = X[row, a + one]
+                    for c in range(width):
+                        moved[j, c] -= x0 * S[a, c]
             if how.distances:
                 own_step += step_sizes[row]
                 for c in range(width):
