@@ -70,7 +70,7 @@ def test_tables_have_a_line_per_cell_or_per_cell_and_fold(found: Ablation) -> No
         (["pseudo_items.ratio"], "names no values"),
         (["pseudo_items.ratio="], "names no values"),
         (["pseudo_items.ration=1"], "did you mean 'pseudo_items.ratio'"),
-        (["pseudo_items.ratio=much"], "expected a number"),
+        (["pseudo_items.ratio=much"], "a number"),
         (["pseudo_items.ratio=1", "pseudo_items.ratio=2"], "varied twice"),
     ],
 )

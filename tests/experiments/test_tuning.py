@@ -26,7 +26,13 @@ optuna = pytest.importorskip("optuna")
 RATINGS = small_ratings(clients=40)
 START = assign(
     Config(),
-    ["server.rounds=8", "evaluation.every=2", "model.factors=4", "model.learning_rate=0.2", "server_optimizer.rule=momentum"],
+    [
+        "server.rounds=8",
+        "evaluation.every=2",
+        "model.factors=4",
+        "model.learning_rate=0.2",
+        "server_optimizer.rule=momentum",
+    ],
 )
 DIMENSIONS = parse_dimensions(
     ["model.learning_rate=0.01..0.5:log", "model.factors=2..6", "server_optimizer.rule=sgd,momentum"], START

@@ -51,7 +51,7 @@ def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Own file: what stands between columns.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")

@@ -1,4 +1,4 @@
-"""What others report for the same data and protocol, to stand below one's own table."""
+"""What others report for the same data and protocol: shown below one's own table."""
 
 from __future__ import annotations
 
