@@ -61,6 +61,7 @@ def test_json_on_standard_output_is_alone_there(command: list[str], capsys: pyte
 
 
 def test_a_config_can_be_run_again_as_a_file_or_as_its_run_folder() -> None:
+    Path("fedrec").mkdir()  # a preset's name is a preset, whatever folders there are
     done(*TRAIN, "--algorithm", "fedrec", "--seed", "5", "--out", "one", "--set", "model.factors=3")
     again = (["--config", "one/config.toml"], ["--algorithm", "one/config.toml"], ["--algorithm", "one"])
     for number, given in enumerate(again):

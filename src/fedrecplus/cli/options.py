@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.config import Config, load_config, preset
+from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
@@ -93,7 +93,7 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
 
 def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
     """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
-    if Path(name).is_dir():
+    if name not in presets() and Path(name).is_dir():
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG, allow or ())
