@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, normal, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -182,3 +183,15 @@ def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems, b
     gram = A.T @ A + max(settings.regularisation * len(X), 1e-9) * np.eye(A.shape[1])
     U[free] = np.linalg.solve(gram, A.T @ targets)
     return U
+
+
+def attacker(settings: Settings, biases: bool = BIASES) -> OfModel:
+    """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""
+    known = {settings.factors: 1.0} if biases else {settings.factors: 0.0}
+    return OfModel(slice(0, settings.factors + biases), known, "by steps", settings.user_step)
+
+
+def gradient_rows(delta: Array, V: Array, round_number: int, settings: Settings) -> Array:
+    """Δ/(K η_L) + λV: for K = 1 it is e_i·U, row by row; for more epochs about their mean. Paper: Eq. (6)"""
+    A: Array = delta / (settings.local_epochs * local_rate(settings, round_number)) + settings.regularisation * V
+    return A

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import normal, subkey
@@ -124,9 +125,24 @@ def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems) -
     It needs public rows and the person's ratings, nothing else: how a newcomer gets weights without a round.
     """
     A, targets = X[:, 1:], ratings - X[:, 0]
-    ridge = public.noise * (settings.user_regularisation * len(X) + settings.user_prior)
-    gram = A.T @ A + max(ridge, 1e-9) * np.eye(A.shape[1])
+    gram = A.T @ A + ridge(len(X), settings, public) * np.eye(A.shape[1])
     return np.append(1.0, np.linalg.solve(gram, A.T @ targets))
+
+
+def ridge(rows: int, settings: Settings, public: PublicItems) -> float:
+    """λ_u n + c_u, more of it on coarse scales."""
+    return max(public.noise * (settings.user_regularisation * rows + settings.user_prior), 1e-9)
+
+
+def attacker(settings: Settings) -> OfModel:
+    """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
+    return OfModel(slice(-settings.factors, None), {0: 1.0}, "exactly", settings.solve_over)
+
+
+def gradient_rows(delta: Array, V: Array, round_number: int, settings: Settings) -> Array:
+    """Δ/η_L + λV = e_i·w_V, row by row."""
+    A: Array = delta / settings.learning_rate + settings.regularisation * V
+    return A
 
 
 def _content(public: PublicItems) -> Array:
