@@ -5,18 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._reading import Reading, on_scale, rated_share
+from fedrecplus.audit.attacks._reading import Reading, of_model, on_scale, rated_share
 from fedrecplus.audit.transcript import Transcript
 
 Array = NDArray[np.float64]
 _CAP = 8.0
+_MEMBER = 8.0
+"""log odds between a row that w was certainly fitted to and one that it wasn't"""
 
 
 def evidence(transcript: Transcript, reading: Reading) -> Array:
-    """Sum of what lies on the scale, of the residual's size and of popularity: log likelihood ratios, roughly."""
+    """Sum of what lies on the scale, of residuals, popularity and membership in the fit: log likelihood ratios, roughly."""
     score = scale_evidence(transcript, reading) + residual_evidence(transcript, reading)
     level = np.log1p(transcript.public.popularity[reading.items].astype(np.float64))
     score += transcript.assumed.pseudo_items.popularity * (level - level.mean())
+    of = of_model(transcript)
+    if reading.members is not None and of is not None and of.over == "rated":
+        score += _MEMBER * (reading.members - reading.members.mean())
     if reading.counts is not None:
         score += count_evidence(reading.counts)
     return score

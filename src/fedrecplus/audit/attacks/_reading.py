@@ -29,7 +29,6 @@ _FINE = 0.002
 _REFINED = 8
 _DISCOUNT = 0.7
 _SMALL = 0.02
-_MOST_ROUNDS = 30
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,8 @@ class Reading:
     pure: NDArray[np.bool_]
     """rows of this client alone; in a denoising client's upload others are mixtures, and unread"""
     counts: NDArray[np.int64] | None
+    members: Array | None = None
+    """how likely each row was among those that w was fitted to; None where nothing is known of that"""
 
     def nearest(self, step: float) -> Array:
         """The rating of the scale nearest to each row's; nan where it is unread."""
@@ -76,26 +77,23 @@ def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
 
 def reading(transcript: Transcript, sent: Sent) -> Reading:
     """One upload, read once however many attacks ask."""
-    return transcript.once(("reading", sent.upload.client, sent.round), lambda: joint(transcript, (sent,))[0][0])
+    return transcript.once(("reading", sent.upload.client, sent.round), lambda: together(transcript, (sent,))[0])
 
 
-def joint(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[tuple[Reading, ...], Array]:
-    """Several uploads of one client, and how likely each row of the last was in what w was fitted to.
-
-    Only where w is solved for do uploads help each other; elsewhere each is read by itself.
-    """
+def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, ...]:
+    """Several uploads of one client. Only where w is solved for do they help each other: else each is read by itself."""
     model, of = transcript.config.model, of_model(transcript)
-    usable = [one for one in sent if _pure(one).any() and np.isfinite(one.upload.delta).all()][-_MOST_ROUNDS:]
-    share = rated_share(transcript, len(sent[-1].upload.items))
-    level = np.full(len(sent[-1].upload.items), share)
-    if of is None or of.fitted == "by steps" or len(usable) < len(sent):
-        return tuple(_alone(transcript, one, of) for one in sent), level
-    shown = [_shown(transcript, one, of) for one in usable]
+    usable = all(_pure(one).any() and np.isfinite(one.upload.delta).all() for one in sent)
+    if of is None or of.fitted == "by steps" or not usable:
+        return tuple(_alone(transcript, one, of) for one in sent)
+    shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
     solved, members = read_together(
         shown, of, lambda rows: model.part.ridge(rows, model.options, transcript.public), share, transcript.step
     )
-    found = tuple(_reading(one, rows.X, w, e) for one, rows, (w, e) in zip(usable, shown, solved, strict=True))
-    return found, members
+    return tuple(
+        _reading(one, rows.X, w, e, m)
+        for one, rows, (w, e), m in zip(sent, shown, solved, members, strict=True)
+    )
 
 
 def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
@@ -126,13 +124,16 @@ def _pure(sent: Sent) -> NDArray[np.bool_]:
     return np.ones(len(sent.upload.items), dtype=bool) if counts is None else counts == 1
 
 
-def _reading(sent: Sent, X: Array, w: Array, e: Array) -> Reading:
+def _reading(sent: Sent, X: Array, w: Array, e: Array, m: Array | None = None) -> Reading:
     pure, items = _pure(sent), sent.upload.items
     errors, ratings = np.full(len(items), np.nan), np.full(len(items), np.nan)
+    members = None if m is None else np.full(len(items), m.mean())
+    if members is not None:
+        members[pure] = m
     errors[pure] = e
     if len(w):
         ratings[pure] = X @ w + e
-    return Reading(sent.round, sent.order, items, w, errors, ratings, pure, sent.upload.counts)
+    return Reading(sent.round, sent.order, items, w, errors, ratings, pure, sent.upload.counts, members)
 
 
 def fading(squared_length: Array, rate: float, epochs: int) -> Array:

@@ -22,7 +22,7 @@ Ridge = Callable[[float], float]
 """L2 regularisation of w by the number of rows it is fitted to: a constant and a multiple"""
 Solution = tuple[Array, Array]
 """w, e"""
-_TURNS = 3
+_TURNS = 2
 _SHARP = 0.95
 """share of ratings on the scale from which a reading counts as right"""
 _WIDTHS = ((0.5, 1.0), (0.3, 0.3), (0.2, 0.1), (0.1, 0.03), (0.05, 0.01), (0.02, 1e-3), (0.005, 1e-4))
@@ -67,21 +67,21 @@ class Shown:
 
 def read_together(
     uploads: Sequence[Shown], of: OfModel, ridge: Ridge, share: float, step: float
-) -> tuple[list[Solution], Array]:
-    """w and e of each upload, and how likely each row of the last was among those that w was fitted to."""
+) -> tuple[list[Solution], list[Array]]:
+    """w and e of each upload, and how likely each of its rows was among those that w was fitted to."""
     items = np.unique(np.concatenate([one.items for one in uploads]))
-    last = np.searchsorted(items, uploads[-1].items)
+    places = [np.searchsorted(items, one.items) for one in uploads]
     solved: list[Solution | None] = [None] * len(uploads)
     members = _members(uploads, solved, items, ridge, share)
     found: list[Solution] = []
     everything = of.over == "all" or share == 1.0
     for _ in range(1 if everything else _TURNS):
         used = np.ones(len(items)) if everything else np.clip(members, 0.0, 1.0)
-        read = [_read(one, used[np.searchsorted(items, one.items)], of, ridge, step, everything) for one in uploads]
+        read = [_read(one, used[rows], of, ridge, step, everything) for one, rows in zip(uploads, places, strict=True)]
         found = [solution for solution, _ in read]
         solved = [solution if sharpness > _SHARP else None for solution, sharpness in read]
         members = _members(uploads, solved, items, ridge, share)
-    return found, members[last]
+    return found, [members[rows] for rows in places]
 
 
 def _members(

@@ -45,8 +45,8 @@ def _inversions(transcript: Transcript, client: int) -> tuple[Reading, ...]:
         return ()
     chosen = [whole[place] for place in np.unique(np.linspace(0, len(whole) - 1, _ROUNDS).round().astype(int))]
     if of is not None and of.fitted == "exactly":
-        together = {one.round: one for one in all_uploads(transcript, client)[0]}
-        return tuple(together[sent[number].round] for number in chosen if sent[number].round in together)
+        read = all_uploads(transcript, client)
+        return tuple(one for one in read if one.round in {sent[number].round for number in chosen})
     read = readings(transcript, client)
     if of is None:
         return tuple(_differenced(transcript, sent[number], read[number]) for number in chosen[-1:])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._evidence import evidence
-from fedrecplus.audit.attacks._reading import Reading, joint, of_model, reading
+from fedrecplus.audit.attacks._reading import Reading, of_model, reading, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
 
@@ -33,14 +33,11 @@ def _guess(transcript: Transcript, first: Sent, second: Sent) -> Guess:
     before, after = reading(transcript, first), reading(transcript, second)
     of = of_model(transcript)
     if of is not None and of.fitted == "exactly":
-        (before, solved), members = joint(transcript, (first, second))
-        score = evidence(transcript, solved)
-        if of.over == "rated":
-            score += (members - members.mean()) / max(float(members.std()), 1e-3)
+        before, after = together(transcript, (first, second))
+        solved = after
     else:
         solved = solve(transcript, before, after)
-        score = evidence(transcript, solved)
-    score = score - _ABSENT * ~np.isin(after.items, before.items)
+    score = evidence(transcript, solved) - _ABSENT * ~np.isin(after.items, before.items)
     _, here, there = np.intersect1d(after.items, before.items, return_indices=True)
     change = np.abs(after.ratings[here] - before.ratings[there]) / transcript.step
     score[here] -= _CHANGED * np.nan_to_num(np.minimum(change, 1.0))

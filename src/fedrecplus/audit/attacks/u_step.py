@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._reading import Reading, joint, of_model, readings
+from fedrecplus.audit.attacks._reading import Reading, of_model, readings, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
 
@@ -22,8 +22,9 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     if of is None or not sent:
         return ()
     if of.fitted == "exactly":
-        read, members = all_uploads(transcript, client)
-        return (Guess(read[-1].round, read[-1].items, read[-1].nearest(transcript.step), members),)
+        last = all_uploads(transcript, client)[-1]
+        members = np.zeros(len(last.items)) if last.members is None else last.members
+        return (Guess(last.round, last.items, last.nearest(transcript.step), members),)
     one_by_one = readings(transcript, client)
     pairs = [(a, b) for a, b in pairwise(one_by_one) if b.order == a.order + 1 and a.pure.all() and b.pure.all()]
     if not pairs:
@@ -34,9 +35,10 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     return (Guess(last.round, last.items, last.nearest(transcript.step), shares),)
 
 
-def all_uploads(transcript: Transcript, client: int) -> tuple[tuple[Reading, ...], Array]:
-    """All of a client's uploads, read together."""
-    return transcript.once(("together", client), lambda: joint(transcript, transcript.uploads(client)[-_MOST_ROUNDS:]))
+def all_uploads(transcript: Transcript, client: int) -> tuple[Reading, ...]:
+    """A client's uploads, read together."""
+    sent = transcript.uploads(client)[-_MOST_ROUNDS:]
+    return transcript.once(("together", client), lambda: together(transcript, sent))
 
 
 def equations(transcript: Transcript, before: Reading, after: Reading, items: NDArray[np.int64]) -> tuple[Array, Array]:
