@@ -71,7 +71,7 @@ class Extent:
         wanted = self.attacks or known
         names = [name for name in (*ORDER, *known, *filter(is_outside, wanted)) if name in wanted]
         found = {}
-        for name in (*wanted, *self.options):
+        for name in dict.fromkeys((*wanted, *self.options)):
             owner = part(ATTACKS, name).settings_type
             found[name] = read_settings(owner, self.options.get(name, {}), "attack", f"{name}.")
         return {name: found[name] for name in dict.fromkeys(names)}
