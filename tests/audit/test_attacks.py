@@ -14,7 +14,7 @@ from fedrecplus.audit.scoring import score
 from fedrecplus.parts import choices
 
 KEPT = ("pseudo_items.redraw=false", "encoder.rule=public", "pseudo_items.size_classes=false")
-STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "model.local_epochs=1")
+STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "model.local_epochs=1", "server_optimizer.rule=sgd")
 SOLVED = ("model.rule=reconstruction", "model.learning_rate=1", "virtual_ratings.rule=drawn", *KEPT)
 
 # Each with the least area that is a success. With 20 rated rows of 40 and 30 users, chance has a standard error of
@@ -44,7 +44,7 @@ ALSO_TELLS_ROWS = {
 READS_RATINGS = {
     "stepped weights, by the scale": ("one-round", "fedmf", STEPPED, 0.99),
     "stepped weights, by two uploads": ("two-round", "fedmf", STEPPED, 0.9),
-    "five epochs": ("inversion", "fedmf", (*STEPPED, "model.local_epochs=5"), 0.85),
+    "five epochs": ("inversion", "fedmf", (*STEPPED, "model.learning_rate=0.1", "model.local_epochs=5"), 0.85),
     "solved weights": ("one-round", "fedmf", (), 1.0),
     "weights solved over rated and pseudo rows": ("one-round", "fedrec+private", (), 1.0),
     "weights solved over rated rows": ("inversion", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.9),
