@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._solved import Shown, common_direction, on_scale, read_together
+from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
 from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
 from fedrecplus.parts.assumptions import OfModel
 
@@ -81,29 +81,34 @@ def reading(transcript: Transcript, sent: Sent) -> Reading:
 
 
 def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, ...]:
-    """Several uploads of one client. Only where w is solved for do they help each other: else each is read by itself."""
-    model, of = transcript.config.model, of_model(transcript)
+    """Several uploads of one client; where w is solved for, they say together which rows it was fitted to."""
+    of = of_model(transcript)
     usable = all(_pure(one).any() and np.isfinite(one.upload.delta).all() for one in sent)
     if of is None or of.fitted == "by steps" or not usable:
         return tuple(_alone(transcript, one, of) for one in sent)
     shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
-    solved, members = read_together(
-        shown, of, lambda rows: model.part.ridge(rows, model.options, transcript.public), share, transcript.step
-    )
+    used = [used_rows(rows, share < 1.0) for rows in shown]
+    solved = [solve(rows, m, transcript.step) for rows, m in zip(shown, used, strict=True)]
+    members = [m if m.min() < m.max() else None for m in used]
+    if len(sent) > 1 and None in members:
+        members = memberships(shown, solved, share)
     return tuple(
-        _reading(one, rows.X, w, e, m)
-        for one, rows, (w, e), m in zip(sent, shown, solved, members, strict=True)
+        _reading(one, rows.X, w, e, m) for one, rows, (w, e), m in zip(sent, shown, solved, members, strict=True)
     )
 
 
 def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
     """The rows of an upload as the model shows them."""
-    pure, model = _pure(sent), transcript.config.model
-    items = sent.upload.items[pure]
-    V = transcript.broadcast(sent.round).V[items]
-    delta = sent.upload.delta[pure] / (sent.upload.weight or 1.0)
-    A = model.part.gradient_rows(delta, V, sent.round, model.options)
-    return Shown.of(items, A, transcript.columns(sent.round)[items], of)
+    pure, model, message = _pure(sent), transcript.config.model, transcript.broadcast(sent.round)
+    items, X = sent.upload.items[pure], transcript.columns(sent.round)[sent.upload.items[pure]]
+    delta, columns = sent.upload.delta[pure] / (sent.upload.weight or 1.0), X.shape[1] - len(of.known)
+    return Shown(
+        items,
+        X,
+        lambda used: model.part.gradient_rows(delta, items, used, message, model.options),
+        lambda used: model.part.ridge_and_prior(columns, items, used, model.options, transcript.public),
+        of,
+    )
 
 
 def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
@@ -145,14 +150,14 @@ def fading(squared_length: Array, rate: float, epochs: int) -> Array:
 
 def _scanned(shown: Shown, of: OfModel, step: float, fade: Callable[[Array], Array]) -> tuple[Array, Array]:
     """w and e by the rating scale, one number being unknown: the length of w or, where that shows, a hidden weight."""
-    w, columns = np.zeros(shown.X.shape[1]), np.arange(shown.X.shape[1])
+    w, columns, A = np.zeros(shown.X.shape[1]), np.arange(shown.X.shape[1]), shown.rows(np.ones(len(shown.items)))
     w[list(of.known)] = list(of.known.values())
     seen = columns[of.shown]
     sure = [column for column in of.known if column in seen]
     if sure:  # an item bias shows e outright; what is left is the user's own bias
-        e = shown.A[:, list(seen).index(sure[0])] / of.known[sure[0]]
+        e = A[:, list(seen).index(sure[0])] / of.known[sure[0]]
         others = [number for number, column in enumerate(seen) if column not in of.known]
-        w[seen[others]] = shown.A[:, others].T @ e / max(float(e @ e), 1e-300)
+        w[seen[others]] = A[:, others].T @ e / max(float(e @ e), 1e-300)
         e = e / fade(np.array(w[seen] @ w[seen]))
         hidden = [column for column in columns if column not in seen and column not in of.known][:1]
         if hidden:
@@ -161,13 +166,14 @@ def _scanned(shown: Shown, of: OfModel, step: float, fade: Callable[[Array], Arr
             # the true bias is near zero; among those that differ by whole steps, the scale's ends and its size decide
             w[hidden] = _best(grid, lambda b: base + np.multiply.outer(b, column), step, small=_SMALL * len(e))
         return w, e
-    base, c, v = shown.X @ w, shown.c, shown.X[:, seen] @ shown.direction
+    direction = common_direction(A)
+    base, c, v = shown.X @ w, A @ direction, shown.X[:, seen] @ direction
 
     def ratings_at(s: Array) -> Array:
         return base + np.divide.outer(c, s * fade(s**2)).T + np.multiply.outer(s, v)
 
     s = _best(_candidates(ratings_at, step), ratings_at, step)
-    w[seen] = s * shown.direction
+    w[seen] = s * direction
     return w, np.asarray(c / (s * fade(np.array(s**2))))
 
 
