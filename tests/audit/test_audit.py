@@ -135,8 +135,8 @@ def user_columns(settings): return 0
 def start_items(seed, items, settings, public): return np.ones((items, 2)) * [1.0, 0.5]
 def start_users(seed, clients, settings, public): return np.zeros((len(clients), 0))
 def item_columns(V, public, settings): return V
-def fold_in(X, ratings, settings, public): return np.array([ratings.mean(), 0.0]) / max(len(X) ** 0, 1)
-def user_weights(U, X, ratings, settings, public): return fold_in(X, ratings, settings, public)
+def fold_in(X, items, ratings, settings, public): return np.array([ratings.mean(), 0.0])
+def user_weights(U, X, items, ratings, settings, public): return fold_in(X, items, ratings, settings, public)
 def predict(items, device, broadcast, settings, steps=0): return np.full(len(items), device.ratings.mean())
 def local_training(device, rows, broadcast, settings):
     V = broadcast.V[rows.items]

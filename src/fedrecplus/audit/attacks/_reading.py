@@ -89,9 +89,8 @@ def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, .
     shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
     used = [used_rows(rows, share < 1.0) for rows in shown]
     solved = [solve(rows, m, transcript.step) for rows, m in zip(shown, used, strict=True)]
-    members = [m if m.min() < m.max() else None for m in used]
-    if len(sent) > 1 and None in members:
-        members = memberships(shown, solved, share)
+    seen = all(m.min() < m.max() for m in used)  # else the equations may tell them
+    members = used if seen else memberships(shown, solved, share)
     return tuple(
         _reading(one, rows.X, w, e, m) for one, rows, (w, e), m in zip(sent, shown, solved, members, strict=True)
     )

@@ -45,7 +45,7 @@ class Shown:
     rows: Callable[[Array], Array]
     """m → A, A_i = e_i·w over the shown columns"""
     ridge_and_prior: Callable[[Array], tuple[Array, Array]]
-    """m → these two, of all columns but the known ones"""
+    """m → these two, of all columns but the known ones; the ridges are affine in m, and several m may be asked at once"""
     of: OfModel
 
     @property
@@ -127,6 +127,6 @@ def _equations(one: Shown, w: Array, e: Array) -> tuple[Array, Array]:
     """M, y with M m = y: e_i x_i, less what a row adds to the ridge, against the ridge of no rows."""
     n = len(one.items)
     ridge, prior = one.ridge_and_prior(np.zeros(n))
-    slopes = np.stack([one.ridge_and_prior(row)[0] - ridge for row in np.eye(n)])
+    slopes = one.ridge_and_prior(np.eye(n))[0] - ridge
     M = e[:, None] * one.X[:, one.free] - slopes * (w - prior)
     return M.T, ridge * (w - prior)

@@ -59,7 +59,8 @@ def _unrolled(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
     if options.local_epochs == 1:
         return reading  # one epoch leaves the length of U open, and the reading has found it by the scale
     V = transcript.broadcast(sent.round).V[sent.upload.items]
-    X = transcript.columns(sent.round)[sent.upload.items]
+    every = transcript.columns(sent.round)
+    X = every[sent.upload.items]
     rate, trained = model.local_rate(options, sent.round), model.trained_columns(options)
     known = Known(model, V, rate, options.regularisation, options.local_epochs, trained)
     seen = V + sent.upload.delta / (sent.upload.weight or 1.0)
@@ -67,7 +68,8 @@ def _unrolled(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
     targets, path, left = improve(known, seen, reading.w, reading.ratings - mean, _STEPS)
     if left > _CONVERGED:
         middling = np.full(len(X), 3.5)
-        again = improve(known, seen, model.fold_in(X, middling, options, transcript.public), middling - mean, _STEPS)
+        U = model.fold_in(every, sent.upload.items, middling, options, transcript.public)
+        again = improve(known, seen, U, middling - mean, _STEPS)
         targets, path, left = min((targets, path, left), again, key=lambda found: found[2])
     w, ratings = path.U[-1], targets + mean
     return replace(reading, w=w, ratings=ratings, errors=ratings - X @ w)

@@ -104,9 +104,9 @@ def ridge_and_prior(
     size: int, items: Items, used: Array, settings: Settings, public: PublicItems
 ) -> tuple[Array, Array]:
     """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
-    prior, ridge = np.zeros(size), np.full(size, settings.noise * public.noise)
+    prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
     prior[-settings.factors] = settings.user_mean
-    ridge[-settings.factors :] += used @ item_variance(public, settings)[items]
+    ridge[..., -settings.factors :] += np.asarray(used @ item_variance(public, settings)[items])[..., None]
     return ridge, prior
 
 
