@@ -55,7 +55,9 @@ READS_RATINGS = {
 }  # fmt: skip
 
 
-def result_of(recorded: Any, attack: str, scheme: str, settings: tuple[str, ...], permuted: bool = False) -> dict[str, Any]:
+def result_of(
+    recorded: Any, attack: str, scheme: str, settings: tuple[str, ...], permuted: bool = False
+) -> dict[str, Any]:
     recording, config = recorded(scheme, *settings)
     said = guesses(recording.transcript, attack)
     if permuted:

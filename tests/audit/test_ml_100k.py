@@ -47,4 +47,13 @@ def test_weights_fitted_to_rated_items_alone_betray_them() -> None:
 
 @pytest.mark.parametrize("epochs", [5, 10])
 def test_inversion_reads_ratings_through_local_epochs(epochs: int) -> None:
-    assert row_of("inversion", "fedmf-vanilla", "model.learning_rate=0.5", "aggregation.normalise=item", f"model.local_epochs={epochs}")["rating_exact"] >= 0.85
+    assert (
+        row_of(
+            "inversion",
+            "fedmf-vanilla",
+            "model.learning_rate=0.5",
+            "aggregation.normalise=item",
+            f"model.local_epochs={epochs}",
+        )["rating_exact"]
+        >= 0.85
+    )

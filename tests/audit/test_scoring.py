@@ -23,7 +23,13 @@ def test_a_perfect_guess_scores_one() -> None:
     ratings = np.array([1.0, 2.0, 3.0, 4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0])
     found = score(said(RATED.astype(float), ratings), TRUTH, 0.5)
     assert (
-        found["auc"] == found["precision"] == found["recall"] == found["f1"] == found["tpr_at_1pct_fpr"] == found["rating_exact"] == 1.0
+        found["auc"]
+        == found["precision"]
+        == found["recall"]
+        == found["f1"]
+        == found["tpr_at_1pct_fpr"]
+        == found["rating_exact"]
+        == 1.0
     )
     assert found["rating_floor"] == 0.4
     assert found["chance"] == 0.5
@@ -53,7 +59,14 @@ def test_a_row_without_a_guess_is_a_wrong_guess() -> None:
 def test_without_pseudo_rows_there_is_nothing_to_tell_apart() -> None:
     guess = Guess(0, ITEMS[RATED], silent(ITEMS[RATED]), np.zeros(5))
     found = score({1: [guess]}, TRUTH, 1.0)
-    assert (found["auc"], found["precision"], found["recall"], found["f1"], found["tpr_at_1pct_fpr"], found["chance"]) == (None,) * 6
+    assert (
+        found["auc"],
+        found["precision"],
+        found["recall"],
+        found["f1"],
+        found["tpr_at_1pct_fpr"],
+        found["chance"],
+    ) == (None,) * 6
 
 
 def test_the_worst_tenth_is_the_most_exposed() -> None:

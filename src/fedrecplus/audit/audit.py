@@ -133,12 +133,13 @@ def audit_case(
 
     A training that blows up is repeated with half the local step, as ``train`` does.
     """
-    note = ""
+    note, case_rounds = "", case.config.server.rounds
     for retries in range(MOST_RETRIES + 1):
         problem = prepare(training, with_smaller_step(case.config, retries))
-        share = _TRAINING_SHARE / problem.config.server.rounds
         try:
-            recording = record(problem, extent.rounds, extent.users, lambda t, share=share: progress("training", share * t))
+            recording = record(
+                problem, extent.rounds, extent.users, lambda t: progress("training", _TRAINING_SHARE * t / case_rounds)
+            )
         except Diverged as blown_up:
             note = str(blown_up)
             continue
@@ -174,7 +175,9 @@ def caveats(transcript: Transcript) -> list[str]:
     if not config.model.part.has("attacker"):
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
-        found.append(f"rules that declare no ATTACKER: the strongest of {number} assumptions is shown, with the truth in view")
+        found.append(
+            f"rules that declare no ATTACKER: the strongest of {number} assumptions is shown, with the truth in view"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.parts import Kind
 
 ATTACKS = Kind("attack", "fedrecplus.audit.attacks", (("attack",),), "attack")
-"""a file is an attack: ``attack(transcript, client) -> guesses``, with its own ``Settings`` as a third argument if any"""
+"""a file is an attack: ``attack(transcript, client) -> guesses``; its own ``Settings``, if any, come third"""
 
 
 @dataclass(frozen=True)

@@ -57,15 +57,17 @@ def watched(problem: Problem, users: int) -> NDArray[np.int64]:
     return np.sort(able[np.argsort(draws, kind="stable")[:users]])
 
 
-def record(
-    problem: Problem, recorded: int, users: int, progress: Callable[[int], None] = lambda _: None
-) -> Recording:
+def record(problem: Problem, recorded: int, users: int, progress: Callable[[int], None] = lambda _: None) -> Recording:
     """Train to the end and write down what the server saw in some rounds. Raises ``engines.Diverged``."""
     engine, clients, total = engine_of(problem.config), watched(problem, users), problem.config.server.rounds
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
     transcript = Transcript(replace(problem.config, seed=0), problem.public, step)
-    state, wanted, orders = engine.start(problem), schedule(total, recorded), np.zeros(problem.ratings.clients, np.int64)
+    state, wanted, orders = (
+        engine.start(problem),
+        schedule(total, recorded),
+        np.zeros(problem.ratings.clients, np.int64),
+    )
     loop, bytes_up, sent = rounds(engine, problem, state), 0, 0
     for t in range(total):
         if t in wanted:
@@ -85,7 +87,7 @@ def note(
     clients: NDArray[np.int64],
     orders: NDArray[np.int64],
 ) -> None:
-    """Write down what the server sees of the state's next round, which the channel decides. The state stays as it is."""
+    """Write down what the server sees of the state's next round: the channel decides. The state stays as it is."""
     channel, private, cohort = problem.config.channel.part, state.private, problem.cohort(state.server.round)
     message = message_of(problem, state)
     if channel.VIEW == "sums":

@@ -76,5 +76,4 @@ def trained_rows(transcript: Transcript, round_number: int, items: Items, rating
     model, message = transcript.config.model, transcript.broadcast(round_number)
     device = Device(0, items, ratings, transcript.step, U, 0)
     rows = Rows(items, ratings, np.ones(len(items), dtype=bool))
-    trained: Array = model.part.local_training(device, rows, message, model.options)[1]
-    return trained - message.V[items]
+    return np.asarray(model.part.local_training(device, rows, message, model.options)[1] - message.V[items])

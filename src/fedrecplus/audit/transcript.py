@@ -59,7 +59,9 @@ def assumptions(config: Config) -> list[Assumed]:
 
     The audit reports the strongest of several, so that a rule is not flattered by attackers who don't know it.
     """
-    sets, values = (getattr(chosen.part.module, "ATTACKER", None) for chosen in (config.pseudo_items, config.virtual_ratings))
+    sets, values = (
+        getattr(chosen.part.module, "ATTACKER", None) for chosen in (config.pseudo_items, config.virtual_ratings)
+    )
     if not hides_rows(config):
         return [Assumed(_SETS[1], _VALUES[1])]
     drawn = config.virtual_ratings.part.has("weights")
@@ -115,7 +117,8 @@ class Transcript:
     def note(self, broadcast: Broadcast, uploads: list[Upload], orders: NDArray[np.int64]) -> None:
         """Write down a round: what went out, and what came back from the watched clients."""
         V, step, covariance = (
-            np.asarray(table, dtype=np.float32) for table in (broadcast.V, broadcast.last_step, broadcast.last_covariance)
+            np.asarray(table, dtype=np.float32)
+            for table in (broadcast.V, broadcast.last_step, broadcast.last_covariance)
         )
         self.broadcasts[broadcast.round] = Broadcast(
             broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public

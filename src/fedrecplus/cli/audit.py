@@ -46,12 +46,15 @@ def audit_command(
     attacks: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,…", help=f"Only these: {', '.join(choices(ATTACKS))}, or the import path of your own. Default: all."
+            metavar="A,B,…",
+            help=f"Only these: {', '.join(choices(ATTACKS))}, or the import path of your own. Default: all.",
         ),
     ] = None,
     attack_settings: Annotated[
         list[str] | None,
-        typer.Option("--attack-set", metavar="ATTACK.OPTION=VALUE", help="Change an attack's own setting; may be repeated."),
+        typer.Option(
+            "--attack-set", metavar="ATTACK.OPTION=VALUE", help="Change an attack's own setting; may be repeated."
+        ),
     ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
@@ -71,8 +74,8 @@ def audit_command(
       fedrecplus audit fedmf fedrec fedrec+ fedrec+private --dataset ml-100k
       fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
 
-    A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated rows are
-    told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
+    A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated
+    rows are told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
     """
     check_file_place(json_file, html_file)
     if html_file:

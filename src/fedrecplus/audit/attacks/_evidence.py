@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._reading import Reading, of_model, on_scale, rated_share
+from fedrecplus.audit.attacks._reading import Reading, of_model, rated_share
+from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.transcript import Transcript
 
 Array = NDArray[np.float64]
@@ -15,7 +16,7 @@ _MEMBER = 8.0
 
 
 def evidence(transcript: Transcript, reading: Reading) -> Array:
-    """Sum of what lies on the scale, of residuals, popularity and membership in the fit: log likelihood ratios, roughly."""
+    """Sum of what scale, residuals, popularity and membership in the fit say: log likelihood ratios, roughly."""
     score = scale_evidence(transcript, reading) + residual_evidence(transcript, reading)
     level = np.log1p(transcript.public.popularity[reading.items].astype(np.float64))
     score += transcript.assumed.pseudo_items.popularity * (level - level.mean())

@@ -1,9 +1,9 @@
 """Reading an upload: after one local step every row is a multiple of one vector, and ratings lie on a scale.
 
-The model says what its rows show (``parts.assumptions.OfModel``): A_i = e_i·w over the shown columns of X. The direction
-ŵ is the rows' common direction; with c_i = A_i·ŵ, one number s = |w| is left. Where w is stepped,
-r_i = c_i/s + s·(ŵ·V_i) must land on the scale; ``_solved`` has the models that solve for w. Of a model that says nothing
-the common direction is read all the same: residuals up to one factor.
+The model says what its rows show (``parts.assumptions.OfModel``): A_i = e_i·w over the shown columns of X. The
+direction ŵ is the rows' common direction; with c_i = A_i·ŵ, one number s = |w| is left. Where w is stepped,
+r_i = c_i/s + s·(ŵ·V_i) must land on the scale; ``_solved`` has the models that solve for w. Of a model that says
+nothing the common direction is read all the same: residuals up to one factor.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def rated_share(transcript: Transcript, rows: int) -> float:
     options = transcript.config.pseudo_items.options
     if not hides_rows(transcript.config):
         return 1.0
-    return max(1.0 - options.count / max(rows, 1), 0.01) if options.count > 0 else 1.0 / (1.0 + options.ratio)
+    return max(1.0 - options.count / max(rows, 1), 0.01) if options.count > 0 else 1.0 / (1.0 + float(options.ratio))
 
 
 def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -169,7 +169,7 @@ def _scanned(shown: Shown, of: OfModel, step: float, fade: Callable[[Array], Arr
     base, c, v = shown.X @ w, A @ direction, shown.X[:, seen] @ direction
 
     def ratings_at(s: Array) -> Array:
-        return base + np.divide.outer(c, s * fade(s**2)).T + np.multiply.outer(s, v)
+        return np.asarray(base + np.divide.outer(c, s * fade(s**2)).T + np.multiply.outer(s, v))
 
     s = _best(_candidates(ratings_at, step), ratings_at, step)
     w[seen] = s * direction
@@ -181,8 +181,8 @@ def _candidates(ratings_at: Callable[[Array], Array], step: float) -> Array:
     s = np.exp(np.arange(np.log(_SMALLEST), np.log(_LARGEST), 0.25 * _COARSE * step))
     s = np.concatenate([s, -s])
     middle = ratings_at(s).mean(axis=1)
-    plausible = s[(middle > _RANGE[0]) & (middle < _RANGE[1])]
-    return plausible if len(plausible) else s[np.abs(middle - 3.5).argsort()[:50]]
+    plausible: Array = s[(middle > _RANGE[0]) & (middle < _RANGE[1])]
+    return plausible if len(plausible) else np.asarray(s[np.abs(middle - 3.5).argsort()[:50]])
 
 
 def _best(candidates: Array, ratings_at: Callable[[Array], Array], step: float, small: float = 0.0) -> float:

@@ -1,9 +1,9 @@
 """Reading uploads of a model that solves for its weights: the normal equations Σ m_i e_i x_i = ridge·(w − prior).
 
-m_i is 1 for rows that w was fitted to, else 0. An upload shows e up to one factor s and w's direction over some columns;
-given m, the equations give s and every other weight in closed form, and so the ratings. Where m isn't known, rows that
-w was not fitted to may be multiples of w as they were sent, and others not; and given e and w, the equations are linear
-in m, as many per upload as there are columns: least squares over several uploads names the rows.
+m_i is 1 for rows that w was fitted to, else 0. An upload shows e up to one factor s and w's direction over some
+columns; given m, the equations give s and every other weight in closed form, and so the ratings. Where m isn't known,
+rows that w was not fitted to may be multiples of w as they were sent, and others not; and given e and w, the equations
+are linear in m, as many per upload as there are columns: least squares over several uploads names the rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Shown:
     rows: Callable[[Array], Array]
     """m → A, A_i = e_i·w over the shown columns"""
     ridge_and_prior: Callable[[Array], tuple[Array, Array]]
-    """m → these two, of all columns but the known ones; the ridges are affine in m, and several m may be asked at once"""
+    """m → these two, of all columns but the known ones; ridges are affine in m, and several m may be asked at once"""
     of: OfModel
 
     @property

@@ -122,7 +122,7 @@ def _through_rows(U: Array, W: Array, e: Array, path: Path, j: int, P: Array) ->
 
 
 def normal(known: Known, path: Path, off: Array) -> tuple[Array, Array]:
-    """Normal equations of ‖off − dV‖² over the trained columns of U at the start, then all ratings: matrix, right side."""
+    """Normal equations of ‖off − dV‖² over U's trained columns at the start, then all ratings: matrix, right side."""
     rate, K = known.rate, known.epochs
     free = np.flatnonzero(known.trained)
     carry, own = carries(known, path), own_changes(known, path)

@@ -76,7 +76,7 @@ def _unrolled(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
 
 
 def _differenced(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
-    """One upload of a model that says nothing of itself: ratings, and what the device keeps, by numerical derivatives."""
+    """One upload of a model that says nothing of itself: ratings and what the device keeps, numerically."""
     model, items = transcript.config.model, sent.upload.items
     if len(items) > _MOST_ROWS:
         return reading

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fedrecplus.audit.attacks import _logistic
 from fedrecplus.audit.attacks._features import CROSSED, features
 from fedrecplus.audit.attacks._prior import prior
-from fedrecplus.audit.attacks._reading import Reading, on_scale, rated_share
+from fedrecplus.audit.attacks._reading import Reading, rated_share
+from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
 from fedrecplus.audit.transcript import Transcript, hides_rows

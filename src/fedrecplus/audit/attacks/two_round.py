@@ -25,7 +25,9 @@ _ABSENT = 20.0
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     """Of the later upload of every successive pair: ratings, and rows that were new or whose rating changed."""
-    pairs = [(before, after) for before, after in pairwise(transcript.uploads(client)) if after.order == before.order + 1]
+    pairs = [
+        (before, after) for before, after in pairwise(transcript.uploads(client)) if after.order == before.order + 1
+    ]
     return tuple(_guess(transcript, before, after) for before, after in pairs)
 
 
