@@ -81,7 +81,13 @@ KINDS = {
     for kind in (
         Kind("model", "fedrecplus.parts.model", tuple((name,) for name in _OF_MODELS), "model"),
         Kind("encoder", "fedrecplus.parts.encoder", (("encode",),), "encoder"),
-        Kind("pseudo_items", "fedrecplus.parts.pseudo_items", (("select",),), "pseudo item rule", ("select", "SetSettings")),
+        Kind(
+            "pseudo_items",
+            "fedrecplus.parts.pseudo_items",
+            (("select",),),
+            "pseudo item rule",
+            ("select", "SetSettings"),
+        ),
         Kind(
             "virtual_ratings",
             "fedrecplus.parts.virtual_ratings",
