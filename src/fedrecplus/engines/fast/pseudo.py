@@ -20,6 +20,7 @@ from fedrecplus.engines.fast.selecting import Clients, Fill, Filling, Select, Se
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, device_of, redraws, refreshes
+from fedrecplus.parts.virtual_ratings import TIE
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions
 
@@ -70,7 +71,8 @@ def pseudo_rows(
         private = replace(private, drawn=drawn, pseudo_items=items)
     if not refresh:
         private = replace(private, virtual_ratings=ratings)
-    return private, PseudoRows(indptr, items, ratings, levels, solved)
+    # where some kept their ratings, the model has solved for the others alone, and training must solve for all
+    return private, PseudoRows(indptr, items, ratings, levels, solved if len(to_rate) == len(clients) else {})
 
 
 def _select(some: Selecting, private: PrivateState, clients: Clients, out: NDArray[Any]) -> None:
@@ -158,6 +160,6 @@ def put_on_scale(
                 level = (value - low) / step
                 threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if stochastic else 0.5
                 below = np.floor(level)
-                value = low + step * (below + (level - below > threshold))
+                value = low + step * (below + (level - below > threshold + TIE))
                 value = low if value < low else high if value > high else value
             out[place] = value
