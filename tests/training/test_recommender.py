@@ -15,7 +15,7 @@ from fedrecplus.training import Recommender, train
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
-CONFIG = assign(preset("fedmf"), ["server.rounds=20", "prediction.factors=refit"])
+CONFIG = assign(preset("fedmf"), ["server.rounds=20"])
 
 
 @pytest.fixture(scope="module")
