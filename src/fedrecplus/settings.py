@@ -26,6 +26,7 @@ from fedrecplus.errors import UserError, unknown_name
 __all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
 
 
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of one part, each ``Annotated`` with ``number`` or ``text``."""
 
@@ -74,7 +75,9 @@ def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def read_settings(owner: type[Own], values: Mapping[str, Any], source: str, prefix: str = "", start: Own | None = None) -> Own:
+def read_settings(
+    owner: type[Own], values: Mapping[str, Any], source: str, prefix: str = "", start: Own | None = None
+) -> Own:
     """Settings from a table; what it leaves out has the default, or is as in ``start``."""
     read = {name: read_setting(owner, name, value, source, prefix) for name, value in values.items()}
     return msgspec.structs.replace(start or owner(), **read)
@@ -99,9 +102,16 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
 def _from_text(value: str, kind: Any) -> Any:
     """A number, or true or false, where that is what the text says; else the text, which is then found wrong."""
     if kind is bool:
-        return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(
-            value.lower(), value
-        )
+        return {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }.get(value.lower(), value)
     if kind in (int, float):
         try:
             read = kind(value)

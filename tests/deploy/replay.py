@@ -10,9 +10,9 @@ import numpy as np
 from fedrecplus import simulation
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.server import catalogue_of
 from fedrecplus.rounds import client_round, server_round
 from fedrecplus.rounds.refit import prediction_table
 from fedrecplus.simulation import Problem, SimulationState
@@ -56,7 +56,7 @@ def replayed(
 
 def _table(problem: Problem, state: SimulationState) -> np.ndarray[Any, Any]:
     """What predictions come from, with a catalogue's mean rating: a simulation's may differ in the last bits."""
-    mean = ItemCatalogue.of(problem.ratings).mean
+    mean = catalogue_of(problem.ratings).mean
     return prediction_table(state.server.V, problem.public, mean, problem.mean, problem.config)
 
 

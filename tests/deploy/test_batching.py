@@ -8,19 +8,15 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.answering import answer
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.packet import Packet
-from fedrecplus.deploy.participation import load_participants
-from fedrecplus.deploy.starting import first_state
-from fedrecplus.deploy.store import Store
-from fedrecplus.deploy.wire import request_packet
+from fedrecplus.deploy.device import Store, answer, load_clients
+from fedrecplus.deploy.server import catalogue_of, first_state
+from fedrecplus.deploy.wire import Packet, encode_request
 from fedrecplus.pseudo_items.grouped import group_size, groups
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(items=200)
-CATALOGUE = ItemCatalogue.of(RATINGS)
+CATALOGUE = catalogue_of(RATINGS)
 FIRST = {str(item): 4.0 for item in range(0, 24, 2)}
 
 
@@ -44,7 +40,7 @@ class Person:
     def upload(self) -> set[int]:
         state = first_state(self.config, CATALOGUE.public, 0.0)
         state = type(state)(self.round, state.V, state.last_step, state.last_spread, state.moments)
-        reply = answer(request_packet(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
+        reply = answer(encode_request(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
         assert "refusal" not in reply.facts, reply.facts
         self.round += 1
         return set(reply.arrays["items"].tolist())
@@ -81,7 +77,7 @@ def test_ratings_taken_back_stay_as_pseudo_items(person: Person) -> None:
     after = person.upload()
     assert before <= after
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert not {0, 2, 4, 6, 8} & set(participant.items.tolist())
     assert participant.kept is not None
     assert {0, 2, 4, 6, 8} <= set(participant.kept.items.tolist())
@@ -93,7 +89,7 @@ def test_a_rated_pseudo_item_changes_sides_without_a_trace(person: Person) -> No
     person.rate({str(item): 2.0 for item in pseudo})
     assert before <= person.upload()
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert set(pseudo) <= set(participant.items.tolist())
     assert participant.kept is not None
     assert not set(pseudo) & set(participant.kept.items.tolist())
@@ -104,11 +100,11 @@ def test_changed_ratings_wait_for_their_batch(person: Person) -> None:
     person.rate({"0": 1.0})
     person.upload()
     with Store.open(person.path) as store:
-        assert load_participants(store, MODEL)[0].ratings[0] == 4.0
+        assert load_clients(store, MODEL)[0].ratings[0] == 4.0
     person.rate(dict.fromkeys(FIRST, 1.0))
     person.upload()
     with Store.open(person.path) as store:
-        assert (load_participants(store, MODEL)[0].ratings == 1.0).all()
+        assert (load_clients(store, MODEL)[0].ratings == 1.0).all()
 
 
 def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
@@ -121,7 +117,7 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
         assert before <= rows
         before = rows
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert participant.kept is not None
     assert not set(participant.items.tolist()) & set(participant.kept.items.tolist())
     assert (np.diff(participant.kept.items) > 0).all()
@@ -131,7 +127,7 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     state = first_state(person.config, CATALOGUE.public, 0.0)
-    packet = request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
+    packet = encode_request(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
     with Store.open(person.path) as store:
@@ -143,7 +139,7 @@ def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
     person.upload()
     state = first_state(person.config, CATALOGUE.public, 0.0)
     other = small_config(virtual_ratings__refresh=True)
-    reply = answer(request_packet(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
+    reply = answer(encode_request(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
     assert reply.facts["refusal"] == "settings"
 
 
@@ -153,16 +149,16 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
     def broken(*_: object) -> None:
         raise ValueError("the rating 4.0 of item 2")
 
-    monkeypatch.setattr("fedrecplus.deploy.answering.run_round", broken)
+    monkeypatch.setattr("fedrecplus.deploy.device.round.train_locally", broken)
     state = first_state(person.config, CATALOGUE.public, 0.0)
-    reply = answer(request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
+    reply = answer(encode_request(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})
 
 
 def values(person: Person) -> dict[int, float]:
     """What stands behind each row of the next upload: more than any attack can compute from uploads."""
     with Store.open(person.path) as store:
-        one = load_participants(store, MODEL)[0]
+        one = load_clients(store, MODEL)[0]
     assert one.kept is not None
     rows = np.concatenate([one.items, one.kept.items])
     return dict(zip(rows.tolist(), np.concatenate([one.ratings, one.kept.ratings]).tolist(), strict=True))
@@ -170,7 +166,7 @@ def values(person: Person) -> dict[int, float]:
 
 def rated(person: Person) -> set[int]:
     with Store.open(person.path) as store:
-        return set(load_participants(store, MODEL)[0].items.tolist())
+        return set(load_clients(store, MODEL)[0].items.tolist())
 
 
 CHANGES = {

@@ -12,14 +12,19 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, on_scale
-from fedrecplus.deploy.answering import answer
-from fedrecplus.deploy.catalogue import FEWEST, ITEMS, ItemCatalogue
-from fedrecplus.deploy.outcome import shared_model
-from fedrecplus.deploy.running import begin
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.settings import Deployment
-from fedrecplus.deploy.starting import first_state
-from fedrecplus.deploy.wire import request_packet
+from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.server import (
+    FEWEST,
+    ITEMS,
+    Deployment,
+    begin,
+    catalogue_of,
+    first_state,
+    published_catalogue,
+    read_catalogue,
+    serve,
+)
+from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.model import predict
 from fedrecplus.rounds.refit import expected, refit
@@ -38,9 +43,9 @@ def test_ratings_of_items_with_few_change_nothing_but_counts() -> None:
     assert set(range(FEWEST)) < set(counts.tolist()), "or else the test tests nothing"
     rare = counts[ratings.items] < FEWEST
     others = replace(ratings, codes=np.where(rare, (ratings.codes + 1) % 5, ratings.codes).astype(np.uint8))
-    catalogue = ItemCatalogue.to_publish(ratings)
-    assert ItemCatalogue.of(ratings).digest != ItemCatalogue.of(others).digest
-    assert catalogue.digest == ItemCatalogue.to_publish(others).digest
+    catalogue = published_catalogue(ratings)
+    assert catalogue_of(ratings).digest != catalogue_of(others).digest
+    assert catalogue.digest == published_catalogue(others).digest
     np.testing.assert_array_equal(catalogue.public.popularity, counts)
     np.testing.assert_allclose(catalogue.public.average[counts < FEWEST], catalogue.mean)
     kept = ratings.where(~rare)
@@ -52,10 +57,11 @@ def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
     data = "synthetic:clients=60,items=40,ratings_per_client=10"
     path = tmp_path / ITEMS
     assert exit_code_of(["deploy", "items", data, "--out", str(path)]) == 0
-    shown = ItemCatalogue.read(path)
+    assert path.stat().st_size < 20_000, "it holds no rating"
+    shown = read_catalogue(path)
     assert len(shown.public.average) == len(shown.ids)
     assert exit_code_of(["deploy", "items", data, "--out", str(path), "--without-averages"]) == 0
-    bare = ItemCatalogue.read(path)
+    bare = read_catalogue(path)
     assert len(bare.public.average) == 0
     assert bare.mean == shown.mean
 
@@ -65,7 +71,7 @@ def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
 def test_rounds_and_predictions_do_without_averages(engine: str, rule: str, tmp_path: Path) -> None:
     config = small_config(engine=engine, virtual_ratings__rule=rule)
     homes = prepared(tmp_path, RATINGS, config)
-    bare = ItemCatalogue.to_publish(RATINGS, averages=False)
+    bare = published_catalogue(RATINGS, averages=False)
     begin(tmp_path / "run", config, Deployment(MODEL, nodes=3), bare, {"dataset": "small"}, overwrite=True)
     serve(InProcessLink(homes), tmp_path / "run")
     assert RunFolder(tmp_path / "run").finished
@@ -75,12 +81,12 @@ def test_rounds_and_predictions_do_without_averages(engine: str, rule: str, tmp_
 def test_a_device_reports_the_error_of_the_table_that_the_server_writes(tmp_path: Path) -> None:
     config = small_config(engine="reference", precision="float64", prediction__shrink_to="typical")
     home = prepared(tmp_path, RATINGS, config, nodes=1)[0]
-    catalogue = ItemCatalogue.read(tmp_path / "run" / ITEMS)
+    catalogue = read_catalogue(tmp_path / "run" / ITEMS)
     config = on_scale(config, catalogue.scale)
     mean = catalogue.mean if config.model.global_mean else 0.0
     state = first_state(config, catalogue.public, mean)
-    reply = answer(request_packet(MODEL, state, config, mean, catalogue, attach=True), home.store, share_error=True)
-    table = shared_model(config, catalogue, state.V, mean).V
+    reply = answer(encode_request(MODEL, state, config, mean, catalogue, attach=True), home.store, share_error=True)
+    table = catalogue.model(config, state.V, mean).V
     assert reply.facts["squared_error"] == pytest.approx(_squared(table, catalogue, mean, config), rel=1e-9)
 
 
@@ -109,9 +115,9 @@ def _squared(table: Any, catalogue: ItemCatalogue, mean: float, config: Config) 
 def test_a_catalogue_that_could_not_be_used_to_the_end_is_refused_when_it_is_read(
     field: str, spoil: Callable[[Any], Any], said: str, tmp_path: Path
 ) -> None:
-    arrays = ItemCatalogue.to_publish(RATINGS).arrays()
+    arrays = published_catalogue(RATINGS).arrays()
     path = tmp_path / ITEMS
     write_tensors(path, {**arrays, field: np.ascontiguousarray(spoil(arrays[field]))}, {}, private=False)
     with pytest.raises(UserError) as caught:
-        ItemCatalogue.read(path)
+        read_catalogue(path)
     assert all(word in str(caught.value) for word in (str(path), f"`{field}`", said))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from fedrecplus.data import Scale
-from fedrecplus.deploy.messages import FlowerLink
-from fedrecplus.deploy.recommending import recommend
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store, recommend
+from fedrecplus.deploy.flower.messages import FlowerLink
+from fedrecplus.deploy.server import serve
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessGrid, InProcessLink, prepared, small_config
 from tests.deploy.replay import simulated

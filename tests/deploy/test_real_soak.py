@@ -12,7 +12,7 @@ import pytest
 
 from fedrecplus.config import change, dumps, load_config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
 from fedrecplus.training.run_folder import CONFIG
 from tests.deploy.cluster import Cluster, exact
 from tests.deploy.replay import replayed

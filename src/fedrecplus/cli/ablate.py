@@ -101,7 +101,7 @@ def ablate_command(
     """
     check_file_place(json_file, csv_file, markdown_file, plot_file)
     if plot_file:
-        from fedrecplus.report.plotly_js import plotly_js  # here: it wants the extra `report`
+        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
 
         plotly_js()  # a missing extra is found before anything is trained
     watch, places = Stopwatch(), Places(json_file, csv_file, markdown_file, plot_file)

@@ -64,7 +64,7 @@ def audit_command(
     """
     check_file_place(json_file, html_file)
     if html_file:
-        from fedrecplus.report.plotly_js import plotly_js  # here: it wants the extra `report`
+        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
 
         plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()

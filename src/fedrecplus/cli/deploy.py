@@ -15,15 +15,18 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.continuing import go_on
-from fedrecplus.deploy.extra import require_flower
-from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.local import LocalOptions, run_local
-from fedrecplus.deploy.locking import is_served
-from fedrecplus.deploy.running import begin, new_model, run_to_the_end
-from fedrecplus.deploy.settings import Deployment
-from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.process import LocalOptions, ServerHome, require_flower, run_local, run_to_the_end
+from fedrecplus.deploy.server import (
+    Deployment,
+    Journal,
+    begin,
+    go_on,
+    is_served,
+    new_model,
+    published_catalogue,
+    read_catalogue,
+    write_catalogue,
+)
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -81,7 +84,7 @@ def run_command(
             raise UserError(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
-        chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
+        chosen, catalogue = _config(config, rounds, settings or []), read_catalogue(items)
         deployment = Deployment(new_model(), nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
@@ -104,8 +107,8 @@ def items_command(
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = ItemCatalogue.to_publish(load_with_bar(dataset, options), averages=not without_averages)
-    catalogue.write(out)
+    catalogue = published_catalogue(load_with_bar(dataset, options), averages=not without_averages)
+    write_catalogue(out, catalogue)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 
 

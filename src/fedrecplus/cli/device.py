@@ -11,12 +11,17 @@ import typer
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.data import Scale
-from fedrecplus.deploy.importing import import_many, import_own
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.recommending import recommend
-from fedrecplus.deploy.removing import forget
-from fedrecplus.deploy.showing import last_upload, unknown_items
-from fedrecplus.deploy.store import BATCH, OWNER, Store
+from fedrecplus.deploy.device import (
+    BATCH,
+    OWNER,
+    Store,
+    import_many,
+    import_own,
+    last_upload,
+    recommend,
+    unknown_items,
+)
+from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
 
 device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
@@ -159,7 +164,7 @@ def forget_command(
     device = home_of(home)
     if not yes:
         typer.confirm(f"delete everything in {device.path}?", abort=True)
-    forget(device)
+    device.forget()
     say(f"deleted everything in {device.path}")
 
 

@@ -1,6 +1,6 @@
 """A training's settings: a tagged union of the parts' own, presets, and their TOML form."""
 
-from fedrecplus.config.change import assign, change, describe, from_tables, to_tables
+from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
 from fedrecplus.config.check import check
 from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, ServerSettings
 from fedrecplus.config.toml import dumps, load_config, loads, preset, preset_summary, presets
@@ -22,5 +22,7 @@ __all__ = [
     "preset",
     "preset_summary",
     "presets",
+    "settings_in",
     "to_tables",
+    "value_of",
 ]

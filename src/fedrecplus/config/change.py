@@ -37,12 +37,12 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     if section in SECTIONS:
         old = getattr(config, section)
         read = read_setting(SECTIONS[section], option, value, source, f"{section}.")
-        return dataclasses.replace(config, **{section: msgspec.structs.replace(old, **{option: read})})
+        return _with(config, section, msgspec.structs.replace(old, **{option: read}))
     if section not in KINDS:
         raise unknown_setting(path, _known_paths(config))
     chosen: Choice = getattr(config, section)
     if option == "rule":
-        return dataclasses.replace(config, **{section: chosen.with_rule(str(value), source)})
+        return _with(config, section, chosen.with_rule(str(value), source))
     own = chosen.part.settings_type
     if option not in {setting.name for setting in settings_of(own)}:
         others = [name for name in choices(section) if option in own_names(section, name)]
@@ -53,7 +53,12 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
                 + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),
             )
     read = read_setting(own, option, value, source, f"{section}.")
-    return dataclasses.replace(config, **{section: chosen.with_options(**{option: read})})
+    return _with(config, section, chosen.with_options(**{option: read}))
+
+
+def _with(config: Config, name: str, value: Any) -> Config:
+    changes: dict[str, Any] = {name: value}
+    return dataclasses.replace(config, **changes)
 
 
 def own_names(kind: str, rule: str) -> tuple[str, ...]:
@@ -64,7 +69,7 @@ def own_names(kind: str, rule: str) -> tuple[str, ...]:
 def _change_general(config: Config, option: str, value: Any, source: str) -> Config:
     if option not in {setting.name for setting in settings_of(GeneralSettings)}:
         raise unknown_setting(option, _known_paths(config))
-    return dataclasses.replace(config, **{option: read_setting(GeneralSettings, option, value, source)})
+    return _with(config, option, read_setting(GeneralSettings, option, value, source))
 
 
 def assign(config: Config, assignments: Iterable[str]) -> Config:
@@ -104,7 +109,7 @@ def to_tables(config: Config) -> dict[str, Any]:
 
 
 def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
-    """(section, rule, setting) of every setting there is, or of one section or rule; the rule is empty outside parts."""
+    """(section, rule, setting) of every setting, or of one section or rule; the rule is empty outside parts."""
     for setting in settings_of(GeneralSettings):
         if only in ("", "general"):
             yield "", "", setting
@@ -119,10 +124,27 @@ def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
                     yield kind, rule, setting
 
 
-def _known_paths(config: Config) -> list[str]:
-    paths = [setting.name for setting in settings_of(GeneralSettings)]
+def settings_in(config: Config) -> list[tuple[str, Setting]]:
+    """Path and description of every setting that a config has, with the rules that it chose."""
+    found = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
     for name, owner in SECTIONS.items():
-        paths += [f"{name}.{setting.name}" for setting in settings_of(owner)]
+        found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
     for chosen in config.choices:
-        paths += [f"{chosen.kind}.{name}" for name in ("rule", *own_names(chosen.kind, chosen.rule))]
-    return paths
+        own = settings_of(chosen.part.settings_type)
+        found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
+    return found
+
+
+def value_of(config: Config, path: str) -> Any:
+    """A setting by its name.
+
+    >>> value_of(Config(), "server.rounds"), value_of(Config(), "model.rule")
+    (100, 'mf')
+    """
+    section, _, option = path.rpartition(".")
+    owner = getattr(config, section) if section else config
+    return getattr(owner.options if isinstance(owner, Choice) and option != "rule" else owner, option)
+
+
+def _known_paths(config: Config) -> list[str]:
+    return [path for path, _ in settings_in(config)] + [f"{chosen.kind}.rule" for chosen in config.choices]

@@ -22,17 +22,17 @@ def check(config: Config) -> Config:
     if channel.VIEW == "sums" and config.needs_uploads:
         remedy = "set aggregation.weigh_on=client and aggregation.covariance=none, or channel.rule=clear"
         raise UserError(
-            f"aggregation.rule={how.rule} needs single uploads, and channel.rule={config.channel.rule} shows sums alone",
+            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows sums alone",
             remedy if weighs else "set aggregation.rule=uniform or channel.rule=clear",
         )
     if channel.has("exchange") and (how.rule != "uniform" or on_client):
         raise UserError(
-            f"channel.rule={config.channel.rule} needs uniform weights that the server gives, not aggregation.rule={how.rule}",
+            f"channel.rule={config.channel.rule} needs uniform weights, given by the server, not {how.rule}",
             "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
         )
-    if config.model.part.has("damp") and weighs and how.options.normalise != "item":
+    if config.model.part.has("update_items") and weighs and how.options.normalise != "item":
         raise UserError(
-            f"model.rule={config.model.rule} damps means over an item's uploads, not aggregation.normalise={how.options.normalise}",
+            f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={how.options.normalise}",
             "set aggregation.normalise=item or model.rule=mf",
         )
     batch_size = getattr(config.model.options, "batch_size", 0)

@@ -56,6 +56,7 @@ class ServerSettings(Settings):
     """How long the server goes on."""
 
     rounds: Annotated[int, number(1, 10**7, "T, communication rounds")] = 100
+    cooldown: Annotated[float, number(0, 1, "share of the rounds, the last, in which the step falls linearly to 0")] = 0.0
 
 
 class EvaluationSettings(Settings):
@@ -68,7 +69,9 @@ class GeneralSettings(Settings):
     """What belongs to no section."""
 
     algorithm: Annotated[str, text("the preset it began as")] = "custom"
-    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = "fast"
+    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = (
+        "fast"
+    )
     precision: Annotated[
         Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
     ] = "float32"

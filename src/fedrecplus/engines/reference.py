@@ -66,7 +66,7 @@ class ReferenceEngine(Engine):
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             U = private.U[client].astype(np.float64)
-            weights[client] = model.part.user_weights(U, wide[items], ratings, model.options, problem.public)
+            weights[client] = model.part.user_weights(U, wide, items, ratings, model.options, problem.public)
         return weights
 
 

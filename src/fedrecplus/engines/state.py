@@ -58,9 +58,7 @@ class SimulationState:
     def of_arrays(cls, named: dict[str, NDArray[Any]]) -> SimulationState:
         """The state that ``arrays`` wrote."""
         moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
-        server = ServerState(
-            int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments
-        )
+        server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments)
         private = (named[name] for name in ("U", "drawn", "pseudo_items", "virtual_ratings"))
         return cls(server, PrivateState(*private))
 

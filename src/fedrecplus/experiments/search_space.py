@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fedrecplus.config import Config, change, check
-from fedrecplus.config.check import RANGES
+from fedrecplus.config import Config, change, check, settings_in, value_of
 from fedrecplus.errors import UserError
 
 _SOURCE = "--search"
@@ -20,12 +19,12 @@ _NEVER = {
     "seed": "a seed decides folds and draws: choosing one by its error is luck",
     "algorithm": "the algorithm is a name, not a setting",
 }
-_ALWAYS = {"model.factors", "model.regularisation", "client.learning_rate"}
+_ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate"}
 """searched by default even where the config leaves them as they are"""
 _ON_REQUEST = re.compile(
-    r"pseudo_items\..*|aggregation\.denoising"  # privacy, which no error speaks for
-    r"|server\.rounds|client\.local_epochs|client\.batch_size|evaluation\..*"  # the price of a trial
-    r"|client\.fraction|client\.dropout"  # who takes part is not ours to choose
+    r"pseudo_items\..*|channel\..*"  # privacy, which no error speaks for
+    r"|server\.rounds|model\.local_epochs|model\.batch_size|evaluation\..*"  # the price of a trial
+    r"|cohort\..*"  # who takes part is not ours to choose
 )
 """numbers that are searched only if they are named"""
 
@@ -63,8 +62,8 @@ class Dimension:
 def parse_dimensions(texts: Iterable[str], config: Config) -> list[Dimension]:
     """Dimensions as they are written on the command line, checked against the config that they will change.
 
-    >>> [str(d) for d in parse_dimensions(["model.factors=5..50:log", "server.step=plain,adam"], Config())]
-    ['model.factors=5..50:log', 'server.step=plain,adam']
+    >>> [str(d) for d in parse_dimensions(["model.factors=5..50:log", "server_optimizer.rule=sgd,adam"], Config())]
+    ['model.factors=5..50:log', 'server_optimizer.rule=sgd,adam']
     """
     dimensions = [_parse(text, config) for text in texts]
     names = [dimension.name for dimension in dimensions]
@@ -76,20 +75,21 @@ def parse_dimensions(texts: Iterable[str], config: Config) -> list[Dimension]:
 
 def default_dimensions(config: Config) -> list[Dimension]:
     """The neighbourhood of a config: numbers that it sets to something of its own and that aren't switched off."""
-    usual, dimensions = Config(), []
-    for name, (low, high) in RANGES.items():
-        value, is_own = value_of(config, name), value_of(config, name) != value_of(usual, name)
-        is_off = value <= max(low, 0)
-        if not is_off and (is_own or name in _ALWAYS) and name not in _NEVER and not _ON_REQUEST.fullmatch(name):
-            dimensions.append(_around(name, value, low, high))
+    dimensions = []
+    for name, setting in settings_in(config):
+        if setting.low is None or setting.high is None or name in _NEVER or _ON_REQUEST.fullmatch(name):
+            continue
+        value = value_of(config, name)
+        if value > max(setting.low, 0) and (value != setting.default or name in _ALWAYS):
+            dimensions.append(_around(name, value, setting.low, setting.high))
     return dimensions
 
 
 def _around(name: str, value: float, low: float, high: float) -> Dimension:
     """Values up to four times more or less, whole numbers up to twice; of shares between 0 and 1, odds instead.
 
-    >>> print(_around("server.momentum", 0.8, 0.0, 1.0), _around("model.factors", 20, 1, 4096))
-    server.momentum=0.5..0.941 model.factors=10..40:log
+    >>> print(_around("server_optimizer.momentum", 0.8, 0.0, 1.0), _around("model.factors", 20, 1, 4096))
+    server_optimizer.momentum=0.5..0.941 model.factors=10..40:log
     """
     is_share = value < 1 and (high <= 1 or name.endswith("_decay"))
     if is_share:
@@ -107,19 +107,9 @@ def _short(number: float) -> float:
     return float(f"{number:.{_DIGITS}g}")
 
 
-def value_of(config: Config, name: str) -> Any:
-    """A setting by its name.
-
-    >>> value_of(Config(), "server.rounds")
-    100
-    """
-    section, _, option = name.rpartition(".")
-    return getattr(getattr(config, section) if section else config, option)
-
-
 def apply(config: Config, values: dict[str, Any]) -> Config:
     """The config with these settings; an error if they can't be together."""
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda pair: not pair[0].endswith(".rule")):
         config = change(config, name, value, _SOURCE)
     return check(config)
 
@@ -153,10 +143,5 @@ def _choices(text: str, name: str, rest: str, config: Config) -> tuple[Any, ...]
 
 
 def _read(config: Config, name: str, text: str) -> Any:
-    """The value behind a text. One that is wrong by itself is refused, one that only lacks another choice is not."""
-    changed = change(config, name, text.strip(), _SOURCE)
-    try:
-        check(changed)
-    except UserError:
-        check(change(Config(), name, text.strip(), _SOURCE))
-    return value_of(changed, name)
+    """The value behind a text; whether values can be together is found when they are."""
+    return value_of(change(config, name, text.strip(), _SOURCE), name)

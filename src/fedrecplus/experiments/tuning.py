@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, check, to_dict
+from fedrecplus.config import Config, check, to_tables, value_of
+from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, value_of
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions
 from fedrecplus.experiments.validation import Cut, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
-from fedrecplus.training.divergence import Diverged
 from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.workers import Stop, Tell, run_tasks
 
@@ -107,8 +107,8 @@ class Tuned:
             "best": asdict(self.best),
             "importances": self.importances,
             "trials": [asdict(trial) for trial in self.trials],
-            "start": to_dict(self.start),
-            "config": to_dict(self.config),
+            "start": to_tables(self.start),
+            "config": to_tables(self.config),
         }
 
 
@@ -173,7 +173,7 @@ class _Search:
     def resume(self) -> list[Trial]:
         """The trials that came to an end, in a study that is new or has the same task; what a kill left is given up."""
         task = {
-            "settings": to_dict(self.start),
+            "settings": to_tables(self.start),
             "search": sorted(str(dimension) for dimension in self.dimensions),
             "data": [fingerprint(cut.fitted, cut.held_out) for cut in self.cuts],
         }

@@ -9,10 +9,10 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
-from fedrecplus.simulation import prediction_table, prepare
-from fedrecplus.training.divergence import Diverged, Watch
-from fedrecplus.training.engines import engine_of
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.engines import Diverged, engine_of, prepare, rounds
+from fedrecplus.training.attempt import predictor_of
+from fedrecplus.training.divergence import Watch
+from fedrecplus.training.evaluation import Fallback, score
 from fedrecplus.workers import Stop
 
 FOLDS = 5
@@ -45,19 +45,15 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
     state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
-    watch = Watch.of(cut.held_out, Factors(state.U, state.server.V, problem.mean), fallback)
+    watch = Watch.of(cut.held_out, predictor_of(engine, problem, state), fallback)
     scale = cut.held_out.scale
-    while state.server.round < config.server.rounds:
+    for state, _ in rounds(engine, problem, state):  # noqa: B020
         if stop():
             raise KeyboardInterrupt
-        with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for afterwards
-            state, _ = engine.simulate_round(problem, state)
-        watch.look_at_state(state)
         number = state.server.round
         if number % config.evaluation.every == 0 or number == config.server.rounds:
-            if not np.isfinite(state.U).all():
+            if not np.isfinite(state.private.U).all():
                 raise Diverged(number, "U is not finite any more")
-            factors = Factors(engine.prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
-            scores = score(cut.held_out, factors.predict, fallback)
-            watch.look_at_scores(scores, number)
+            scores = score(cut.held_out, predictor_of(engine, problem, state).predict, fallback)
+            watch.look_at(scores, number)
             yield number, scores.rmse * scale.standard_step / scale.step

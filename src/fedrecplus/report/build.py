@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +18,6 @@ from fedrecplus.report.elements import Section, text, unique
 from fedrecplus.report.frontier import frontier_section
 from fedrecplus.report.heterogeneity import heterogeneity_section
 from fedrecplus.report.inputs import Found, kind_of
-from fedrecplus.report.plotly_js import plotly_js
 from fedrecplus.report.results import results_section
 from fedrecplus.report.runs import convergence_section, runs_section
 from fedrecplus.report.theory import theory_section
@@ -81,3 +82,14 @@ def _check(found: Found) -> None:
         raise UserError(
             f"{found.source}: {found.kind} {wrong}", "it is damaged or of another version: make it again"
         ) from None
+
+
+@functools.cache
+def plotly_js() -> str:
+    """plotly.js as text; an error that names the extra where it isn't installed."""
+    try:
+        offline = importlib.import_module("plotly.offline")
+    except ImportError:
+        raise UserError("plots need plotly, which is not installed", "pip install 'fedrecplus[report]'") from None
+    script: str = offline.get_plotlyjs()
+    return script.replace("</script", "<\\/script")

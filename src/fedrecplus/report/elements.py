@@ -6,7 +6,7 @@ import html
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 _numbers = itertools.count(1)
@@ -26,7 +26,7 @@ class Section:
     name: str
     """for the link in the contents"""
     title: str
-    parts: list[str] = field(default_factory=list)
+    parts: list[str]
 
     def html(self) -> str:
         """As HTML."""

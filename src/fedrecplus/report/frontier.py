@@ -18,7 +18,10 @@ def frontier_section(content: dict[str, Any]) -> Section:
     rows: list[Row] = [defaultdict(lambda: None, row) for row in content["rows"]]
     watched = [f"{content[name]} {name}" for name in ("users", "rounds") if name in content]
     about = f"{content.get('dataset', 'Data not named')}" + (f", {' and '.join(watched)} watched." if watched else ".")
-    caption = "AUC of each attack: 0.5 is chance, 1 is certainty; – where there are no pseudo rows to tell apart."
+    caption = (
+        "KB up per client and round; the most ratings that an attack reads exactly; the AUC of each attack: "
+        "0.5 is chance, 1 is certainty, – where there are no pseudo rows to tell apart."
+    )
     parts = [
         paragraph(
             about,

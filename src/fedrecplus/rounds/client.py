@@ -23,9 +23,7 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
     return outgoing(update, device.secret, broadcast, config), device
 
 
-def local_update(
-    broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems
-) -> tuple[Upload, Device]:
+def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
     rows = merge(device, pseudo)
     U, V = config.model.part.local_training(device, rows, broadcast, config.model.options)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
-from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.parts.server_optimizer import rate
+from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]
@@ -55,15 +55,16 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
     return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
 
 
-def server_round(state: ServerState, sums: Sums, config: Config) -> ServerState:
+def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
-    aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
-    if model.part.has("damp"):
-        counts = sums.weights * (sums.clients / sums.overall if sums.overall > 0 else 0.0)
-        aggregate = model.part.damp(aggregate, counts, state.V, model.options)
+    if model.part.has("update_items"):
+        aggregate = model.part.update_items(sums, state.V, public, model.options)
+    else:
+        aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
     aggregate = aggregate.astype(state.V.dtype, copy=False)
     step, moments = optimizer.part.step(aggregate, state.moments, optimizer.options, state.round)
+    step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
     covariance = sums.covariance.astype(state.V.dtype, copy=False)
     if covariance.size:
         covariance = rate(optimizer.options, state.round) ** 2 * covariance / max(sums.clients, 1)
@@ -72,17 +73,28 @@ def server_round(state: ServerState, sums: Sums, config: Config) -> ServerState:
     return ServerState(state.round + 1, state.V + step, step, covariance, moments)
 
 
+def cooldown(config: Config, round_number: int) -> float:
+    """Factor on the step: 1, and in the last rounds of a training falling linearly to 0.
+
+    After: Hägele et al. 2024 (a constant step with a cooldown)
+    """
+    left = 1.0 - round_number / config.server.rounds
+    return min(1.0, left / config.server.cooldown) if config.server.cooldown > 0 else 1.0
+
+
 def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     """A = Σ w Δ over Σ w: per item among those who uploaded it, over the cohort, or not at all.
 
-    Rows that nobody uploaded stay zero. Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
+    Rows that nobody uploaded stay zero.
+
+    Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
     """
     total, per_item = sums.total, sums.weights[:, None]
     if normalise == "none":
         return total
     if normalise == "cohort":
-        return total / sums.overall if sums.overall > 0 else total
-    return np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0)
+        return np.asarray(total / sums.overall if sums.overall > 0 else total)
+    return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:

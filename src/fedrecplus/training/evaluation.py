@@ -30,9 +30,7 @@ class Predictor:
 
     def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         """Predictions for pairs, in standard units."""
-        ratings: Array = np.einsum(
-            "ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64)
-        )
+        ratings: Array = np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64))
         return ratings
 
     def of_all_items(self, clients: NDArray[Any]) -> Array:

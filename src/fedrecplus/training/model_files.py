@@ -52,7 +52,7 @@ class SharedModel:
     def fold_in(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> NDArray[np.float64]:
         """A person's weights from ratings in standard units, in closed form: all that a device needs is in here."""
         model = self.config.model
-        w: NDArray[np.float64] = model.part.fold_in(self.X[items], ratings, model.options, self.public)
+        w: NDArray[np.float64] = model.part.fold_in(self.X, items, ratings, model.options, self.public)
         return w
 
     @property

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.data.files.contents import PARQUET_MAGIC, read_bytes
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
-from fedrecplus.data.files.table import Table, read_parquet
-from fedrecplus.data.files.text import read_text
+from fedrecplus.data.files.tables import Table, read_parquet, read_text
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError

@@ -95,7 +95,7 @@ def _from_grouplens(name: str, folder: Path, progress: Progress | None) -> Path:
     bar = _Bar(f"{name}.zip", progress) if progress else False
     archive = pooch.HTTPDownloader(progressbar=bar, timeout=(_CONNECT_SECONDS, _STALL_SECONDS))
     try:
-        md5 = published_md5(Path(pooch.retrieve(f"{url}.md5", None, f"{name}.md5", folder, downloader=sums)))
+        md5 = published_md5(Path(pooch.retrieve(f"{url}.md5", None, f"{name}.zip.md5", folder, downloader=sums)))
         known = {f"{name}.zip": f"md5:{md5}"}
         source = pooch.create(path=folder, base_url=f"{base}/", registry=known, retry_if_failed=_RETRIES)
         return Path(source.fetch(f"{name}.zip", downloader=archive))

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.read import checked_ratings
-from fedrecplus.data.files.text import read_text
+from fedrecplus.data.files.tables import read_text
 from fedrecplus.data.movielens.movies import read_catalogue
 from fedrecplus.data.movielens.sets import RECBOLE, KnownSet, Layout
 from fedrecplus.data.ratings import Ratings

@@ -9,17 +9,16 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError, unknown_name
 
 SYNTHETIC = "synthetic"
-_LEAST = {
-    "clients": 2,
-    "items": 2,
-    "ratings_per_client": 1,
-    "factors": 1,
-    "noise": 0.0,
-    "popularity": 0.0,
-    "activity": 0.0,
-    "seed": 0,
+_RANGES: dict[str, tuple[float, float]] = {
+    "clients": (2, 2**31 - 1),
+    "items": (2, 2**24),
+    "ratings_per_client": (1, 2**24),
+    "factors": (1, 1024),
+    "noise": (0, 100),
+    "popularity": (0, 2),
+    "activity": (0, 3),
+    "seed": (0, 2**63),
 }
-_MOST = {"clients": 2**31 - 1, "items": 2**24, "factors": 1024, "noise": 100.0, "popularity": 2.0, "activity": 3.0}
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,9 @@ class SyntheticOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if not least <= (value := getattr(self, name)) <= _MOST.get(name, 2**63):
-                limit = f"at least {least}" + (f" and at most {_MOST[name]}" if name in _MOST else "")
-                raise UserError(f"synthetic: {name}={value} is out of range", f"give {limit}")
+        for name, (least, most) in _RANGES.items():
+            if not least <= (value := getattr(self, name)) <= most:
+                raise UserError(f"synthetic: {name}={value} is out of range", f"give at least {least}, at most {most}")
         if self.ratings_per_client > self.items:
             raise UserError(
                 f"synthetic: ratings_per_client={self.ratings_per_client} of {self.items} items",
@@ -76,7 +74,6 @@ class SyntheticOptions:
 
     def __str__(self) -> str:
         """As it is written to get these options: what differs from the defaults."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        defaults = {field.name: field.default for field in fields(self)}
-        chosen = [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
-        return ":".join(filter(None, (SYNTHETIC, ",".join(chosen))))
+        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        chosen = ",".join(f"{field.name}={value}" for field, value in values if value != field.default)
+        return f"{SYNTHETIC}:{chosen}" if chosen else SYNTHETIC

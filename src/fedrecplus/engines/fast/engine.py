@@ -110,9 +110,9 @@ def _weighing(config: Config) -> Weighing | None:
     aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
-    how: Weighing | None = aggregation.weighing(config.aggregation.options)
+    how: Weighing = aggregation.weighing(config.aggregation.options)
     if config.channel.part.has("protect") or config.channel.part.has("exchange"):
-        return None if how is None or channel is None else channel.weighing(how)
+        return None if channel is None else channel.weighing(how)
     return how
 
 

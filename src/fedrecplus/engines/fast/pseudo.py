@@ -6,7 +6,7 @@ A rule without a kernel is run by its own file, client by client; the other keep
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,26 @@ from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import PseudoItems
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill, Select
 from fedrecplus.engines.fast.registry import kernel_of
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling, Select, Selecting
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, device_of, redraws, refreshes
 from fedrecplus.parts.virtual_ratings import TIE
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions
+
+
+class Rows(NamedTuple):
+    """Everybody's rated and pseudo rows, as kernels take them."""
+
+    indptr: Any
+    items: Any
+    codes: Any
+    levels: Any
+    pseudo_indptr: Any
+    pseudo_items: Any
+    virtual_ratings: Any
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,11 @@ class PseudoRows:
     """level number → rating on the standard scale"""
     solved: dict[str, NDArray[Any]] = field(default_factory=dict)
     """what the model has solved on the way, to be used again in the same round"""
+
+    def rows(self, problem: Problem) -> Rows:
+        """Everybody's rated and pseudo rows, for kernels."""
+        ratings = problem.ratings
+        return Rows(ratings.indptr, ratings.items, ratings.codes, self.levels, self.indptr, self.items, self.ratings)
 
     def of(self, client: int) -> PseudoItems:
         """One client's."""
@@ -60,11 +77,10 @@ def pseudo_rows(
     solved: dict[str, NDArray[Any]] = {}
     if len(newcomers):
         items = items if redraw else items.copy()
-        _select(Selecting(problem, message, message.round if redraw else 0), private, newcomers, items)
+        _select(Drawing(problem, private, message, message.round if redraw else 0), newcomers, items)
     if len(to_rate):
         ratings = ratings if refresh else ratings.copy()
-        filling = Filling(problem, private, message, message.round if refresh else 0, levels, solved)
-        _fill(filling, to_rate, items, ratings)
+        _fill(Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings)
     if not redraw and len(newcomers):
         drawn = private.drawn.copy()
         drawn[newcomers] = True
@@ -75,7 +91,7 @@ def pseudo_rows(
     return private, PseudoRows(indptr, items, ratings, levels, solved if len(to_rate) == len(clients) else {})
 
 
-def _select(some: Selecting, private: PrivateState, clients: Clients, out: NDArray[Any]) -> None:
+def _select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
     problem, chosen = some.problem, some.problem.config.pseudo_items
     found = kernel_of(chosen)
     select: Select | None = None if found is None else found.selector(some, chosen.options)
@@ -88,35 +104,33 @@ def _select(some: Selecting, private: PrivateState, clients: Clients, out: NDArr
 
     for client in np.concatenate(on_threads(work, chunks(clients, np.diff(problem.ratings.indptr)))).tolist():
         places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
-        device = device_of(problem, private, client)
+        device = device_of(problem, some.private, client)
         out[places] = chosen.part.select(places.stop - places.start, device, some.message, chosen.options)
 
 
-def _fill(some: Filling, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
+def _fill(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
     problem, chosen = some.problem, some.problem.config.virtual_ratings
     found = kernel_of(chosen)
     fill: Fill | None = None if found is None else found.filler(some, chosen.options)
-    rounding, step = chosen.options.rounding, problem.ratings.scale.standard_step
+    rounding = ("none", "nearest", "stochastic").index(chosen.options.rounding)
+    step, keys = problem.ratings.scale.standard_step, some.keys("rounding")
 
     def work(part: Clients) -> None:
         if fill is None:
             _fill_one_by_one(some, part, items, out)
         else:
             fill(part, items, out)
-        put_on_scale(
-            part, some.indptr, items, rounding == "stochastic", rounding != "none", step,
-            *some.keys("rounding"), STANDARD_LOW, STANDARD_HIGH, out,
-        )  # fmt: skip
+        put_on_scale(part, some.problem.pseudo_indptr, items, rounding, step, keys, STANDARD_LOW, STANDARD_HIGH, out)
 
-    on_threads(work, chunks(clients, np.diff(problem.ratings.indptr) + np.diff(some.indptr)))
+    on_threads(work, chunks(clients, np.diff(problem.ratings.indptr) + np.diff(some.problem.pseudo_indptr)))
 
 
-def _fill_one_by_one(some: Filling, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
+def _fill_one_by_one(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
     """A rule without a kernel: its own file, client by client."""
     config = some.problem.config
     rule = config.virtual_ratings
     for client in clients.tolist():
-        places = slice(some.indptr[client], some.indptr[client + 1])
+        places = slice(some.problem.pseudo_indptr[client], some.problem.pseudo_indptr[client + 1])
         device = device_of(some.problem, some.private, client)
         predict = predictions(device, some.message, config)
         out[places] = rule.part.fill(items[places].astype(np.int64), device, some.message, predict, rule.options)
@@ -140,25 +154,23 @@ def put_on_scale(
     clients: Any,
     pseudo_indptr: Any,
     pseudo_items: Any,
-    stochastic: bool,
-    rounded: bool,
+    rounding: int,
     step: float,
-    secrets: Any,
-    purpose: Any,
-    round_number: Any,
+    keys: Any,
     low: float,
     high: float,
     out: Any,
 ) -> None:
     """Clip to the scale's ends and, if asked, round to its levels. See ``parts/virtual_ratings/_scale.py``."""
+    secrets = keys.secrets
     for client in clients:
-        key = mix(mix(secrets[client], purpose), round_number)
+        key = mix(mix(secrets[client], keys.purpose), keys.round)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
             value = float(out[place])
             value = low if value < low else high if value > high else value
-            if rounded:
+            if rounding > 0:
                 level = (value - low) / step
-                threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if stochastic else 0.5
+                threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if rounding == 2 else 0.5
                 below = np.floor(level)
                 value = low + step * (below + (level - below > threshold + TIE))
                 value = low if value < low else high if value > high else value

@@ -1,4 +1,4 @@
-"""The kernels of the parts, by name: ``engines/fast/pseudo_items/similar.py`` is that of ``parts/pseudo_items/similar.py``.
+"""The kernels of the parts, by name: ``pseudo_items/similar.py`` here is that of ``parts/pseudo_items/similar.py``.
 
 A part from outside names the module of its kernel, if it has one, as ``KERNEL``.
 """
@@ -15,11 +15,14 @@ from fedrecplus.parts import KINDS, built_in
 
 
 def kernel_of(choice: Choice) -> ModuleType | None:
-    """The kernel of a chosen part; none where it has none, and its own file must do."""
+    """The kernel of a chosen part; none where it has none for these options, and its own file must do."""
     if choice.rule in built_in(KINDS[choice.kind]):
-        return _own(choice.kind, choice.rule.replace("-", "_"))
-    path = getattr(choice.part.module, "KERNEL", None)
-    return None if path is None else importlib.import_module(path)
+        found = _own(choice.kind, choice.rule.replace("-", "_"))
+    else:
+        path = getattr(choice.part.module, "KERNEL", None)
+        found = None if path is None else importlib.import_module(path)
+    handles = getattr(found, "handles", None)
+    return found if handles is None or handles(choice.options) else None
 
 
 @functools.cache

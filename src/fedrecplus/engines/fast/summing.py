@@ -8,24 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.problem import Problem
-from fedrecplus.protocol import Broadcast, Sums, Upload
-
-Clients = NDArray[np.int64]
+from fedrecplus.protocol import Sums, Upload
 
 
-def add_up(parts: Sequence[tuple[Any, Any, Any, float]], left: NDArray[Any], message: Broadcast, clients: int) -> Sums:
+def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int) -> Sums:
     """The sums of all chunks, in order; ``left`` is the part of every update that is the same for everybody."""
-    total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
-    covariance, overall = np.zeros_like(message.last_covariance), 0.0
-    for part_total, part_per_item, part_covariance, part_overall in parts:
+    total, per_item, overall = np.zeros_like(left), np.zeros(len(left)), 0.0
+    for part_total, part_per_item, part_overall in parts:
         total += part_total
         per_item += part_per_item
-        covariance += part_covariance
         overall += part_overall
     total += per_item.astype(total.dtype)[:, None] * left
-    return Sums(total, per_item, overall, clients, covariance)
+    return Sums(total, per_item, overall, clients)
 
 
 def split_uploads(

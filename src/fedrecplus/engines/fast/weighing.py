@@ -18,8 +18,6 @@ class Weighing(NamedTuple):
     distances: bool = False
     """weigh by distance; otherwise every client counts the same"""
     rows: int = MEAN_OWN
-    diagonal: bool = False
-    """with diagonal covariances"""
     temperature: float = 0.0
     bound: float = 0.0
     smallest: float = 1e-12
@@ -30,38 +28,29 @@ class Weighing(NamedTuple):
 class Target(NamedTuple):
     """What distances are measured to."""
 
-    left: Any
-    """the part of Δ that is the same for everybody: what regularisation alone does to V"""
     apart: Any
-    """that, less the global step"""
+    """the part of Δ that is the same for everybody, what regularisation alone does to V, less the global step"""
     apart_sizes: Any
     """Σ apart² of each row"""
     step_sizes: Any
     """Σ step² of each row"""
-    covariance: Any
     whole_step: float
-    """Σ‖step‖² over the whole table"""
-    whole_covariance: float
+    """Σ step² over the whole table"""
 
 
-def target_of(left: Any, step: Any, covariance: Any) -> Target:
+def target_of(left: Any, step: Any) -> Target:
     """Distances from Δ = left + moved to the step."""
     apart = left - step
     sizes = np.einsum("ic,ic->i", step, step, dtype=np.float64)
-    apart_sizes = np.einsum("ic,ic->i", apart, apart, dtype=np.float64)
-    return Target(
-        left, apart, apart_sizes, sizes, covariance, float(sizes.sum()), float(covariance.sum(dtype=np.float64))
-    )
+    return Target(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()))
 
 
 @inner
-def weight_at(
-    distance: float, own_step: float, own_covariance: float, n: int, how: Any, whole_step: float, whole_covariance: float
-) -> float:
+def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: float) -> float:
     """w = D^(−τ), D bounded from below."""
     least = own_step
     if how.rows == 0:
-        distance += whole_step + whole_covariance - own_step - own_covariance
+        distance += whole_step - own_step
         least = whole_step
     elif how.rows == 2:
         distance /= n

@@ -23,16 +23,20 @@ class Settings(WeightSettings):
     """Options of the rule."""
 
     temperature: Annotated[float, number(0, 3, "τ, weights are D to the power −τ; 1 is the paper, 0 is uniform")] = 1.0
-    bound: Annotated[float, number(0, 1e9, "D is at least this share of the global step's size: bounds the weights")] = 0.1
+    bound: Annotated[
+        float, number(0, 1e9, "D is at least this share of the global step's size: bounds the weights")
+    ] = 0.1
     rows: Annotated[
         Literal["table", "own", "mean-own"],
         text("rows that D runs over: the whole table, the client's own, or the mean per own row"),
     ] = "mean-own"
     global_step: Annotated[
-        Literal["last", "mean"], text("what D is measured to: the step applied last round, or this round's uniform mean")
+        Literal["last", "mean"],
+        text("what D is measured to: the step applied last round, or this round's uniform mean"),
     ] = "last"
     covariance: Annotated[
-        Literal["none", "diagonal", "full"], text("leave tr(M²) out (large batches), or estimate it; full: small tables")
+        Literal["none", "diagonal", "full"],
+        text("leave tr(M²) out (large batches), or estimate it; full: small tables"),
     ] = "none"
     batch_size: Annotated[int, number(0, 10**9, "B of the local steps, for the covariance; 0: all rows")] = 0
 

@@ -128,20 +128,20 @@ def _batches(device: Device, rows: Rows, broadcast: Broadcast, settings: Setting
 
 def errors(U: Array, V: Array, targets: Array) -> Array:
     """e = r − r̂, for ratings less the global mean. Paper: Eq. (1), Section "Problem Setup" """
-    return targets - V @ U[:-1] - U[-1]
+    return np.asarray(targets - V @ U[:-1] - U[-1])
 
 
 def user_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float, trained: Array) -> Array:
     """U ← U − η_L (λ U − mean of e_ui V_i over the rows). Paper: Eq. (4), Algorithm 1, line 5"""
     e = errors(U, V, targets)
     pull = np.append(e @ V, e.sum()) / len(e)
-    return U - rate * trained * (regularisation * U - pull)
+    return np.asarray(U - rate * trained * (regularisation * U - pull))
 
 
 def item_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float) -> Array:
     """V_i ← V_i − η_L g_ui, g_ui = λ V_i − e_ui U, for all rows. Paper: Eq. (3), (6), Algorithm 1, lines 6–7"""
     e = errors(U, V, targets)
-    return V - rate * (regularisation * V - np.outer(e, U[:-1]))
+    return np.asarray(V - rate * (regularisation * V - np.outer(e, U[:-1])))
 
 
 def predict(
@@ -164,13 +164,15 @@ def item_columns(V: NDArray[np.float64], public: PublicItems, settings: Settings
     return X
 
 
-def user_weights(U: Array, X: Array, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
     """The weights that predictions use: U itself."""
     return U
 
 
-def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems, biases: bool = BIASES) -> Array:
-    """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows X: where the U steps come to rest.
+def fold_in(
+    X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, biases: bool = BIASES
+) -> Array:
+    """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows: where the U steps come to rest.
 
     It needs public rows and the person's ratings, nothing else: how a newcomer gets factors without a round.
     """
@@ -178,7 +180,7 @@ def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems, b
     U = np.zeros(X.shape[1])
     if biases:
         U[settings.factors] = 1.0
-    A, targets = X[:, free], ratings - X @ U
-    gram = A.T @ A + max(settings.regularisation * len(X), 1e-9) * np.eye(A.shape[1])
+    A, targets = X[items][:, free], ratings - X[items] @ U
+    gram = A.T @ A + max(settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
     U[free] = np.linalg.solve(gram, A.T @ targets)
     return U

@@ -1,8 +1,13 @@
-"""Federated reconstruction: the device solves for its own weights exactly, in every round, and keeps nothing.
+"""Federated reconstruction: a latent factor model whose user factors are integrated out on the device, every round.
 
-r̂ = b_i + w_u·x_i. The baseline b_i is the item's damped mean rating. x_i are columns that everybody knows: a constant,
-popularity, average, the catalogue's features, and V_i, the only ones that are learnt. w_u is a ridge regression on the
-device. After: Singhal et al. 2021, who take gradient steps where this solves
+r_ui = b_i + x_i·w_u + noise. The baseline b_i is the item's damped mean rating. x_i are columns that everybody knows: a
+constant, popularity, average, the catalogue's features, and V_i, the only ones that are learnt. The weights w_u are
+normal a priori, so a device knows their posterior in closed form, keeps nothing between rounds, and uploads the
+expected gradient of its rows of V: the E-step of expectation maximisation. The server's M-step shrinks a row of few
+ratings towards what the item's public features predict.
+
+After: Singhal et al. 2021 (federated reconstruction, with gradient steps), Agarwal and Chen 2009 (regression-based
+latent factors), Tipping and Bishop 1999 (EM with the user side integrated out)
 """
 
 from __future__ import annotations
@@ -15,16 +20,16 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.similarity import unit_rows
-from fedrecplus.protocol import Broadcast, PublicItems
+from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+PREDICTS_COLD_ITEMS = True
 _MOST_CONTENT = 32
 """columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
-PREDICTS_COLD_ITEMS = True
 _FARTHEST = 3.0
 """standard deviations from the mean that popularity and average may be: else the rarest items would stand for all"""
 
@@ -33,18 +38,19 @@ class Settings(_Settings):
     """Options of the model."""
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
-    learning_rate: Annotated[float, number(1e-12, 1e6, "η_L, step size of the rows of V")] = 1.0
-    regularisation: Annotated[float, number(0, 1e6, "λ, L2 regularisation of the rows of V, per rating")] = 0.02
-    item_prior: Annotated[float, number(0, 1e6, "prior strength of a row of V: pseudo-ratings that ask for zero")] = 2.0
-    user_regularisation: Annotated[float, number(0, 1e6, "L2 regularisation of the device's weights, per rating")] = 0.02
-    user_prior: Annotated[float, number(0, 1e6, "L2 regularisation of the device's weights, in all")] = 4.0
-    public_weight: Annotated[float, number(0, 1e3, "scale of the columns constant, popularity and average")] = 0.5
-    content_weight: Annotated[float, number(0, 1e3, "scale of the catalogue's columns")] = 0.5
+    noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
+    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = (
+        30.0
+    )
+    item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
+    user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
+    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of constant, popularity and average")] = 0.15
+    content_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of the catalogue's columns")] = 0.22
     solve_over: Annotated[
         Literal["all", "rated"],
-        text("rows that the uploads' weights are solved over: rated alone is more accurate, and gives the set away"),
+        text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
-    init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.1
+    init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
 
 
 def tables(settings: Settings) -> dict[str, int]:
@@ -69,71 +75,105 @@ def start_users(seed: int, clients: Items, settings: Settings, public: PublicIte
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
-    """Solve for the weights, then one gradient step on each row: V_i ← V_i + η_L (e_i w_V − λ V_i)."""
-    X = item_columns(broadcast.V, broadcast.public, settings)[rows.items].astype(np.float64)
+    """V_i plus its expected gradient, e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
+    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
     used = rows.rated | (settings.solve_over == "all")
-    w = fold_in(X[used], rows.ratings[used], settings, broadcast.public)
-    e = rows.ratings - X @ w
-    V, w_V = X[:, -settings.factors :], w[-settings.factors :]
-    return device.U, V + settings.learning_rate * (np.outer(e, w_V) - settings.regularisation * V)
+    w, S = posterior(X, rows.items[used], rows.ratings[used], settings, broadcast.public)
+    x, k = X[rows.items], X.shape[1] - settings.factors
+    gradient = np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:])
+    return device.U, x[:, k:] + gradient
 
 
-def damp(aggregate: Array, counts: Array, V: Array, settings: Settings) -> Array:
-    """(n A_i − c V_i)/(n + c): n clients' mean update, beside c pseudo-ratings that ask for a row of zeros.
+def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> tuple[Array, Array]:
+    """Mean and covariance of a person's weights, given ratings of some items.
 
-    Ours: a damped mean, as for item means; rows of rare items otherwise follow one or two ratings.
+    The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
+    which adds to the ridge of its weights.
     """
-    share = (settings.item_prior / (counts + settings.item_prior + 1e-12))[:, None]
-    damped: Array = (1.0 - share) * aggregate - share * settings.learning_rate * settings.regularisation * V
-    return damped
+    size, k, noise = X.shape[1] - 1, X.shape[1] - settings.factors - 1, settings.noise * public.noise
+    prior = np.zeros(size)
+    prior[k] = settings.user_mean
+    ridge = np.full(size, noise)
+    ridge[k:] += item_variance(public, settings)[items].sum()
+    A, targets = X[items, 1:], ratings - X[items, 0]
+    inverse = np.linalg.inv(A.T @ A + np.diag(ridge))
+    S = np.zeros((size + 1, size + 1))
+    S[1:, 1:] = noise * inverse
+    return np.append(1.0, prior + inverse @ (A.T @ (targets - A @ prior))), S
+
+
+def item_variance(public: PublicItems, settings: Settings) -> Array:
+    """σ²/(n_i + prior strength): how little is known of a row of V."""
+    return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
+
+
+def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
+
+    K pseudo-ratings pull a row to V̂_i, what the item's public features predict.
+    """
+    curvature = np.ones(settings.factors)
+    curvature[0] += settings.user_mean**2
+    strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
+    features, regression = public_regression(public, settings)
+    pull = strength * (V - features @ (regression @ V.astype(np.float64)))
+    return np.asarray((sums.total - pull) / np.maximum(sums.weights[:, None] * curvature + strength, 1e-12))
 
 
 def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
     """The client's own predictions, from weights solved over its rated rows; ``steps`` add nothing to a solution."""
-    X = item_columns(broadcast.V, broadcast.public, settings)
-    ratings: Array = X[items] @ fold_in(X[device.items], device.ratings, settings, broadcast.public)
+    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
+    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
     return ratings
 
 
-def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """The weights that predictions use: solved over the rated rows alone, and never uploaded."""
+    return fold_in(X, items, ratings, settings, public)
+
+
+def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """The posterior mean: a ridge regression that needs public columns and the person's ratings, nothing else."""
+    return posterior(X, items, ratings, settings, public)[0]
+
+
+def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
     """X = (b_i, constant, popularity, average, content, V_i)."""
-    X: Array = np.hstack([public_columns(public, settings).astype(V.dtype), V])
-    return X
+    return np.hstack([public_columns(public, settings).astype(V.dtype), V])
 
 
 @functools.lru_cache(maxsize=4)  # the reference asks once for every client
 def public_columns(public: PublicItems, settings: Settings) -> Array:
-    """The columns that nothing is learnt of: the baseline and what everybody knows besides."""
-    counts = public.popularity
-    columns = [np.ones(len(counts)), _standardised(np.log1p(counts), counts)]
-    if len(public.average):
-        columns.append(_standardised(public.average, counts))
-    baseline = public.averages()[:, None]
-    named = settings.public_weight * np.stack(columns, axis=1)
-    return np.hstack([baseline, named, settings.content_weight * _content(public)])
+    """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""
+    baseline, known, content = _features(public, settings)
+    return np.hstack([baseline[:, None], settings.public_scale * known, settings.content_scale * content])
 
 
-def user_weights(U: Array, X: Array, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The weights that predictions use: solved over the rated rows alone, and never uploaded."""
-    return fold_in(X, ratings, settings, public)
+@functools.lru_cache(maxsize=4)
+def public_regression(public: PublicItems, settings: Settings) -> tuple[Array, Array]:
+    """Features F and a matrix R such that F R V are the rows that public features predict.
 
-
-def fold_in(X: Array, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """argmin_w Σ (r − b − w·x)² + (λ_u n + c_u)‖w‖² over n rows; the baseline's own weight is 1.
-
-    It needs public rows and the person's ratings, nothing else: how a newcomer gets weights without a round.
+    A ridge regression of V on popularity, average, their products and the catalogue, over all items; a row counts as
+    n_i/(n_i + prior strength), the share of it that is more than chance, and the mean row is free.
     """
-    A, targets = X[:, 1:], ratings - X[:, 0]
-    ridge = public.noise * (settings.user_regularisation * len(X) + settings.user_prior)
-    gram = A.T @ A + max(ridge, 1e-9) * np.eye(A.shape[1])
-    return np.append(1.0, np.linalg.solve(gram, A.T @ targets))
+    _, known, content = _features(public, settings)
+    popularity, average = known[:, 1], known[:, -1]
+    F = np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
+    weighted = F * (public.popularity / (public.popularity + settings.item_prior))[:, None]
+    gram = weighted.T @ F + np.eye(F.shape[1])
+    gram[0, 0] -= 1.0 - 1e-9
+    return F, np.linalg.solve(gram, weighted.T)
 
 
-def _content(public: PublicItems) -> Array:
-    """The catalogue's features as unit rows."""
+def _features(public: PublicItems, settings: Settings) -> tuple[Array, Array, Array]:
+    """The baseline, (constant, popularity, average) with unit variance over ratings, and the catalogue as unit rows."""
+    counts = public.popularity
+    strength = settings.baseline_prior
+    baseline = (counts * public.averages() + strength * public.mean) / np.maximum(counts + strength, 1e-12)
+    known = [np.ones(len(counts)), _standardised(np.log1p(counts), counts), _standardised(baseline, counts)]
     content = unit_rows(public.content)
-    most = np.sort(np.argsort(-(public.popularity @ content), kind="stable")[:_MOST_CONTENT])
-    return content[:, most]
+    most = np.sort(np.argsort(-(counts @ content), kind="stable")[:_MOST_CONTENT])
+    return baseline, np.stack(known, axis=1), content[:, most]
 
 
 def _standardised(values: NDArray[Any], counts: NDArray[Any]) -> Array:

@@ -125,9 +125,7 @@ def likeness(public: PublicItems, first: Items, second: Items, settings: Setting
     return np.round(alike, DECIMALS)
 
 
-def _decoy_groups(
-    count: int, touched: Items, group: Items, public: PublicItems, key: int, settings: Settings
-) -> Items:
+def _decoy_groups(count: int, touched: Items, group: Items, public: PublicItems, key: int, settings: Settings) -> Items:
     """Items of whole untouched groups, each alike to a touched one drawn at random and about as popular."""
     order, starts = members(group)
     left = np.ones(len(starts) - 1, dtype=bool)

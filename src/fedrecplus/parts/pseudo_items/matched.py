@@ -18,7 +18,9 @@ class Settings(SetSettings):
     """Options of the rule."""
 
     window: Annotated[int, number(1, 4096, "unrated items nearest in popularity that a match is chosen from")] = 32
-    noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = 0.3
+    noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = (
+        0.3
+    )
 
 
 NEEDS = frozenset({"features"})
@@ -47,13 +49,13 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
     key = set_key(device, settings, broadcast.round)
     order = device.items[np.argsort(keys(key, device.items), kind="stable")]
     chosen = np.empty(count, dtype=np.int64)
-    for number in range(count):
-        rated = order[number % len(order)]
+    for place_of in range(count):
+        rated = order[place_of % len(order)]
         window = _nearest_free(int(place[rated]), ranking, taken, settings.window)
         likeness = similarity(broadcast.features[window], broadcast.features[[rated]])[:, 0]
         scores = likeness + settings.noise * uniform(subkey(key, int(rated)), window)
-        chosen[number] = window[np.lexsort((window, -scores))[0]]
-        taken[chosen[number]] = True
+        chosen[place_of] = window[np.lexsort((window, -scores))[0]]
+        taken[chosen[place_of]] = True
     return np.sort(chosen)
 
 

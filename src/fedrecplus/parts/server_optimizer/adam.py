@@ -13,6 +13,7 @@ MOMENTS = 2
 """tables that it keeps between rounds"""
 _SMALL = 1e-8
 
+
 class Settings(RateSettings):
     """Options of the optimizer."""
 
@@ -20,9 +21,7 @@ class Settings(RateSettings):
     second_momentum: Annotated[float, number(0, 1 - 1e-9, "β₂, share of the last squared step that is kept")] = 0.99
 
 
-def step(
-    aggregate: Array, moments: list[Array], settings: Settings, round_number: int
-) -> tuple[Array, list[Array]]:
+def step(aggregate: Array, moments: list[Array], settings: Settings, round_number: int) -> tuple[Array, list[Array]]:
     """Adam on the aggregate taken as a negative gradient. After: Reddi et al. 2021 (FedAdam), with bias correction."""
     first = settings.momentum * moments[0] + (1.0 - settings.momentum) * aggregate
     second = settings.second_momentum * moments[1] + (1.0 - settings.second_momentum) * aggregate**2

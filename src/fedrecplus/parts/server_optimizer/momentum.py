@@ -19,9 +19,7 @@ class Settings(RateSettings):
     momentum: Annotated[float, number(0, 1 - 1e-9, "β₁, share of the last direction that is kept")] = 0.9
 
 
-def step(
-    aggregate: Array, moments: list[Array], settings: Settings, round_number: int
-) -> tuple[Array, list[Array]]:
+def step(aggregate: Array, moments: list[Array], settings: Settings, round_number: int) -> tuple[Array, list[Array]]:
     """m ← β m + A, V ← V + η m. After: Hsu, Qi, Brown 2019 (FedAvgM)."""
     direction = settings.momentum * moments[0] + aggregate
     return rate(settings, round_number) * direction, [direction]

@@ -24,6 +24,7 @@ class Settings(FillSettings):
 NEEDS = frozenset({"features", "averages"})
 ATTACKER = OfVirtualRatings(residual=0.0, copied="drawn")
 
+
 def fill(
     items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
 ) -> NDArray[np.float64]:

@@ -16,11 +16,14 @@ from fedrecplus.settings import Annotated, number
 class Settings(FillSettings):
     """Options of the rule."""
 
-    share: Annotated[float, number(0, 1, "of a deviation that is passed on: a model explains part of the real ones")] = 0.8
+    share: Annotated[
+        float, number(0, 1, "of a deviation that is passed on: a model explains part of the real ones")
+    ] = 0.8
 
 
 NEEDS = frozenset({"averages"})
 ATTACKER = OfVirtualRatings(residual=0.0)
+
 
 def fill(
     items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings

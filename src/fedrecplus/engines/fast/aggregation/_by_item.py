@@ -16,7 +16,9 @@ from fedrecplus.protocol import Upload
 _ROWS_PER_CHUNK = 20_000
 
 
-def by_item(run: Callable[..., None], share: float, uploads: Sequence[Upload], shape: tuple[int, ...]) -> NDArray[np.float64]:
+def by_item(
+    run: Callable[..., None], share: float, uploads: Sequence[Upload], shape: tuple[int, ...]
+) -> NDArray[np.float64]:
     """A table that a kernel makes of all uploads, item by item."""
     table = np.zeros(shape)
     if not uploads:

@@ -46,7 +46,7 @@ def _krum(part: Any, places: Any, order: Any, delta: Any, hostile: float, table:
 
 @section
 def _scores(delta: Any, order: Any, first: int, n: int, neighbours: int, score: Any) -> None:
-    """Sums of the squared distances to the nearest others, to none where all are kept. See ``parts/aggregation/krum.py``."""
+    """Sums of the squared distances to the nearest others, to none where all are kept."""
     width = delta.shape[1]
     columns = np.empty((width, n))
     for j in range(n):

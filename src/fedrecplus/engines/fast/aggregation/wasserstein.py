@@ -8,15 +8,11 @@ from fedrecplus.parts.aggregation.wasserstein import SMALLEST, Settings
 _ROWS = {"table": TABLE, "own": OWN, "mean-own": MEAN_OWN}
 
 
-def weighing(options: Settings) -> Weighing | None:
-    """Weights by distance; nothing where single updates must be seen twice, or whole covariances kept."""
-    if options.global_step == "mean" or options.covariance == "full":
-        return None
-    return Weighing(
-        distances=options.temperature > 0,
-        rows=_ROWS[options.rows],
-        diagonal=options.covariance == "diagonal",
-        temperature=options.temperature,
-        bound=options.bound,
-        smallest=SMALLEST,
-    )
+def handles(options: Settings) -> bool:
+    """Distances to the last step, without covariances: anything else looks at single updates."""
+    return options.global_step == "last" and options.covariance == "none"
+
+
+def weighing(options: Settings) -> Weighing:
+    """Weights by distance."""
+    return Weighing(options.temperature > 0, _ROWS[options.rows], options.temperature, options.bound, SMALLEST)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.engines.fast.compiling import kernel
+from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.selecting import Clients
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import RoundReport

@@ -1,8 +1,4 @@
-"""From errors and pushes to updates: their distance from the last step, their weights, their sums.
-
-``mf.py`` says how a row's move is made of them; ``parts/aggregation/wasserstein.py`` is the readable form of distances
-and weights.
-"""
+"""From errors and pushes to updates: their distance from the last step, and their sums. ``mf.py`` says how."""
 
 from __future__ import annotations
 
@@ -15,49 +11,35 @@ from fedrecplus.engines.fast.compiling import section
 
 @section
 def moves(
-    rows: Any,
-    n: int,
-    batch_size: int,
-    batches: int,
-    epochs: int,
-    fades: Any,
-    errors: Any,
-    pushes: Any,
-    at_once: bool,
-    moved: Any,
-    total: Any,
+    rows: Any, n: int, epochs: int, fades: Any, errors: Any, pushes: Any, at_once: bool, moved: Any, total: Any
 ) -> None:
     """Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_local_epochs``.
 
     Kept as moved_j, or added to the round's sums at once where nothing is weighed. Three epochs and two rows at a time:
     a loop over a row's few factors costs more than the arithmetic in it.
     """
-    one, two, three, more = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(batches)
-    zero = total.dtype.type(0)
-    for start in range(np.uint64(0), np.uint64(n), np.uint64(batch_size)):
-        end = min(start + np.uint64(batch_size), np.uint64(n))
-        for j in range(start, end, two):
-            k = j + one if j + one < end else j  # an odd one out: kept twice, or added once, and then as nothing
-            twice = zero if at_once and k == j else total.dtype.type(1)
-            row, other = np.uint64(rows[j]), np.uint64(rows[k])
-            for i in range(np.uint64(0), np.uint64(epochs), three):
-                fade0, fade1, fade2 = fades[i], fades[i + one], fades[i + two]
-                e0, e1, e2 = fade0 * errors[i, j], fade1 * errors[i + one, j], fade2 * errors[i + two, j]
-                f0, f1 = twice * fade0 * errors[i, k], twice * fade1 * errors[i + one, k]
-                f2 = twice * fade2 * errors[i + two, k]
-                push0 = i * more + start // np.uint64(batch_size)
-                push1, push2 = push0 + more, push0 + two * more
-                if at_once:
-                    for c in range(np.uint64(total.shape[1])):
-                        p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
-                        total[row, c] += e0 * p0 + e1 * p1 + e2 * p2
-                        total[other, c] += f0 * p0 + f1 * p1 + f2 * p2
-                else:
-                    for c in range(np.uint64(total.shape[1])):
-                        p0, p1, p2 = pushes[push0, c], pushes[push1, c], pushes[push2, c]
-                        before, after = (moved[j, c], moved[k, c]) if i > 0 else (zero, zero)
-                        moved[j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
-                        moved[k, c] = after + (f0 * p0 + f1 * p1 + f2 * p2)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    zero, end = total.dtype.type(0), np.uint64(n)
+    for j in range(np.uint64(0), end, two):
+        k = j + one if j + one < end else j  # an odd one out: kept twice, or added once, and then as nothing
+        twice = zero if at_once and k == j else total.dtype.type(1)
+        row, other = np.uint64(rows[j]), np.uint64(rows[k])
+        for i in range(np.uint64(0), np.uint64(epochs), three):
+            fade0, fade1, fade2 = fades[i], fades[i + one], fades[i + two]
+            e0, e1, e2 = fade0 * errors[i, j], fade1 * errors[i + one, j], fade2 * errors[i + two, j]
+            f0, f1 = twice * fade0 * errors[i, k], twice * fade1 * errors[i + one, k]
+            f2 = twice * fade2 * errors[i + two, k]
+            if at_once:
+                for c in range(np.uint64(total.shape[1])):
+                    p0, p1, p2 = pushes[i, c], pushes[i + one, c], pushes[i + two, c]
+                    total[row, c] += e0 * p0 + e1 * p1 + e2 * p2
+                    total[other, c] += f0 * p0 + f1 * p1 + f2 * p2
+            else:
+                for c in range(np.uint64(total.shape[1])):
+                    p0, p1, p2 = pushes[i, c], pushes[i + one, c], pushes[i + two, c]
+                    before, after = (moved[j, c], moved[k, c]) if i > 0 else (zero, zero)
+                    moved[j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
+                    moved[k, c] = after + (f0 * p0 + f1 * p1 + f2 * p2)
 
 
 @section
@@ -70,31 +52,6 @@ def distance(apart: Any, rows: Any, n: int, moved: Any) -> float:
             near += moved[j, c] * (apart[row, c] + apart[row, c] + moved[j, c])
         distance += near
     return distance
-
-
-@section
-def covariance_gap(left: Any, moved: Any, covariance: Any, rows: Any, n: int, batch: int) -> tuple[float, float]:
-    """tr(M²) with diagonal covariances, and the trace of Σ_g, over the client's rows."""
-    factor = moved.dtype.type(np.sqrt((n - 1) / batch))
-    distance, size = 0.0, 0.0
-    for j in range(np.uint64(n)):
-        row = np.uint64(rows[j])
-        for c in range(np.uint64(moved.shape[1])):
-            gap = factor * abs(left[row, c] + moved[j, c]) - np.sqrt(covariance[row, c])
-            distance += gap * gap
-            size += covariance[row, c]
-    return distance, size
-
-
-@section
-def add_covariance(rows: Any, n: int, batch: int, left: Any, moved: Any, covariance: Any) -> None:
-    """Add the diagonal of the client's update covariance. See ``parts/aggregation/_covariance.py``."""
-    factor = covariance.dtype.type((n - 1) / batch)
-    for j in range(np.uint64(n)):
-        row = np.uint64(rows[j])
-        for c in range(np.uint64(moved.shape[1])):
-            delta = left[row, c] + moved[j, c]
-            covariance[row, c] += factor * delta * delta
 
 
 @section

@@ -8,29 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel
-from fedrecplus.engines.fast.model import _updates
-from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
+from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.pseudo import PseudoRows, Rows
 from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Weighing, target_of, weight_at
+from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model import reconstruction
-from fedrecplus.parts.model.reconstruction import Settings
-from fedrecplus.protocol import Broadcast, Sums, Upload
-
-_covariance_gap = _updates.covariance_gap
-_add_covariance = _updates.add_covariance
-_ROWS = 4
-"""rows that go into the Gram matrix at a time: a number of it is read and written once for all of them"""
+from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 
-class Ridge(NamedTuple):
-    """Regularisation of the weights."""
+class Prior(NamedTuple):
+    """What is known of weights before any rating."""
 
-    per_rating: float
-    in_all: float
+    noise: Any
+    variance: Any
+    """of each row of V"""
+    first: int
+    """the first factor's place among the weights, the baseline's left out"""
+    mean: Any
+    """of the first factor"""
 
 
 def train(
@@ -38,14 +36,12 @@ def train(
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
     some = _Round(problem, message, pseudo)
-    W = some.weights(clients)
 
-    def work(part: Clients) -> tuple[Any, Any, Any, float]:
-        V = message.V
-        total, per_item, covariance = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(message.last_covariance)
-        return total, per_item, covariance, some.add(part, W, how, total, per_item, covariance)
+    def work(part: Clients) -> tuple[Any, Any, float]:
+        total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
+        return total, per_item, some.add(part, how, total, per_item)
 
-    return add_up(on_threads(work, some.chunks(clients)), some.left, message, len(clients)), private.U
+    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients)), private.U
 
 
 def updates(
@@ -53,13 +49,12 @@ def updates(
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
     some = _Round(problem, message, pseudo)
-    W = some.weights(clients)
 
     def work(part: Clients) -> list[Upload]:
-        per_item, covariance = np.zeros(len(message.V)), np.zeros_like(message.last_covariance)
+        per_item = np.zeros(len(message.V))
 
         def one(client: Clients, total: NDArray[Any]) -> None:
-            some.add(client, W, Weighing(), total, per_item, covariance)
+            some.add(client, Weighing(), total, per_item)
 
         return split_uploads(problem, pseudo, part, some.left, one)
 
@@ -68,35 +63,28 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    ratings, options = problem.ratings, problem.config.model.options
-    W = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype)
-    W[:, 0] = 1.0
-    rows = np.diff(ratings.indptr)
-    levels, ridge = problem.levels.astype(X.dtype), _ridge(problem, options)
-    nobody = np.zeros(ratings.clients + 1, dtype=np.int64)
-    nothing, unrated = np.zeros(0, dtype=X.dtype), np.zeros(0, dtype=ratings.items.dtype)
+    prior, rows = _prior(problem.public, problem.config.model.options, X), _rated_rows(problem, X.dtype)
+    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
+    counts = np.diff(rows.indptr)
 
     def work(part: Clients) -> None:
-        solve_clients(
-            part, ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, nothing, X, ridge, W
-        )
+        solve_clients(part, rows, X, prior, W)
 
-    on_threads(work, chunks(np.flatnonzero(rows > 0), rows))
+    on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
     return W
 
 
-def predictor(some: Filling, steps: int) -> Fill:
-    """Predictions of some clients, from weights solved over their rated rows; these serve the round's training too."""
+def predictor(some: Drawing, steps: int) -> Fill:
+    """Predictions of some clients, from weights solved over their rated rows."""
     problem, options = some.problem, some.problem.config.model.options
-    X = _item_columns(some.message, options)
-    ratings, ridge = problem.ratings, _ridge(problem, options)
-    W = some.solved["W"] = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype)
-    nobody = np.zeros(ratings.clients + 1, dtype=np.int64)
-    nothing, unrated = np.zeros(0, dtype=X.dtype), np.zeros(0, dtype=ratings.items.dtype)
+    X = _columns(some.message, options)
+    rows, prior = _rated_rows(problem, X.dtype), _prior(some.message.public, options, X)
+    W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        solve_clients(clients, *some.rated, nobody, unrated, nothing, X, ridge, W)
-        predict_clients(clients, some.indptr, items, X, W, out)
+        solve_clients(clients, rows, X, prior, W)
+        predict_clients(clients, problem.pseudo_indptr, items, X, W, out)
 
     return fill
 
@@ -105,115 +93,111 @@ class _Round:
     """What the kernels of a round share."""
 
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
-        self.problem, self.message, self.pseudo = problem, message, pseudo
         options: Settings = problem.config.model.options
-        self.options, self.dtype = options, message.V.dtype
-        self.X = _item_columns(message, options)
-        shrink = options.learning_rate * options.regularisation
-        self.left = (-shrink * message.V.astype(np.float64)).astype(self.dtype)
-        self.target = target_of(self.left, message.last_step, message.last_covariance)
+        self.X, self.rows = _columns(message, options), pseudo.rows(problem)
+        self.counts = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+        self.prior, self.over_all = _prior(message.public, options, self.X), options.solve_over == "all"
+        self.left = np.zeros_like(message.V)
+        self.target: Target = target_of(self.left, message.last_step)
 
     def chunks(self, clients: Clients) -> list[Clients]:
-        return chunks(clients, np.diff(self.problem.ratings.indptr) + np.diff(self.pseudo.indptr))
+        return chunks(clients, self.counts)
 
-    def rows(self) -> tuple[Any, ...]:
-        ratings, pseudo = self.problem.ratings, self.pseudo
-        return (
-            ratings.indptr, ratings.items, ratings.codes, pseudo.levels, pseudo.indptr, pseudo.items, pseudo.ratings
-        )  # fmt: skip
-
-    def weights(self, clients: Clients) -> NDArray[Any]:
-        """The weights that updates come from."""
-        over_rated = self.options.solve_over == "rated"
-        if over_rated and "W" in self.pseudo.solved:
-            return self.pseudo.solved["W"]
-        W = np.zeros((self.problem.ratings.clients, self.X.shape[1]), dtype=self.dtype)
-        ridge, rows = _ridge(self.problem, self.options), self.rows()
-        if over_rated:
-            rows = (*rows[:4], np.zeros(len(W) + 1, dtype=np.int64), *rows[5:])
-
-        def work(part: Clients) -> None:
-            solve_clients(part, *rows, self.X, ridge, W)
-
-        on_threads(work, self.chunks(clients))
-        return W
-
-    def add(self, clients: Clients, W: Any, how: Weighing, total: Any, per_item: Any, covariance: Any) -> float:
+    def add(self, clients: Clients, how: Weighing, total: Any, per_item: Any) -> float:
         """Weigh the updates of some clients and add them to the sums; returns the sum of weights."""
-        counts = np.diff(self.problem.ratings.indptr)[clients] + np.diff(self.pseudo.indptr)[clients]
-        rate = self.dtype.type(self.options.learning_rate)
+        largest = int(self.counts[clients].max())
         return float(
             add_clients(
-                clients, *self.rows(), self.X, W, rate, how, self.target, int(counts.max()), total, per_item, covariance
+                clients, self.rows, self.X, self.prior, self.over_all, how, self.target, largest, total, per_item
             )
         )
 
 
-def _ridge(problem: Problem, options: Settings) -> Ridge:
-    noise = problem.public.noise
-    return Ridge(noise * options.user_regularisation, noise * options.user_prior)
+def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+    variance = item_variance(public, options).astype(X.dtype)
+    first = X.shape[1] - 1 - options.factors
+    real = X.dtype.type  # a wider number would widen every loop that it is in
+    return Prior(real(options.noise * public.noise), variance, first, real(options.user_mean))
 
 
-def _item_columns(message: Broadcast, options: Settings) -> NDArray[Any]:
-    return reconstruction.item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
+def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
+    return item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
+
+
+def _rated_rows(problem: Problem, dtype: Any) -> Rows:
+    """Everybody's rated rows, and no pseudo rows."""
+    ratings, nobody = problem.ratings, np.zeros(problem.ratings.clients + 1, dtype=np.int64)
+    levels, unrated = problem.levels.astype(dtype), np.zeros(0, dtype=ratings.items.dtype)
+    return Rows(ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, np.zeros(0, dtype=dtype))
 
 
 @exact_kernel
-def solve_clients(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
-    X: Any,
-    ridge: Any,
-    W: Any,
-) -> None:
-    """Ridge regressions of clients' ratings on their rows of X, by Cholesky; the first column is the baseline.
+def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, W: Any) -> None:
+    """Posterior means of clients' weights over all their rows.
 
     Sums keep the order of the code, so that it never depends on where memory was free how they are rounded.
     """
-    size = X.shape[1] - 1
-    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
-    rows, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    size, variance = X.shape[1] - 1, prior.variance
+    largest = np.int64(0)
     for client in clients:
-        first, rated = indptr[client], indptr[client + 1] - indptr[client]
-        pseudo_first = pseudo_indptr[client]
-        n = rated + pseudo_indptr[client + 1] - pseudo_first
-        for a in range(size):
-            moment[a] = 0
-            for b in range(a, size):
-                gram[a, b] = 0
-        for group in range(0, n, 4):
-            for number in range(np.int64(4)):
-                j = group + number
-                if j < rated:
-                    row = np.int64(items[first + j])
-                    targets[number] = levels[codes[first + j]] - X[row, 0]
-                elif j < n:
-                    row = np.int64(pseudo_items[pseudo_first + j - rated])
-                    targets[number] = virtual_ratings[pseudo_first + j - rated] - X[row, 0]
-                else:
-                    row = np.int64(-1)
-                    targets[number] = 0
-                for c in range(np.uint64(size)):
-                    rows[number, c] = X[row, c + np.uint64(1)] if row >= 0 else X.dtype.type(0)
-            _add_rows(rows, targets, gram, moment)
-        decay = max(ridge.per_rating * n + ridge.in_all, 1e-9)
-        for a in range(size):
-            gram[a, a] += decay
-        _solve(gram, moment)
+        largest = max(largest, indptr[client + 1] - indptr[client])
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
+    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for j in range(n):
+            numbers[j], ratings[j] = items[first + j], levels[codes[first + j]]
+        _weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
         W[client, 0] = 1
         for c in range(size):
             W[client, c + 1] = moment[c]
 
 
-@inner
+@section
+def _weights(
+    numbers: Any,
+    ratings: Any,
+    n: int,
+    X: Any,
+    variance: Any,
+    prior: Any,
+    four: Any,
+    targets: Any,
+    gram: Any,
+    moment: Any,
+) -> None:
+    """The posterior mean as ``moment``, and the Cholesky factor of its normal equations in ``gram``'s upper half."""
+    size, one = np.uint64(len(moment)), np.uint64(1)
+    doubt = X.dtype.type(0)
+    for a in range(size):
+        moment[a] = 0
+        for b in range(a, size):
+            gram[a, b] = 0
+    for group in range(0, n, 4):
+        for number in range(np.int64(4)):
+            j = group + number
+            if j < n:
+                row = np.uint64(numbers[j])
+                doubt += variance[row]
+                for c in range(size):
+                    four[number, c] = X[row, c + one]
+                targets[number] = ratings[j] - X[row, 0] - prior.mean * four[number, prior.first]
+            else:
+                targets[number] = 0
+                for c in range(size):
+                    four[number, c] = 0
+        _add_rows(four, targets, gram, moment)
+    for a in range(size):
+        gram[a, a] += prior.noise + (doubt if a >= np.uint64(prior.first) else X.dtype.type(0))
+    _solve(gram, moment)
+    moment[prior.first] += prior.mean
+
+
+@section
 def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
-    """Add four rows to the upper triangle of XᵀX and to Xᵀy."""
+    """Add four rows to the upper triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
     row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
     for a in range(np.uint64(len(moment))):
         x0, x1, x2, x3 = rows[row0, a], rows[row1, a], rows[row2, a], rows[row3, a]
@@ -222,7 +206,7 @@ def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
             gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
 
 
-@inner
+@section
 def _solve(gram: Any, moment: Any) -> None:
     """Solve in place, with the upper triangle of a positive definite matrix; loops run along its rows."""
     size, one = np.uint64(len(moment)), np.uint64(1)
@@ -243,90 +227,115 @@ def _solve(gram: Any, moment: Any) -> None:
         moment[last] /= gram[last, last]
 
 
+@section
+def _covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
+    """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: rows of R⁻ᵀ, then their products."""
+    size, width, one, two = np.uint64(gram.shape[0]), np.uint64(S.shape[1]), np.uint64(1), np.uint64(2)
+    skip, nothing = size - width, gram.dtype.type(0)
+    for k in range(size):
+        for c in range(size):
+            inverse[k, c] = 0
+        inverse[k, k] = 1
+        for j in range(np.uint64(0), k, two):  # two rows at a time; where the second is row k itself, nothing of it
+            first, second = gram[j, k], gram[j + one, k] if j + one < k else nothing
+            for c in range(size):
+                inverse[k, c] -= first * inverse[j, c] + second * inverse[j + one, c]
+        for c in range(size):
+            inverse[k, c] /= gram[k, k]
+    for a in range(size):
+        for c in range(width):
+            S[a, c] = 0
+        for k in range(max(a, skip), size):
+            factor = noise * inverse[k, a]
+            for c in range(width):
+                S[a, c] += factor * inverse[k, skip + c]
+
+
 @kernel
 def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any, W: Any, out: Any) -> None:
     """X·w for the clients' pseudo items."""
     for client in clients:
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            row, total = np.int64(pseudo_items[place]), X.dtype.type(0)
-            for c in range(np.uint64(X.shape[1])):
-                total += X[row, c] * W[client, c]
-            out[place] = total
+            out[place] = _product(X, np.uint64(pseudo_items[place]), W[client])
 
 
-@kernel
+@inner
+def _product(X: Any, row: Any, w: Any) -> Any:
+    total = X.dtype.type(0)
+    for c in range(np.uint64(len(w))):
+        total += X[row, c] * w[c]
+    return total
+
+
+@exact_kernel
 def add_clients(
     clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
+    rows: Any,
     X: Any,
-    W: Any,
-    rate: Any,
+    prior: Any,
+    over_all: bool,
     how: Any,
     target: Any,
     largest: int,
     total: Any,
     per_item: Any,
-    covariance: Any,
 ) -> float:
-    """Residuals of clients, their weights, and the sums of w η_L e_i w_V; ``left`` is the rest of every update."""
-    left, apart, apart_sizes, step_sizes = target.left, target.apart, target.apart_sizes, target.step_sizes
-    last_covariance, whole_step, whole_covariance = target.covariance, target.whole_step, target.whole_covariance
-    columns, width = np.uint64(X.shape[1]), np.uint64(total.shape[1])
-    skip = columns - width
-    numbers, e, own = np.empty(largest, np.int64), np.empty(largest, X.dtype), np.empty(total.shape[1], X.dtype)
-    moved = np.empty((largest if how.diagonal else 0, total.shape[1]), X.dtype)
+    """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
+    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
+    skip = size - width
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
+    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
+    inverse, S = np.empty((size, size), X.dtype), np.empty((size, width), X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
+    four_columns = np.uint64(4)
+    fours = size // four_columns * four_columns
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
         n = rated + pseudo_indptr[client + 1] - pseudo_first
         for j in range(n):
-            if j < rated:
-                numbers[j] = items[first + j]
-                e[j] = levels[codes[first + j]]
-            else:
-                numbers[j] = pseudo_items[pseudo_first + j - rated]
-                e[j] = virtual_ratings[pseudo_first + j - rated]
-        size = X.dtype.type(0)
-        for c in range(width):
-            own[c] = rate * W[client, skip + c]
-            size += own[c] * own[c]
+            numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
+            ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
+        used = n if over_all else rated
+        _weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
+        _covariance(gram, prior.noise, inverse, S)
+        for c in range(size):
+            own[c + one] = moment[c]
+        if how.rated_rows_only:
+            n = rated
+        weight, distance, own_step = 1.0, 0.0, 0.0
         for j in range(n):
-            row, predicted = np.uint64(numbers[j]), X.dtype.type(0)
-            for c in range(columns):
-                predicted += X[row, c] * W[client, c]
-            e[j] -= predicted
-            if how.rated_rows_only and j >= rated:
-                e[j] = 0
-        weight = 1.0
-        if how.diagonal:
-            for j in range(n):
-                for c in range(width):
-                    moved[j, c] = e[j] * own[c]
-        if how.distances:
-            distance, own_step, own_covariance = 0.0, 0.0, 0.0
-            for j in range(n):
-                row, along = np.uint64(numbers[j]), X.dtype.type(0)
-                for c in range(width):
-                    along += own[c] * apart[row, c]
-                distance += apart_sizes[row] + e[j] * (along + along + e[j] * size)
+            row = np.uint64(numbers[j])
+            e = ratings[j] - _product(X, row, own)
+            for c in range(width):
+                moved[j, c] = e * own[skip + c + one]
+            if j < used:
+                for a in range(np.uint64(0), fours, four_columns):
+                    b, d, f = a + one, a + one + one, a + one + one + one
+                    x0, x1, x2, x3 = X[row, b], X[row, d], X[row, f], X[row, f + one]
+                    for c in range(width):
+                        moved[j, c] -= x0 * S[a, c] + x1 * S[b, c] + x2 * S[d, c] + x3 * S[f, c]
+                for a in range(fours, size):
+                    x0 = X[row, a + one]
+                    for c in range(width):
+                        moved[j, c] -= x0 * S[a, c]
+            if how.distances:
                 own_step += step_sizes[row]
-            if how.diagonal:
-                gap, own_covariance = _covariance_gap(left, moved, last_covariance, numbers, n, n)
-                distance += gap
-            weight = weight_at(distance, own_step, own_covariance, n, how, whole_step, whole_covariance)
+                for c in range(width):
+                    gap = moved[j, c] + apart[row, c]
+                    distance += gap * gap
+        if how.distances:
+            weight = weight_at(distance, own_step, n, how, target.whole_step)
         all_weights += weight
-        if how.diagonal:
-            _add_covariance(numbers, n, n, left, moved, covariance)
-        for j in range(rated if how.rated_rows_only else n):
-            row, scaled = np.uint64(numbers[j]), X.dtype.type(weight) * e[j]
+        scaled = X.dtype.type(weight)
+        for j in range(n):
+            row = np.uint64(numbers[j])
             per_item[row] += weight
             for c in range(width):
-                total[row, c] += scaled * own[c]
+                total[row, c] += scaled * moved[j, c]
     return all_weights

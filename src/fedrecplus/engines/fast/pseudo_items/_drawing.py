@@ -10,32 +10,20 @@ from fedrecplus.engines.fast.compiling import inner, kernel, mix, to_unit
 from fedrecplus.engines.fast.sorting import above
 
 
-
 @kernel
-def draw(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    pseudo_indptr: Any,
-    shares: Any,
-    patience: int,
-    secrets: Any,
-    purpose: Any,
-    round_number: Any,
-    item_count: int,
-    out: Any,
-) -> None:
+def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, item_count: int, out: Any) -> None:
     """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
+    indptr, items, pseudo_indptr, secrets = rated.indptr, rated.items, rated.pseudo_indptr, keys.secrets
     taken = np.full(item_count, -1, np.int64)
     for client in clients:
-        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        first, own = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        for at in range(first, first + rated):
+        for at in range(first, first + own):
             taken[items[at]] = client
-        if wanted >= item_count - rated:
+        if wanted >= item_count - own:
             take_all(taken, client, to, wanted, out)
             continue
-        key = mix(mix(secrets[client], purpose), round_number)
+        key = mix(mix(secrets[client], keys.purpose), keys.round)
         found = 0
         number = 0
         while found < wanted:

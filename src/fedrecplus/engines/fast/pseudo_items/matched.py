@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine
 from fedrecplus.engines.fast.pseudo_items._drawing import take_all
-from fedrecplus.engines.fast.selecting import Clients, Select, Selecting
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 
 
+class Band(NamedTuple):
+    """Items by popularity, and the likeness of those near each other in that order."""
 
-def selector(some: Selecting, options: Settings) -> Select:
+    ranking: Any
+    place: Any
+    near: Any
+    features: Any
+    window: int
+    noise: float
+
+
+def selector(some: Drawing, options: Settings) -> Select:
     """Match for some clients, with the likeness of items near in rank at hand: few of all pairs ever meet."""
     features = some.message.features
     ranking = by_popularity(some.message.public.popularity)
     place = np.argsort(ranking, kind="stable")
     near = near_in_rank(features, ranking, 2 * options.window)
+    rated, keys = some.rated, some.keys("pseudo-items")
+    band = Band(ranking, place, near, features, options.window, options.noise)
 
     def select(clients: Clients, out: Any) -> None:
-        match(clients, *some.rows, ranking, place, near, features, options.window, options.noise, *some.keys, out)
+        match(clients, rated, band, keys, out)
 
     return select
 
@@ -52,23 +64,10 @@ def likeness_by_rank(first: int, last: int, ranking: Any, features: Any, out: An
 
 
 @kernel
-def match(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    pseudo_indptr: Any,
-    ranking: Any,
-    place: Any,
-    near: Any,
-    features: Any,
-    size: int,
-    chance: float,
-    secrets: Any,
-    purpose: Any,
-    round_number: Any,
-    out: Any,
-) -> None:
+def match(clients: Any, rows: Any, band: Any, keys: Any, out: Any) -> None:
     """For every rated item, again and again, the best of the unrated items that are nearest in popularity."""
+    indptr, items, pseudo_indptr, secrets = rows.indptr, rows.items, rows.pseudo_indptr, keys.secrets
+    ranking, place, near, features = band.ranking, band.place, band.near, band.features
     item_count = len(ranking)
     taken = np.full(item_count, -1, np.int64)
     for client in clients:
@@ -79,7 +78,7 @@ def match(
         if wanted >= item_count - rated:
             take_all(taken, client, to, wanted, out)
             continue
-        key = mix(mix(secrets[client], purpose), round_number)
+        key = mix(mix(secrets[client], keys.purpose), keys.round)
         draws, order = np.empty(rated, np.uint64), np.empty(rated, np.int64)
         for number in range(rated):
             draws[number] = mix(key, np.uint64(items[first + number]))
@@ -88,7 +87,7 @@ def match(
         for number in range(wanted):
             item = order[number % rated]
             own_key = mix(key, np.uint64(item))
-            match = _best_match(item, client, own_key, ranking, place, taken, near, features, size, chance)
+            match = _best_match(item, client, own_key, ranking, place, taken, near, features, band.window, band.noise)
             out[to + number] = match
             taken[match] = client
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import draw
-from fedrecplus.engines.fast.selecting import Clients, Select, Selecting
 from fedrecplus.parts.pseudo_items.popular import PATIENCE, Settings, cumulative
 
 
-def selector(some: Selecting, options: Settings) -> Select:
+def selector(some: Drawing, options: Settings) -> Select:
     """Draw for some clients."""
     shares = cumulative(some.message.public.popularity)
+    rated, keys = some.rated, some.keys("pseudo-items")
 
     def select(clients: Clients, out: Any) -> None:
-        draw(clients, *some.rows, shares, PATIENCE, *some.keys, some.items, out)
+        draw(clients, rated, shares, PATIENCE, keys, len(some.message.V), out)
 
     return select

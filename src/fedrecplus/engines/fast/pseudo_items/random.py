@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import draw
-from fedrecplus.engines.fast.selecting import Clients, Select, Selecting
 from fedrecplus.parts.pseudo_items.random import Settings
 
 
-def selector(some: Selecting, options: Settings) -> Select:
+def selector(some: Drawing, options: Settings) -> Select:
     """Draw for some clients."""
-    uniformly = np.zeros(0)
+    rated, keys, uniformly = some.rated, some.keys("pseudo-items"), np.zeros(0)
 
     def select(clients: Clients, out: Any) -> None:
-        draw(clients, *some.rows, uniformly, 0, *some.keys, some.items, out)
+        draw(clients, rated, uniformly, 0, keys, len(some.message.V), out)
 
     return select

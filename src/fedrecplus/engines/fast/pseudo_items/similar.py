@@ -8,40 +8,39 @@ import numpy as np
 
 from fedrecplus.engines.fast import likeness as likenesses
 from fedrecplus.engines.fast.compiling import inner, kernel, section
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import take_all
-from fedrecplus.engines.fast.selecting import Clients, Select, Selecting
 from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.parts.pseudo_items.similar import Settings
 
 
-
-def selector(some: Selecting, options: Settings) -> Select:
+def selector(some: Drawing, options: Settings) -> Select:
     """The top k of some clients: from the table of all similarities where it is small, else from neighbour lists."""
-    if some.items <= likenesses.LARGEST_TABLE:
+    rated, items = some.rated, len(some.message.V)
+    if items <= likenesses.LARGEST_TABLE:
         table = likenesses.likeness_table(some.message.features)
 
         def from_table(clients: Clients, out: Any) -> None:
-            top_similar(clients, *some.rows, table, some.items, out)
+            top_similar(clients, rated, table, items, out)
 
         return from_table
     lists = likenesses.neighbour_lists(some.message.features)
 
     def from_lists(clients: Clients, out: Any) -> Clients:
         unsure = np.zeros(some.problem.ratings.clients, dtype=bool)
-        merge_neighbours(clients, *some.rows, lists.items, lists.likeness, some.items, out, unsure)
+        merge_neighbours(clients, rated, lists.items, lists.likeness, items, out, unsure)
         return clients[unsure[clients]]
 
     return from_lists
 
 
 @kernel
-def top_similar(
-    clients: Any, indptr: Any, items: Any, pseudo_indptr: Any, table: Any, item_count: int, out: Any
-) -> None:
+def top_similar(clients: Any, rows: Any, table: Any, item_count: int, out: Any) -> None:
     """The top k unrated items of each client, where the table of all similarities is at hand.
 
     A rated item's row of the table is read once, in order: many short steps of a merge cost more than that.
     """
+    indptr, items, pseudo_indptr = rows.indptr, rows.items, rows.pseudo_indptr
     taken = np.full(item_count, -1, np.int64)
     scores, parted = np.empty(item_count), np.empty(item_count)
     for client in clients:
@@ -78,15 +77,7 @@ def top_similar(
 
 @kernel
 def merge_neighbours(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    pseudo_indptr: Any,
-    neighbours: Any,
-    likeness: Any,
-    item_count: int,
-    out: Any,
-    unsure: Any,
+    clients: Any, rows: Any, neighbours: Any, likeness: Any, item_count: int, out: Any, unsure: Any
 ) -> None:
     """The top k unrated items of each client, as a lazy merge of its rated items' sorted neighbour lists.
 
@@ -94,6 +85,7 @@ def merge_neighbours(
     the order of their score, and the merge ends after k of them. Lists may be cut: where the merge reaches the end of
     one, the client is marked ``unsure`` and must be done in full.
     """
+    indptr, items, pseudo_indptr = rows.indptr, rows.items, rows.pseudo_indptr
     taken = np.full(item_count, -1, np.int64)
     length = neighbours.shape[1]
     for client in clients:

@@ -7,37 +7,29 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.engines.fast.compiling import kernel
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.likeness import alike, likeness_table
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
 from fedrecplus.engines.fast.virtual_ratings.user_average import mean_rating
 
 
-def from_similar(some: Filling, weighted: bool) -> Fill:
+def from_similar(some: Drawing, weighted: bool) -> Fill:
     """The rating of the most similar rated item, or the mean of all weighted by similarity."""
-    features = some.message.features
+    features, rated = some.message.features, some.rated
     table = likeness_table(features)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        from_neighbours(weighted, clients, *some.rated, some.indptr, items, table, features, out)
+        from_neighbours(weighted, clients, rated, items, table, features, out)
 
     return fill
 
 
 @kernel
 def from_neighbours(
-    weighted: bool,
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    table: Any,
-    features: Any,
-    out: Any,
+    weighted: bool, clients: Any, rated: Any, pseudo_items: Any, table: Any, features: Any, out: Any
 ) -> None:
     """The rating of the most similar rated item, or the mean of all weighted by similarity."""
+    indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
+    pseudo_indptr = rated.pseudo_indptr
     for client in clients:
         first, last = indptr[client], indptr[client + 1]
         mean = mean_rating(codes, first, last, levels)

@@ -9,24 +9,23 @@ from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine, likeness_table
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
 from fedrecplus.engines.fast.sorting import above
 from fedrecplus.parts.virtual_ratings.drawn import Settings, softened
 
 
-
-def filler(some: Filling, options: Settings) -> Fill:
+def filler(some: Drawing, options: Settings) -> Fill:
     """Draws of some clients."""
     features, averages = some.message.features, some.message.public.averages()
-    pairs = int((np.diff(some.problem.ratings.indptr) * np.diff(some.indptr)).sum())
+    rated, keys = some.rated, some.keys("drawn")
+    pairs = int((np.diff(rated.indptr) * np.diff(rated.pseudo_indptr)).sum())
+    soft = (options.temperature, options.width)
     table = weight_table(features, averages, pairs, options)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        drawn(
-            clients, *some.rated, some.indptr, items, table, features, averages, options.temperature, options.width,
-            *some.keys("drawn"), some.most_rated(clients), out,
-        )  # fmt: skip
+        largest = some.most_rated(clients)
+        drawn(clients, rated, items, table, features, averages, soft, keys, largest, out)
 
     return fill
 
@@ -51,28 +50,24 @@ def weight_table(
 @kernel
 def drawn(
     clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
+    rated: Any,
     pseudo_items: Any,
     table: Any,
     features: Any,
     averages: Any,
-    temperature: float,
-    width: float,
-    secrets: Any,
-    purpose: Any,
-    round_number: Any,
+    soft: Any,
+    keys: Any,
     largest: int,
     out: Any,
 ) -> None:
     """One of the client's own ratings, drawn by weight: looked up where there is a table, computed where not."""
+    indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
+    pseudo_indptr, secrets = rated.pseudo_indptr, keys.secrets
+    temperature, width = soft
     shares = np.empty(largest)
     for client in clients:
         first, n = indptr[client], indptr[client + 1] - indptr[client]
-        key = mix(mix(secrets[client], purpose), round_number)
+        key = mix(mix(secrets[client], keys.purpose), keys.round)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
             item = pseudo_items[place]
             total = 0.0
@@ -82,9 +77,9 @@ def drawn(
                     shares[at] = total
             else:
                 for at in range(n):
-                    rated = items[first + at]
-                    apart = (averages[item] - averages[rated]) / width
-                    like = cosine(np.int64(item), np.int64(rated), features)
+                    other = items[first + at]
+                    apart = (averages[item] - averages[other]) / width
+                    like = cosine(np.int64(item), np.int64(other), features)
                     total += np.exp((like - 1.0) / temperature - 0.5 * apart * apart)
                     shares[at] = total
             drawn_at = above(shares, n, to_unit(mix(key, np.uint64(item))) * total)

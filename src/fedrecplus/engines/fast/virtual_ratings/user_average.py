@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.engines.fast.compiling import inner, kernel
-from fedrecplus.engines.fast.selecting import Clients, Fill, Filling
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.parts.virtual_ratings.user_average import Settings
 
 
-def filler(some: Filling, options: Settings) -> Fill:
+def filler(some: Drawing, options: Settings) -> Fill:
     """The mean rating of some clients."""
-    indptr, _, codes, levels = some.rated
+    rated = some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        user_average(clients, indptr, codes, levels, some.indptr, out)
+        user_average(clients, rated, out)
 
     return fill
 
 
 @kernel
-def user_average(clients: Any, indptr: Any, codes: Any, levels: Any, pseudo_indptr: Any, out: Any) -> None:
+def user_average(clients: Any, rated: Any, out: Any) -> None:
     """The client's mean rating."""
+    indptr, codes, levels, pseudo_indptr = rated.indptr, rated.codes, rated.levels, rated.pseudo_indptr
     for client in clients:
         mean = mean_rating(codes, indptr[client], indptr[client + 1], levels)
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):

@@ -1,0 +1,186 @@
+"""A device's store: its persons' ratings, their secrets, and what it ever sent. A silo's store has many persons."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.data.scale import Scale
+from fedrecplus.deploy.device.database import connected, create_store
+from fedrecplus.errors import UserError
+from fedrecplus.randomness import new_secret, subkey
+
+OWNER = "me"
+_OWNER = MappingProxyType({0: OWNER})
+BATCH = 5
+"""changes that wait for each other before they enter an upload"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open store. Everything that changes it is one transaction."""
+
+    path: Path
+    connection: sqlite3.Connection
+
+    @staticmethod
+    def create(
+        path: Path, scale: Scale, *, seed: int | None = None, batch: int = BATCH, persons: Mapping[int, str] = _OWNER
+    ) -> None:
+        """Make a store. Its secret comes from the operating system; ``seed`` is for comparing with a simulation.
+
+        With a seed, persons have the numbers that they have in the simulation, on the wire too.
+        """
+        create_store(path)
+        facts = {"secret": str(new_secret() if seed is None else seed), "scale": str(scale), "batch": str(batch)}
+        facts["numbers"] = "hidden" if seed is None else "as in simulation"
+        with Store.open(path) as store, store.changing():
+            store.put("facts", facts.items())
+            store.put("persons", persons.items())
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Store]:
+        """An existing store."""
+        with connected(path) as connection:
+            yield cls(path, connection)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Changes that are all made, or none, also when the disk is full or the process is killed."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    def put(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows within ``changing``, in the place of those with the same key."""
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self.connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+
+    def value(self, query: str, *parameters: Any) -> Any:
+        """The first column of the first row that a query finds; None if there is none."""
+        row = self.connection.execute(query, parameters).fetchone()
+        return row[0] if row else None
+
+    def fact(self, name: str) -> Any:
+        """A setting of this store, as text; None if it has no such one."""
+        return self.value("SELECT value FROM facts WHERE name = ?", name)
+
+    @property
+    def secret(self) -> int:
+        """The key of every draw here, as ``Config.seed`` is in a simulation. It never leaves the device."""
+        return int(self.fact("secret"))
+
+    @property
+    def scale(self) -> Scale:
+        """The scale that ratings are given on."""
+        return Scale.parse(self.fact("scale"))
+
+    def change_scale(self, scale: Scale) -> None:
+        """Rate on another scale from now on; the ratings that are there must be on it, and keep their values."""
+        with self.changing():
+            for item, rating in self.connection.execute("SELECT item, rating FROM ratings"):
+                if not scale.holds(np.array([rating]))[0]:
+                    raise UserError(
+                        f"rating {rating:g} of item {item!r} is not on the scale {scale}", "change it first"
+                    )
+            self.put("facts", [("scale", str(scale))])
+
+    @property
+    def batch(self) -> int:
+        """How many changes enter uploads together."""
+        return int(self.fact("batch"))
+
+    @property
+    def allowed_rules(self) -> list[str]:
+        """Import paths of rules from outside that its owner lets a server's config name."""
+        return list(json.loads(self.fact("allowed_rules") or "[]"))
+
+    def allow_rules(self, names: Iterable[str]) -> None:
+        """Let these rules in from now on, and no others from outside."""
+        with self.changing():
+            self.put("facts", [("allowed_rules", json.dumps(sorted(set(names))))])
+
+    def wire_number(self, model: str, person: int) -> int:
+        """The number a person has towards the server: another one for each model, so that they can't be joined."""
+        if self.fact("numbers") != "hidden":
+            return person
+        return subkey(self.secret, "wire-number", int(model, 16), person) >> 2
+
+    def persons(self) -> dict[str, int]:
+        """Name → number."""
+        return {name: number for number, name in self.connection.execute("SELECT number, name FROM persons")}
+
+    def add_persons(self, names: list[str]) -> dict[str, int]:
+        """Numbers of these persons; those who are new get the next ones."""
+        with self.changing():
+            known = self.persons()
+            first = max(known.values(), default=-1) + 1
+            fresh = [name for name in dict.fromkeys(names) if name not in known]
+            self.put("persons", enumerate(fresh, first))
+        return self.persons()
+
+    def rate(self, ratings: Mapping[str, float], person: int = 0) -> None:
+        """Add or change ratings of one person."""
+        self.rate_many([(person, item, rating) for item, rating in ratings.items()])
+
+    def rate_many(self, rows: list[tuple[int, str, float]]) -> None:
+        """Add or change ratings; one that isn't on the scale keeps all of them out."""
+        values = np.array([rating for _, _, rating in rows], dtype=np.float64)
+        finite = np.isfinite(values)
+        wrong = np.flatnonzero(~(finite & self.scale.holds(np.where(finite, values, self.scale.low))))
+        if len(wrong):
+            raise UserError(
+                f"rating {values[wrong[0]]:g} of item {rows[wrong[0]][1]!r} is not on the scale {self.scale}",
+                "rate on the scale, or change it with `fedrecplus device scale`",
+            )
+        with self.changing():
+            self.put("ratings", [(person, item, rating, now()) for person, item, rating in rows])
+
+    def unrate(self, item: str, person: int = 0) -> None:
+        """Take a rating back. Uploads change with the next batch, recommendations at once."""
+        with self.changing():
+            done = self.connection.execute("DELETE FROM ratings WHERE person = ? AND item = ?", (person, item))
+            if done.rowcount == 0:
+                raise UserError(f"item {item!r} isn't rated", "`fedrecplus device status` counts the ratings")
+
+    def ratings(self) -> dict[int, dict[str, float]]:
+        """Everybody's ratings: person → item → rating."""
+        everybody: dict[int, dict[str, float]] = {number: {} for number in sorted(self.persons().values())}
+        for person, item, rating in self.connection.execute("SELECT person, item, rating FROM ratings"):
+            everybody[person][item] = rating
+        return everybody
+
+    def sent(self) -> list[dict[str, Any]]:
+        """Everything that ever left, oldest first."""
+        return self._rows("SELECT * FROM sent ORDER BY number")
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models this device takes part in, newest first, without their tables."""
+        return self._rows("SELECT model, catalogue, round, at, settings FROM models ORDER BY at DESC")
+
+    def _rows(self, query: str) -> list[dict[str, Any]]:
+        cursor = self.connection.execute(query)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def now() -> str:
+    """The time, for logs."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,119 @@
+"""A deployed run to its result: submit it, follow it, and submit it again when the server was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.deploy.process.superlink import ServerHome
+from fedrecplus.deploy.server import LOG, Deployment, Journal, is_served
+from fedrecplus.errors import UserError
+from fedrecplus.training.run_folder import RunFolder
+
+_LOOK, _STALE, _MOST_IN_VAIN = 0.3, 15.0, 20
+
+
+Show = Callable[[dict[str, Any], list[dict[str, Any]]], None]
+"""takes a run's progress (phase, round, nodes) and its journal so far"""
+
+
+def run_to_the_end(server: ServerHome, folder: Path, show: Show, say: Callable[[str], None]) -> None:
+    """Submit, follow, and go on from the last checkpoint whenever the server or its app was killed.
+
+    An app that works in the folder already, because only its follower was gone, is followed. Ctrl-C ends the app, too.
+    """
+    journal, in_vain, first = Journal(folder), 0, True
+    run: int | None = None
+    try:
+        while not RunFolder(folder).finished:
+            if in_vain == _MOST_IN_VAIN:
+                remedy = f"look into {folder / LOG}, then use --resume"
+                raise UserError(f"the server's app died {in_vain} times in one round", remedy)
+            server.wait_until_up(600.0)
+            before = len(journal.lines())
+            try:
+                run = None if _is_at_work(folder) else _submit(server, folder)
+            except UserError:
+                if server.is_up():
+                    raise
+                continue  # killed just now
+            if run is None:
+                say("the server's app is at work; following it")
+            elif not first:
+                say("the server was gone; going on from the last round")
+            _follow(server, folder, run, show)
+            in_vain, first = 0 if len(journal.lines()) > before else in_vain + 1, False
+    except KeyboardInterrupt:
+        say("stopping the server's app; go on with --resume")
+        _end_app(folder)  # at once: Flower's own way takes as long as a round or two
+        if run is not None:
+            with contextlib.suppress(UserError):  # a server that is gone has ended it already
+                server.stop(run)
+        _end_app(folder)  # one that was only about to start
+        raise
+
+
+def note_keys(server: ServerHome, folder: Path) -> None:
+    """Note whether nodes are known by their keys: as the server is now, whatever it was in earlier rounds."""
+    replace(Deployment.read(folder), keyed=not server.insecure).write(folder)
+
+
+def _submit(server: ServerHome, folder: Path) -> int:
+    note_keys(server, folder)
+    return server.submit(folder)
+
+
+def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> None:
+    """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it."""
+    journal, submitted = Journal(folder), time.time()
+    while not RunFolder(folder).finished:
+        progress = journal.progress()
+        fresh = progress.get("at", 0.0) > submitted
+        show(progress if fresh else {}, journal.lines())
+        if fresh and progress.get("phase") == "failed":
+            raise UserError(str(progress.get("error", "the server's app failed")), "then go on with --resume")
+        if fresh and not _is_alive(int(progress["pid"])):
+            time.sleep(_LOOK)  # it may have ended well in this moment
+            return
+        silent = time.time() - max(progress.get("at", 0.0), submitted) > _STALE
+        if silent and (run is None or _is_over(server, run)):
+            return
+        time.sleep(_LOOK)
+    show(journal.progress(), journal.lines())
+
+
+def _is_at_work(folder: Path) -> bool:
+    """Whether an app holds the folder and gives signs of life; one that a killed SuperLink left behind gives none."""
+    return is_served(folder) and time.time() - Journal(folder).progress().get("at", 0.0) < _STALE
+
+
+def _end_app(folder: Path) -> None:
+    """End the app that works in a folder; each round that it closed is on the disk."""
+    pid = Journal(folder).progress().get("pid")
+    if pid is not None and is_served(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's, but alive
+    return True
+
+
+def _is_over(server: ServerHome, run: int) -> bool:
+    """Whether a run that has fallen silent is gone: ended, or its server with it."""
+    try:
+        return not server.is_up() or server.run_status(run).startswith("finished")
+    except UserError:
+        return True

@@ -1,0 +1,190 @@
+"""The server's rounds: ask, collect, aggregate, checkpoint; from the last checkpoint on, to the run folder's end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.config import Config, load_config, on_scale
+from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue
+from fedrecplus.deploy.server.collect import Collected, Link, collect
+from fedrecplus.deploy.server.deployment import Deployment
+from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
+from fedrecplus.deploy.server.misbehaviour import NodeRecords
+from fedrecplus.deploy.server.run import checkpoint_of, first_state, write_result
+from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.errors import UserError
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.rounds import ServerState, server_round
+from fedrecplus.simulation import RoundReport
+from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.tally import Tally
+
+
+def serve(link: Link, path: Path) -> None:
+    """All rounds that are left. What stops it is said in ``progress.json`` too, where the follower looks."""
+    journal = Journal(path)
+    try:
+        with only_server_of(path), _logging_to(path / LOG):
+            if not RunFolder(path).finished:
+                journal.set_progress(phase="starting")
+                _ServedRun.of(link, path).finish()
+    except UserError as error:
+        journal.set_progress(phase="failed", error=str(error))
+        raise
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in its database."""
+    log, handler = logging.getLogger("fedrecplus"), logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    except Exception:
+        log.exception("the run stopped here")
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+@dataclass
+class _ServedRun:
+    """One run while it is served."""
+
+    link: Link
+    folder: RunFolder
+    config: Config
+    deployment: Deployment
+    catalogue: ItemCatalogue
+    mean: float
+    journal: Journal
+    records: NodeRecords
+    tally: Tally = field(default_factory=Tally)
+    informed: set[int] = field(default_factory=set)
+    """nodes that have the catalogue"""
+    overdue: dict[str, int] = field(default_factory=dict)
+    """messages of closed rounds whose replies may still come"""
+
+    @classmethod
+    def of(cls, link: Link, path: Path) -> _ServedRun:
+        """The run that the folder asks for."""
+        deployment, catalogue = Deployment.read(path), read_catalogue(path / ITEMS)
+        config = on_scale(check_deployable(load_config(path / CONFIG)), catalogue.scale)
+        mean = catalogue.mean if config.model.global_mean else 0.0
+        records = NodeRecords(deployment.strikes)
+        return cls(link, RunFolder(path), config, deployment, catalogue, mean, Journal(path), records)
+
+    def finish(self) -> None:
+        """Run all rounds that are left, and write model and result."""
+        state = self._first_or_saved()
+        while state.round < self.config.server.rounds:
+            state = self._round(state)
+        write_result(self.folder, self.config, self.catalogue, state, self.mean, self.tally)
+        self.journal.set_progress(phase="finished", round=state.round)
+
+    def _first_or_saved(self) -> ServerState:
+        saved = self.folder.checkpoint()
+        state = saved.state.server if saved else first_state(self.config, self.catalogue.public, self.mean)
+        self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
+        self.records.restore(self.journal.keep_up_to(state.round))
+        if saved:
+            self.tally = saved.tally
+        return state
+
+    def _round(self, state: ServerState) -> ServerState:
+        """One round; repeated while nobody answers, until patience is at its end."""
+        began, patience = time.monotonic(), self.deployment.patience
+        while True:
+            nodes = self._cohort(state, began)
+            started = time.monotonic()
+            collected = self._collect(state, nodes)
+            if collected.uploads:
+                break
+            if time.monotonic() - began > patience:
+                raise UserError(f"no upload came in {patience:g} s", "check the nodes' logs")
+            time.sleep(0.2)
+        after = server_round(state, collected.uploads, self.config)
+        if not np.isfinite(after.V).all():
+            remedy = "start again with a lower client.learning_rate"
+            raise UserError(f"V is not finite after round {after.round}", remedy)
+        self._save(after, collected, time.monotonic() - started)
+        return after
+
+    def _cohort(self, state: ServerState, began: float) -> list[int]:
+        """Nodes to ask: those connected and not set aside, a keyed sample where the settings want one."""
+        wanted, patience = self.deployment.nodes, self.deployment.patience
+        while True:
+            everybody = self.link.nodes()
+            connected = [node for node in everybody if node not in self.records.set_aside]
+            if len(everybody) >= wanted:  # those who are set aside have come, too
+                break
+            # those who are there are enough when the others have had a deadline to come back
+            if connected and state.round > 0 and time.monotonic() - began > self.deployment.deadline:
+                break
+            if time.monotonic() - began > patience:
+                remedy = "start more nodes, or ask for fewer with --nodes"
+                raise UserError(f"{len(connected)} of {wanted} nodes came in {patience:g} s", remedy)
+            self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
+            time.sleep(0.3)
+        if not connected:
+            remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
+            raise UserError("every node is set aside", remedy)
+        fraction = self.config.client.fraction
+        if fraction < 1.0:
+            draws = uniform(subkey(self.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))
+            connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
+        return connected
+
+    def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
+        deployment = self.deployment
+        short, long = (
+            encode_request(deployment.model, state, self.config, self.mean, self.catalogue, attach=attach)
+            for attach in (False, True)
+        )
+        self.informed -= self.records.without_catalogue
+        self.records.without_catalogue.clear()
+        packets = {node: short if node in self.informed else long for node in nodes}
+        limits = (deployment.clients_per_node, deployment.largest_move)
+        terms = RoundTerms(deployment.model, state.round, state.V.shape, self.config, *limits)
+
+        def tell(now: Collected) -> None:
+            counts = {"asked": len(nodes), "answered": len(now.answered), "lost": len(now.lost)}
+            self.journal.set_progress(phase="round", round=state.round, **counts)
+
+        collected = collect(self.link, packets, terms, deployment, self.records, self.overdue, tell)
+        self.informed |= collected.answered.keys()
+        down = sum(packet.size for packet in packets.values())
+        self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
+        return collected
+
+    def _save(self, state: ServerState, collected: Collected, seconds: float) -> None:
+        """Metrics, journal, then the checkpoint: what comes after it is dropped when a run goes on from it."""
+        self.tally = self.tally.after(RoundReport(0, 0, 0), seconds)
+        rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
+        line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": rmse}
+        counts = {"uploads": len(collected.uploads), "dropouts": len(collected.asked) - len(collected.answered)}
+        self.folder.add_metrics({**line, **counts, **self.tally.figures()})
+        self.journal.add(
+            {
+                **line,
+                "seconds": seconds,
+                "nodes": {str(node): round(took, 3) for node, took in collected.answered.items()},
+                "lost": {str(node): why for node, why in collected.lost.items()},
+                "silent": [str(collected.asked[message]) for message in collected.waiting],
+                "clients": [upload.client for upload in collected.uploads],
+                "bound": {str(node): clients for node, clients in collected.bound.items() if clients},
+                "bytes_up": collected.bytes_up,
+                "refusals": self.records.to_dict(),
+            }
+        )
+        self.folder.save_checkpoint(checkpoint_of(state, self.tally))
