@@ -143,7 +143,7 @@ def test_an_assignment_has_one_equals_sign_that_counts() -> None:
         (["aggregation.rule=krum", "channel.rule=sums"], "needs single uploads"),
         (["aggregation.rule=wasserstein", "channel.rule=sums"], "needs single uploads"),
         (["aggregation.rule=wasserstein", "aggregation.covariance=diagonal", "model.batch_size=4"], "is not the model's"),
-        (["model.rule=reconstruction", "aggregation.normalise=none"], "means over an item's uploads"),
+        (["model.rule=reconstruction", "aggregation.normalise=none"], "weighs its own sums"),
         (["pseudo_items.rule=random", "pseudo_items.redraw=true", "virtual_ratings.refresh=false"], "drawn anew"),
     ],
 )

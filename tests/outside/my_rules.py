@@ -118,11 +118,11 @@ def start_users(seed, clients, settings, public):
 def item_columns(V, public, settings):
     return np.hstack([np.ones((len(V), 1), dtype=V.dtype), V])
 
-def fold_in(X, ratings, settings, public):
-    own = ((ratings - X[:, 1]).sum() + settings.pull * public.mean) / (len(X) + settings.pull + 1e-9)
+def fold_in(X, items, ratings, settings, public):
+    own = ((ratings - X[items, 1]).sum() + settings.pull * public.mean) / (len(items) + settings.pull + 1e-9)
     return np.array([own, 1.0])
 
-def user_weights(U, X, ratings, settings, public):
+def user_weights(U, X, items, ratings, settings, public):
     return np.array([U[0], 1.0])
 
 def predict(items, device, broadcast, settings, steps=0):

@@ -88,14 +88,14 @@ def test_central_training_moves_only_what_is_trained(model: str) -> None:
 
 def test_divergence_is_said_and_retried_smaller(tmp_path: Path) -> None:
     heard: list[Step] = []
-    config = assign(preset("fedrec+paper"), [*SHORT, "model.learning_rate=2", "server.rounds=40"])
+    config = assign(preset("fedrec"), [*SHORT, "model.learning_rate=8", "server.rounds=40"])
     run = train(TRAINING, TEST, config, progress=heard.append, out=tmp_path)
     messages = [step.message for step in heard if step.message]
     assert run.result["retries"] == len(messages) >= 1
     assert "diverged in round" in messages[0]
-    assert "model.learning_rate = 1" in messages[0]
-    assert run.result["learning_rate"] == 2 * 0.5 ** len(messages)
-    assert run.result["config"]["model"]["learning_rate"] == 2
+    assert "model.learning_rate = 4" in messages[0]
+    assert run.result["learning_rate"] == 8 * 0.5 ** len(messages)
+    assert run.result["config"]["model"]["learning_rate"] == 8
     rounds = [line["round"] for line in RunFolder(tmp_path).metrics()]
     assert rounds == sorted(set(rounds))
 

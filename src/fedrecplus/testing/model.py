@@ -55,7 +55,8 @@ class ModelContract(Contract):
         X, every = self.X(), np.arange(len(message.V))
         assert len(X) == len(message.V)
         for device in devices[:5]:
-            w = self.part.user_weights(device.U, X[device.items], device.ratings, self.options, problem.public)
+            known = (device.items, device.ratings, self.options, problem.public)
+            w = self.part.user_weights(device.U, X, *known)
             assert w.shape == (X.shape[1],)
             predicted = self.part.predict(every, device, message, self.options)
             np.testing.assert_allclose(predicted, X @ w, rtol=0, atol=1e-9)
@@ -63,13 +64,14 @@ class ModelContract(Contract):
     def test_a_newcomer_gets_weights_from_ratings_alone_even_from_none(self) -> None:
         """``fold_in`` needs no round; with ratings it fits them better than without."""
         problem, _, devices = self.round()
-        X, device = self.X(), max(self.round()[2], key=lambda device: len(device.items))
-        own = X[device.items]
-        w = self.part.fold_in(own, device.ratings, self.options, problem.public)
-        nothing = self.part.fold_in(own[:0], device.ratings[:0], self.options, problem.public)
+        X, device = self.X(), max(devices, key=lambda device: len(device.items))
+        w, nothing = (
+            self.part.fold_in(X, device.items[:rated], device.ratings[:rated], self.options, problem.public)
+            for rated in (len(device.items), 0)
+        )
         assert w.shape == nothing.shape == (X.shape[1],)
         assert np.isfinite(nothing).all()
-        errors = [float(((device.ratings - own @ weights) ** 2).mean()) for weights in (w, nothing)]
+        errors = [float(((device.ratings - X[device.items] @ weights) ** 2).mean()) for weights in (w, nothing)]
         assert errors[0] < errors[1]
 
     def test_training_lowers_the_error(self) -> None:
