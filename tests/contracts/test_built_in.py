@@ -1,4 +1,4 @@
-"""Every part that comes with the package keeps the contract of its kind. A new file in parts/ is enrolled by being there."""
+"""Every part of the package keeps the contract of its kind. A new file in parts/ is enrolled by being there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Few trainings in which every two values of different settings meet.
 
-Nearly all errors that show in some combination of settings show in a pair of them; all pairs of some thirty settings fit
-into a hundred or so trainings, where all combinations would be millions.
+Nearly all errors that show in some combination of settings show in a pair of them. All pairs of some thirty settings
+fit into a hundred or so trainings, where all combinations would be millions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts as somebody outside would write them: one file each, with an option of its own. Texts, to be written to files."""
+"""Parts as somebody outside would write them, each a file with an option of its own: texts, to be written to files."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rul
     settings += [f"{kind}.{OPTIONS[f'my_{kind}']}" for kind in kinds] + ["server.rounds=2"]
     done = subprocess.run(
         [
-            sys.executable, "-m", "fedrecplus", "train", "--dataset", "synthetic:clients=30,items=40,ratings_per_client=8",
-            "--algorithm", "fedrec", "--out", str(tmp_path / "run"), *(word for each in settings for word in ("--set", each)),
+            sys.executable, "-m", "fedrecplus", "train", "--algorithm", "fedrec", "--out", str(tmp_path / "run"),
+            "--dataset", "synthetic:clients=30,items=40,ratings_per_client=8",
+            *(word for each in settings for word in ("--set", each)),
         ],
         capture_output=True, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{my_rules}{os.pathsep}{SOURCE}"},

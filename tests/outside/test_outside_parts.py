@@ -35,7 +35,10 @@ def config_with(kind: str, *more: str) -> Config:
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_file_is_trained_by_both_engines_and_read_back_only_if_allowed(kind: str, tmp_path: Path) -> None:
     rule = f"my_rules.my_{kind}"
-    runs = [train(TRAINING, TEST, config_with(kind, f"engine={name}"), out=tmp_path / name) for name in ("reference", "fast")]
+    runs = [
+        train(TRAINING, TEST, config_with(kind, f"engine={name}"), out=tmp_path / name)
+        for name in ("reference", "fast")
+    ]
     models = [run.recommender for run in runs]
     np.testing.assert_allclose(models[1].model.V, models[0].model.V, rtol=0, atol=1e-9)
     np.testing.assert_allclose(models[1].clients.W, models[0].clients.W, rtol=0, atol=1e-9)
@@ -81,7 +84,9 @@ def test_a_module_that_is_no_part_is_refused_when_it_is_chosen(
 
 
 def test_a_rule_without_settings_has_those_of_its_kind(my_rules: Path) -> None:
-    text = '"""Threes for everything."""\nimport numpy as np\ndef fill(items, *_):\n    return np.full(len(items), 3.0)\n'
+    text = (
+        '"""Threes for everything."""\nimport numpy as np\ndef fill(items, *_):\n    return np.full(len(items), 3.0)\n'
+    )
     (my_rules / "my_rules" / "bare.py").write_text(text)
     importlib.invalidate_caches()
     config = assign(Config(), ["virtual_ratings.rule=my_rules.bare", "virtual_ratings.rounding=nearest"])

@@ -113,7 +113,9 @@ def test_what_a_weighted_sum_is_divided_by() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changes", [[], ["aggregation.rule=uniform", "channel.rule=denoising"], ["model.rule=reconstruction"]])
+@pytest.mark.parametrize(
+    "changes", [[], ["aggregation.rule=uniform", "channel.rule=denoising"], ["model.rule=reconstruction"]]
+)
 def test_a_round_that_nobody_answers_leaves_the_table(engine: str, changes: list[str]) -> None:
     config = assign(WEIGHED, ["cohort.dropout=0.999", f"engine={engine}", *changes])
     problem, runs = prepare(RATINGS, config), engine_of(config)

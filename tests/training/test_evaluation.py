@@ -16,7 +16,9 @@ from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
 TRAINING, TEST = split(RATINGS, 1)
-PREDICTOR = Predictor(np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(40, 3)) + 0.5)
+PREDICTOR = Predictor(
+    np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(40, 3)) + 0.5
+)
 
 
 def tiny(cells: list[tuple[int, int, float]], scale: Scale, clients: int = 3, items: int = 3) -> Ratings:

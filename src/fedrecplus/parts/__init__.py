@@ -73,7 +73,8 @@ class Part:
 
 
 _OF_MODELS = (
-    "user_columns", "start_items", "start_users", "local_training", "predict", "item_columns", "user_weights", "fold_in",
+    "user_columns", "start_items", "start_users", "local_training",
+    "predict", "item_columns", "user_weights", "fold_in",
 )  # fmt: skip
 
 KINDS = {

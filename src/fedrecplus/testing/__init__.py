@@ -17,17 +17,17 @@ with contextlib.suppress(ImportError):
     for _file in (*_FILES, "server_optimizer", "virtual_ratings"):
         pytest.register_assert_rewrite(f"{__name__}.{_file}")  # failures then show the values that were compared
 
-from fedrecplus.testing.aggregation import AggregationContract  # noqa: E402
-from fedrecplus.testing.agreement import assert_engines_agree  # noqa: E402
-from fedrecplus.testing.attack import AttackContract  # noqa: E402
-from fedrecplus.testing.channel import ChannelContract  # noqa: E402
-from fedrecplus.testing.contract import Contract  # noqa: E402
-from fedrecplus.testing.encoder import EncoderContract  # noqa: E402
-from fedrecplus.testing.example import example_config, example_problem, example_round, small_ratings  # noqa: E402
-from fedrecplus.testing.model import ModelContract  # noqa: E402
-from fedrecplus.testing.pseudo_items import PseudoItemsContract  # noqa: E402
-from fedrecplus.testing.server_optimizer import ServerOptimizerContract  # noqa: E402
-from fedrecplus.testing.virtual_ratings import VirtualRatingsContract  # noqa: E402
+from fedrecplus.testing.aggregation import AggregationContract
+from fedrecplus.testing.agreement import assert_engines_agree
+from fedrecplus.testing.attack import AttackContract
+from fedrecplus.testing.channel import ChannelContract
+from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.encoder import EncoderContract
+from fedrecplus.testing.example import example_config, example_problem, example_round, small_ratings
+from fedrecplus.testing.model import ModelContract
+from fedrecplus.testing.pseudo_items import PseudoItemsContract
+from fedrecplus.testing.server_optimizer import ServerOptimizerContract
+from fedrecplus.testing.virtual_ratings import VirtualRatingsContract
 
 __all__ = [
     "AggregationContract",

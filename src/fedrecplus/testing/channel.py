@@ -21,10 +21,10 @@ class ChannelContract(Contract):
         assert self.part.VIEW in VIEWS
 
     def test_protecting_keeps_the_items_and_is_repeatable(self) -> None:
-        """``protect`` works on rows; which rows there are is the choice of pseudo items. Noise is keyed by the secret."""
+        """Which rows there are is the choice of pseudo items; draws are keyed by the client's secret."""
         if not self.part.has("protect"):
             return
-        problem, message, devices = self.round()
+        _, message, devices = self.round()
         for device in devices[:5]:
             upload, _ = client_round(message, device, self.config("channel.rule=clear"))
             first, again = (self.part.protect(upload, device.secret, message, self.options) for _ in range(2))

@@ -25,7 +25,7 @@ from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions
 
 
-class Rows(NamedTuple):
+class KernelRows(NamedTuple):
     """Everybody's rated and pseudo rows, as kernels take them."""
 
     indptr: Any
@@ -49,10 +49,11 @@ class PseudoRows:
     solved: dict[str, NDArray[Any]] = field(default_factory=dict)
     """what the model has solved on the way, to be used again in the same round"""
 
-    def rows(self, problem: Problem) -> Rows:
+    def rows(self, problem: Problem) -> KernelRows:
         """Everybody's rated and pseudo rows, for kernels."""
         ratings = problem.ratings
-        return Rows(ratings.indptr, ratings.items, ratings.codes, self.levels, self.indptr, self.items, self.ratings)
+        rated = (ratings.indptr, ratings.items, ratings.codes, self.levels)
+        return KernelRows(*rated, self.indptr, self.items, self.ratings)
 
     def of(self, client: int) -> PseudoItems:
         """One client's."""
