@@ -64,7 +64,7 @@ def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
     """All settings of a class, described, in the order of the code."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
     found = []
-    for name, hint in typing.get_type_hints(owner, include_extras=True).items():
+    for name, hint in _hints(owner).items():
         meta = _meta(hint)
         kind = typing.get_args(hint)[0] if meta else hint
         values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
@@ -85,7 +85,7 @@ def read_settings(
 
 def read_setting(owner: type[Settings], name: str, value: Any, source: str, prefix: str = "") -> Any:
     """One value, as the setting's type; text is read as a number or as true or false where these are wanted."""
-    hints = typing.get_type_hints(owner, include_extras=True)
+    hints = _hints(owner)
     path = f"{prefix}{name}"
     if name not in hints:
         raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
@@ -124,6 +124,11 @@ def _from_text(value: str, kind: Any) -> Any:
 def unknown_setting(path: str, known: Iterable[str]) -> UserError:
     """The error for a setting that isn't there."""
     return unknown_name("setting", path, known)
+
+
+@functools.cache
+def _hints(owner: type[Settings]) -> dict[str, Any]:
+    return typing.get_type_hints(owner, include_extras=True)
 
 
 def _meta(hint: Any) -> Meta | None:

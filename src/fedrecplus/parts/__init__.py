@@ -29,6 +29,16 @@ class Kind:
     """of each inner tuple, a part has one at least"""
     told: str
     """in error messages"""
+    shared: tuple[str, str] = ("", "")
+    """parts with this function have the options of this class of the package, and maybe more"""
+
+    def shared_settings(self, module: ModuleType) -> type[Settings]:
+        """The options that a part can't do without: whoever runs rounds asks for them."""
+        function, name = self.shared
+        if not function or not hasattr(module, function):
+            return Settings
+        found: type[Settings] = getattr(importlib.import_module(self.package), name)
+        return found
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class Part:
 
     @property
     def settings_type(self) -> type[Settings]:
-        """The class of its own options; a part without any needs not write one."""
-        found: type[Settings] = getattr(self.module, "Settings", Settings)
-        return found
+        """The class of its own options; a part with none but those of its kind need not write one."""
+        found: type[Settings] | None = getattr(self.module, "Settings", None)
+        return KINDS[self.kind].shared_settings(self.module) if found is None else found
 
     @property
     def summary(self) -> str:
@@ -62,15 +72,44 @@ class Part:
         return hasattr(self.module, function)
 
 
+_OF_MODELS = (
+    "user_columns", "start_items", "start_users", "local_training",
+    "predict", "item_columns", "user_weights", "fold_in",
+)  # fmt: skip
+
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("model", "fedrecplus.parts.model", (("local_training",), ("item_columns",), ("fold_in",)), "model"),
+        Kind("model", "fedrecplus.parts.model", tuple((name,) for name in _OF_MODELS), "model"),
         Kind("encoder", "fedrecplus.parts.encoder", (("encode",),), "encoder"),
-        Kind("pseudo_items", "fedrecplus.parts.pseudo_items", (("select",),), "pseudo item rule"),
-        Kind("virtual_ratings", "fedrecplus.parts.virtual_ratings", (("fill",),), "virtual rating rule"),
-        Kind("aggregation", "fedrecplus.parts.aggregation", (("weight", "aggregate"),), "aggregation rule"),
-        Kind("server_optimizer", "fedrecplus.parts.server_optimizer", (("step",),), "server optimizer"),
+        Kind(
+            "pseudo_items",
+            "fedrecplus.parts.pseudo_items",
+            (("select",),),
+            "pseudo item rule",
+            ("select", "SetSettings"),
+        ),
+        Kind(
+            "virtual_ratings",
+            "fedrecplus.parts.virtual_ratings",
+            (("fill",),),
+            "virtual rating rule",
+            ("fill", "FillSettings"),
+        ),
+        Kind(
+            "aggregation",
+            "fedrecplus.parts.aggregation",
+            (("weight", "aggregate"),),
+            "aggregation rule",
+            ("weight", "WeightSettings"),
+        ),
+        Kind(
+            "server_optimizer",
+            "fedrecplus.parts.server_optimizer",
+            (("step",), ("MOMENTS",)),
+            "server optimizer",
+            ("step", "RateSettings"),
+        ),
         Kind("channel", "fedrecplus.parts.channel", (("VIEW",),), "channel"),
     )
 }
@@ -146,9 +185,11 @@ def _checked(kind: Kind, name: str, module: ModuleType) -> Part:
             f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
             f"see docs/extending.md, and the files in {kind.package} for examples",
         )
-    settings = getattr(module, "Settings", Settings)
-    if not (isinstance(settings, type) and issubclass(settings, Settings)):
-        raise UserError(f"{name}: its Settings are none", "derive the class from fedrecplus.settings.Settings")
+    shared = kind.shared_settings(module)
+    settings = getattr(module, "Settings", shared)
+    if not (isinstance(settings, type) and issubclass(settings, shared)):
+        home = "fedrecplus.settings" if shared is Settings else kind.package
+        raise UserError(f"{name}: its Settings are none of a {kind.told}", f"derive them from {home}.{shared.__name__}")
     return Part(kind.name, name, module)
 
 
