@@ -139,7 +139,12 @@ def _wrong(error: str, kind: Any) -> str:
     """What is wrong with a value, of which msgspec says that it expected something else."""
     if "<=" in error or ">=" in error:
         return "is out of range"
-    words = {int: "is not a whole number", float: "is not a number", bool: "is neither true nor false", str: "is not text"}
+    words = {
+        int: "is not a whole number",
+        float: "is not a number",
+        bool: "is neither true nor false",
+        str: "is not text",
+    }
     return words.get(kind, "is not one of its values")
 
 

@@ -35,7 +35,9 @@ def same(one: Ratings, other: Ratings) -> bool:
 )
 def test_nobody_rates_an_item_twice(clients: int, items: int, share: float, popularity: float, seed: int) -> None:
     per_client = max(1, int(share * items))
-    made = generate(SyntheticOptions(clients=clients, items=items, ratings_per_client=per_client, popularity=popularity, seed=seed))
+    made = generate(
+        SyntheticOptions(clients=clients, items=items, ratings_per_client=per_client, popularity=popularity, seed=seed)
+    )
     for client in range(made.clients):
         own = made.items[made.indptr[client] : made.indptr[client + 1]].astype(int)
         assert 1 <= len(own) <= items

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, assign, preset
+from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import apply, parse_dimensions

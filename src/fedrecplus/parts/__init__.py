@@ -56,7 +56,9 @@ class Part:
     def settings_type(self) -> type[Settings]:
         """The class of its own options; a part with none but those of its kind need not write one."""
         found: type[Settings] | None = getattr(self.module, "Settings", None)
-        return KINDS[self.kind].shared_settings(self.module) if found is None else found
+        if found is not None or self.kind not in KINDS:
+            return found or Settings
+        return KINDS[self.kind].shared_settings(self.module)
 
     @property
     def summary(self) -> str:
