@@ -20,9 +20,7 @@ class SyntheticOptions(Settings):
     items: Annotated[int, number(2, 2**24, "how many items")] = 500
     ratings_per_client: Annotated[int, number(1, 2**24, "the mean; nobody rates more than all items")] = 50
     factors: Annotated[int, number(1, 1024, "rank of the truth, biases aside")] = 8
-    noise: Annotated[float, number(0, 100, "standard deviation of what the truth doesn't explain, standard units")] = (
-        0.5
-    )
+    noise: Annotated[float, number(0, 100, "sd of what the truth doesn't explain, in standard units")] = 0.5
     popularity: Annotated[float, number(0, 2, "Zipf's exponent; 0: all items are as popular")] = 1.0
     activity: Annotated[float, number(0, 3, "sd of the logarithm of a client's ratings; MovieLens: about 1")] = 1.0
     scale: Annotated[str, text("rating scale, low:high:step")] = "1:5:1"
