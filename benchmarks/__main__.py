@@ -11,9 +11,10 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from fedrecplus.fast.threads import thread_count
+
 from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, surprise_svd
 from benchmarks.line import Line, as_table
-from fedrecplus.fast.threads import thread_count
 
 MEASURES = {
     "engines": engines.measure,

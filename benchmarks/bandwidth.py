@@ -12,15 +12,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from fedrecplus.fast import engine
+from fedrecplus.fast.local_training import train_clients
+from fedrecplus.fast.pseudo import pseudo_rows
+from fedrecplus.fast.updates import left_by_decay
 
 from benchmarks.engines import SAME
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import simulation
-from fedrecplus.fast import engine
-from fedrecplus.fast.local_training import train_clients
-from fedrecplus.fast.pseudo import pseudo_rows
-from fedrecplus.fast.updates import left_by_decay
 
 NUMBER = 4  # bytes
 

@@ -7,10 +7,6 @@ import time
 from types import ModuleType
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-
-from fedrecplus import data, fast, simulation
-from fedrecplus.config import Config, assign
 from fedrecplus.fast import (
     columns,
     filling,
@@ -22,6 +18,10 @@ from fedrecplus.fast import (
     selection,
     traffic,
 )
+from numba.core.dispatcher import Dispatcher
+
+from fedrecplus import data, fast, simulation
+from fedrecplus.config import Config, assign
 from fedrecplus.parts import choices
 
 MODULES = (columns, filling, grouping, local_training, prediction, robust, selection, traffic)

@@ -9,12 +9,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from fedrecplus.fast import engine, filling, grouping, prediction, pseudo, selection
 
 from benchmarks.engines import SAME
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import fast, simulation
-from fedrecplus.fast import engine, filling, grouping, prediction, pseudo, selection
 
 KERNELS = [
     (engine, "train_clients"),

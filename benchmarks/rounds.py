@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from fedrecplus.simulation import Problem, SimulationState
 
 from fedrecplus import data, simulation
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.splits import split
-from fedrecplus.simulation import Problem, SimulationState
 
 Round = Callable[[Problem, SimulationState], tuple[SimulationState, Any]]
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fedrecplus.training.engines import engine_of
 
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
 from fedrecplus import simulation
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.engines import engine_of
 from fedrecplus.training.evaluation import Factors, Fallback, score
 
 REPEATS = 5
