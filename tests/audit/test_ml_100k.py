@@ -51,7 +51,7 @@ def test_inversion_reads_ratings_through_local_epochs(epochs: int) -> None:
         row_of(
             "inversion",
             "fedmf-vanilla",
-            "model.learning_rate=0.5",
+            "model.learning_rate=0.2",
             "aggregation.normalise=item",
             f"model.local_epochs={epochs}",
         )["rating_exact"]

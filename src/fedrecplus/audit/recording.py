@@ -71,7 +71,8 @@ def record(problem: Problem, recorded: int, users: int, progress: Callable[[int]
     loop, bytes_up, sent = rounds(engine, problem, state), 0, 0
     for t in range(total):
         if t in wanted:
-            note(transcript, engine, problem, state, clients, orders)
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop finds divergence a round later
+                note(transcript, engine, problem, state, clients, orders)
         orders[problem.cohort(t)] += 1
         state, report = next(loop)
         bytes_up, sent = bytes_up + report.bytes_up, sent + report.clients
