@@ -95,7 +95,7 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     try:
         read = msgspec.convert(_from_text(value, kind) if isinstance(value, str) else value, hints[name])
     except msgspec.ValidationError as error:
-        raise UserError(f"{source}: {path} = {value!r}: {_plain(str(error))}", _remedy(owner, name)) from None
+        raise UserError(f"{source}: {path} = {value!r} {_wrong(str(error), kind)}", _remedy(owner, name)) from None
     return read
 
 
@@ -135,11 +135,17 @@ def _meta(hint: Any) -> Meta | None:
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Meta)), None)
 
 
-def _plain(message: str) -> str:
-    words = {"`int`": "a whole number", "`float`": "a number", "`bool`": "true or false", "`str`": "text"}
-    for term, word in words.items():
-        message = message.replace(term, word)
-    return message[:1].lower() + message[1:]
+def _wrong(error: str, kind: Any) -> str:
+    """What is wrong with a value, of which msgspec says that it expected something else."""
+    if "<=" in error or ">=" in error:
+        return "is out of range"
+    words = {
+        int: "is not a whole number",
+        float: "is not a number",
+        bool: "is neither true nor false",
+        str: "is not text",
+    }
+    return words.get(kind, "is not one of its values")
 
 
 def _remedy(owner: type[Settings], name: str) -> str:

@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from fedrecplus.rounds.refit import prediction_table
+from fedrecplus.simulation import Problem, SimulationState
+from fedrecplus.simulation.reference import device_of, message_of, remember
 
 from fedrecplus import simulation
 from fedrecplus.config import Config
@@ -14,9 +17,6 @@ from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.deploy.server import catalogue_of
 from fedrecplus.rounds import client_round, server_round
-from fedrecplus.rounds.refit import prediction_table
-from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.simulation.reference import device_of, message_of, remember
 
 
 def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:

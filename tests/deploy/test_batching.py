@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fedrecplus.pseudo_items.grouped import group_size, groups
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
 from fedrecplus.deploy.server import catalogue_of, first_state
 from fedrecplus.deploy.wire import Packet, encode_request
-from fedrecplus.pseudo_items.grouped import group_size, groups
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fedrecplus.model import predict
+from fedrecplus.rounds.refit import expected, refit
+from fedrecplus.simulation import item_averages
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, on_scale
@@ -26,9 +29,6 @@ from fedrecplus.deploy.server import (
 )
 from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
-from fedrecplus.model import predict
-from fedrecplus.rounds.refit import expected, refit
-from fedrecplus.simulation import item_averages
 from fedrecplus.training.atomic import write_tensors
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config

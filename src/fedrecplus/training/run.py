@@ -59,4 +59,5 @@ def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recom
 
 def finished_run(folder: RunFolder, config: Config) -> Run:
     """A run that came to its end before, read back."""
-    return Run(config, folder.result(), Recommender.load(folder.path), folder.path)
+    rules = [chosen.rule for chosen in config.choices]  # what the caller asked for, it has imported already
+    return Run(config, folder.result(), Recommender.load(folder.path, rules), folder.path)

@@ -245,7 +245,7 @@ def _covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
     for a in range(size):
         for c in range(width):
             S[a, c] = 0
-        for k in range(max(a, skip), size):
+        for k in range(a if a > skip else skip, size):
             factor = noise * inverse[k, a]
             for c in range(width):
                 S[a, c] += factor * inverse[k, skip + c]

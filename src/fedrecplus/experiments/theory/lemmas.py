@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from fedrecplus.aggregation._covariance import update_variance
 from fedrecplus.config import Config
+from fedrecplus.experiments.theory.constants import Constants, Look
+from fedrecplus.experiments.theory.gradients import Rows
+from fedrecplus.parts.aggregation import update_variance
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import keys, normal, subkey
-from fedrecplus.theory.constants import Constants, Look
-from fedrecplus.theory.local_gradients import Rows
 
 Array = NDArray[np.float64]
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -55,48 +55,41 @@ def _distance(rows: Rows, client: int, size: int, seed: int) -> float:
 
 
 def _kolmogorov(values: Array) -> float:
-    spread = values.std()
-    return float(stats.kstest((values - values.mean()) / spread, "norm").statistic) if spread > 0 else 1.0
+    deviation = values.std()
+    return float(stats.kstest((values - values.mean()) / deviation, "norm").statistic) if deviation > 0 else 1.0
 
 
-def wasserstein_bound(uploads: Sequence[Upload], p: Array, shape: tuple[int, ...], config: Config) -> dict[str, float]:
+def wasserstein_bound(uploads: Sequence[Upload], p: Array, shape: tuple[int, ...], batch_size: int) -> dict[str, float]:
     """D against m Σ p_u² W_u, squared distances between Gaussians with the updates' means and diagonal covariances.
 
     ``best`` is the right side at p* ∝ 1/W_u, its smallest value. A ratio above one is possible: the proof couples every
-    client with one global draw and then takes the clients as independent, whose mean has less spread than each of them.
+    client with one global draw and then takes the clients as independent, whose mean has less variance than each.
 
     Paper: the bound is Eq. (14), its smallest value (19)
     """
-    mu, spread = _means(uploads, np.full(len(uploads), 1.0 / len(uploads)), shape, config)
-    W = np.array([_own_distance(upload, mu, spread, config) for upload in uploads])
-    left = _aggregate_distance(uploads, p, mu, spread, shape, config)
-    right = len(W) * float((p**2 * W).sum())
-    best = len(W) / float((1.0 / W).sum())
+
+    def moments(weights: Array, variance_weights: Array) -> tuple[Array, Array]:
+        mean, variance = np.zeros(shape), np.zeros(shape)
+        for upload, weight, of_variance in zip(uploads, weights, variance_weights, strict=True):
+            mean[upload.items] += weight * upload.delta
+            variance[upload.items] += of_variance * update_variance(upload.delta, batch_size)
+        return mean, variance
+
+    uniform = np.full(len(uploads), 1.0 / len(uploads))
+    mu, variance = moments(uniform, uniform)
+    W = np.array([_own_distance(upload, mu, variance, batch_size) for upload in uploads])
+    mean, joint = moments(p, p**2)
+    left = float(((mean - mu) ** 2).sum() + ((np.sqrt(joint) - np.sqrt(variance)) ** 2).sum())
+    right, best = len(W) * float((p**2 * W).sum()), len(W) / float((1.0 / W).sum())
     return {"distance": left, "bound": right, "ratio": left / right, "best": best, "uniform": float(W.mean())}
 
 
-def _means(uploads: Sequence[Upload], weights: Array, shape: tuple[int, ...], config: Config) -> tuple[Array, Array]:
-    mean, spread = np.zeros(shape), np.zeros(shape)
-    for upload, weight in zip(uploads, weights, strict=True):
-        mean[upload.items] += weight * upload.delta
-        spread[upload.items] += weight * update_variance(upload.delta, config)
-    return mean, spread
-
-
-def _own_distance(upload: Upload, mu: Array, spread: Array, config: Config) -> float:
+def _own_distance(upload: Upload, mu: Array, variance: Array, batch_size: int) -> float:
     """‖Δ_u − μ‖² + tr M² over the whole table, from the client's own rows and the table's sums."""
-    rows, delta, own = upload.items, upload.delta, update_variance(upload.delta, config)
+    rows, delta, own = upload.items, upload.delta, update_variance(upload.delta, batch_size)
     means = (mu**2).sum() - (mu[rows] ** 2).sum() + ((delta - mu[rows]) ** 2).sum()
-    roots = spread.sum() - spread[rows].sum() + ((np.sqrt(own) - np.sqrt(spread[rows])) ** 2).sum()
+    roots = variance.sum() - variance[rows].sum() + ((np.sqrt(own) - np.sqrt(variance[rows])) ** 2).sum()
     return float(means + roots)
-
-
-def _aggregate_distance(
-    uploads: Sequence[Upload], p: Array, mu: Array, spread: Array, shape: tuple[int, ...], config: Config
-) -> float:
-    mean, _ = _means(uploads, p, shape, config)
-    _, joint = _means(uploads, p**2, shape, config)
-    return float(((mean - mu) ** 2).sum() + ((np.sqrt(joint) - np.sqrt(spread)) ** 2).sum())
 
 
 def gradient_distance(looks: Sequence[Look], k: Constants) -> dict[str, float]:
@@ -109,9 +102,36 @@ def gradient_distance(looks: Sequence[Look], k: Constants) -> dict[str, float]:
 
 def local_updates(looks: Sequence[Look], k: Constants, config: Config) -> dict[str, Any]:
     """Mean ‖x_K − x‖² against 5K(…) + 30K²(A² + 1)η_L²‖∇f‖², at the look where the bound is tightest. Paper: Lemma 3"""
-    rate, K = config.client.learning_rate, config.client.local_epochs
+    rate, K = config.model.options.learning_rate, config.model.options.local_epochs
     noise = k.sigma_L**2 + 6 * K * (1.0 - k.alpha) ** 2 * k.rho**2 + 6 * K * k.sigma_G**2
     rights = [5 * K * rate**2 * noise + 30 * K**2 * (k.A**2 + 1.0) * rate**2 * each.gradient for each in looks]
     pairs = [(each.moved, right) for each, right in zip(looks, rights, strict=True)]
     left, right = max(pairs, key=lambda pair: pair[0] / pair[1])
     return {"measured": left, "bound": right, "ratio": left / right, "applies": rate <= 1.0 / (8.0 * k.L * K)}
+
+
+HEADINGS = ("lemma", "measured", "bound", "measured/bound")
+_NAMES = {
+    "wasserstein": "Wasserstein bound: D ≤ m Σ p²W",
+    "gradient_distance": "gradient distance: ‖∇f − ∇f̃‖²",
+    "local_updates": "local updates: mean ‖x_K − x‖²",
+}
+
+
+def lemma_rows(lemmas: dict[str, Any]) -> list[list[str]]:
+    """A row per lemma: what was measured, what the lemma allows, and whether that holds."""
+    found = lemmas["gaussian"]
+    first, last = (f"{found['distance'][end]:.3f} (B={found['batch'][end]})" for end in (0, -1))
+    slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f} in log B"
+    normal_draws = f"{found['at_best']:.3f} for normal draws"
+    gaussian_row = ["Gaussian updates: Kolmogorov distance", f"{first} to {last}", normal_draws, slope]
+    return [*(_row(name, lemmas[key]) for key, name in _NAMES.items()), gaussian_row]
+
+
+def _row(name: str, found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return [name, "", "", "no weights, so nothing to bound"]
+    note = "" if found.get("applies", True) else " (its step-size condition does not hold)"
+    note += ", does not hold" if found["ratio"] > 1.0 else ""
+    measured = found.get("measured", found.get("distance"))
+    return [name, f"{measured:.4g}", f"{found['bound']:.4g}", f"{found['ratio']:.3g}{note}"]

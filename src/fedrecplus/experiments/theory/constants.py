@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.simulation import Problem
-from fedrecplus.theory.local_gradients import Rows, local_variance
+from fedrecplus.experiments.theory.gradients import Rows
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Look:
-    """What one state tells."""
+    """What was measured at one state."""
 
     round: int
     gradient: float
@@ -54,13 +52,9 @@ class Constants:
     chi_wp: float
     chi_pw: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
-
-def look(problem: Problem, number: int, rows: Rows, p: Array, moved: float) -> Look:
-    """Take the measures of one state; ``p`` are the clients' weights, summing to one."""
+def look(number: int, rows: Rows, p: Array, moved: float, batch_size: int) -> Look:
+    """Measure one state; ``p`` are the clients' weights, summing to one."""
     true, w = rows.true(), np.full(rows.clients, 1.0 / rows.clients)
     of_w, of_p, norms = true.mean(w), true.mean(p), true.norms()
     return Look(
@@ -71,7 +65,7 @@ def look(problem: Problem, number: int, rows: Rows, p: Array, moved: float) -> L
         dissimilarity=(float(norms @ w), float(norms @ p)),
         objective=true.objective(),
         smooth=rows.smooth,
-        variance=float(local_variance(rows, problem).max()),
+        variance=float(rows.local_variance(batch_size).max()),
         gap=_gap(rows),
         alpha=float(rows.rated.mean()),
         chi_wp=float(((w - p) ** 2 / p).sum()),
@@ -113,9 +107,9 @@ def dissimilarity(looks: Sequence[Look]) -> tuple[float, float]:
 
     Paper: Assumption 3, with the two sets of weights that a run has: uniform and its own
     """
-    spreads = np.array([value for each in looks for value in each.dissimilarity])
+    norms = np.array([value for each in looks for value in each.dissimilarity])
     means = np.array([value for each in looks for value in (each.gradient, each.surrogate)])
     slope = 1.0
     if np.ptp(means) > 0:
-        slope = max(1.0, float(np.polyfit(means, spreads, 1)[0]))
-    return float(np.sqrt(slope - 1.0)), float(np.sqrt(max(0.0, float((spreads - slope * means).max()))))
+        slope = max(1.0, float(np.polyfit(means, norms, 1)[0]))
+    return float(np.sqrt(slope - 1.0)), float(np.sqrt(max(0.0, float((norms - slope * means).max()))))
