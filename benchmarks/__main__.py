@@ -11,10 +11,9 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from fedrecplus.fast.threads import thread_count
-
 from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, surprise_svd
 from benchmarks.line import Line, as_table
+from fedrecplus.workers import core_count
 
 MEASURES = {
     "engines": engines.measure,
@@ -51,7 +50,7 @@ def _machine() -> dict[str, object]:
     return {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cores": os.cpu_count(),
-        "threads": thread_count(),
+        "threads": core_count(),
         "load_average": os.getloadavg(),
         "python": platform.python_version(),
         "numpy": version("numpy"),
