@@ -32,20 +32,21 @@ NOTED_RMSE = 0.937
 def measure() -> list[Line]:
     """A line for FedMF and one for FedRec+; without Surprise, our seconds to the RMSE that it is known to reach."""
     names, svd = ("fedmf", "fedrec+"), _surprise()
+    better = [_seconds(name, rmse) for rmse in (0.90, 0.89) for name in names]
     if "error" in svd:
         missing = Line("time to Surprise's RMSE over its training time", None, "×", "≤ 1, aim .2", svd)
-        return [missing, *(_seconds(name) for name in names)]
-    return [_line(name, svd) for name in names]
+        return [missing, *(_seconds(name, NOTED_RMSE) for name in names), *better]
+    return [*(_line(name, svd) for name in names), *better]
 
 
 def _runs(name: str, rmse: float) -> list[dict[str, Any]]:
     return [_time_to(name, rmse) for _ in range(REPEATS + 1)][1:]  # the first compiles
 
 
-def _seconds(name: str) -> Line:
-    runs = _runs(name, NOTED_RMSE)
-    parts = {"rounds": runs[0]["rounds"], "RMSE": NOTED_RMSE, "median": float(np.median([r["seconds"] for r in runs]))}
-    return Line(f"time to Surprise's noted RMSE, {name}", min(run["seconds"] for run in runs), "s", "", parts)
+def _seconds(name: str, rmse: float) -> Line:
+    runs = _runs(name, rmse)
+    parts = {"rounds": runs[0]["rounds"], "median": float(np.median([r["seconds"] for r in runs]))}
+    return Line(f"time to RMSE {rmse:g}, {name}", min(run["seconds"] for run in runs), "s", "", parts)
 
 
 def _line(name: str, svd: dict[str, Any]) -> Line:
@@ -72,17 +73,18 @@ def _time_to(name: str, rmse: float) -> dict[str, Any]:
     problem, engine = prepare(training, config), engine_of(config)
     state = engine.start(problem)
     seconds = time.perf_counter() - started
-    while state.server.round < config.server.rounds:
-        started = time.perf_counter()
-        state, _ = engine.round(problem, state)
-        seconds += time.perf_counter() - started
+    while True:  # the model before its first round counts too: its public columns may be enough
         started = time.perf_counter()
         X = item_columns(problem, state.server.V)
         predictor = Predictor(engine.user_weights(problem, state.private, X), X)
         weights = time.perf_counter() - started
         if score(test, predictor.predict, fallback).rmse <= rmse:
             return {"seconds": seconds + weights, "rounds": state.server.round}
-    return {"seconds": float("inf"), "rounds": state.server.round}
+        if state.server.round == config.server.rounds:
+            return {"seconds": float("inf"), "rounds": state.server.round}
+        started = time.perf_counter()
+        state, _ = engine.round(problem, state)
+        seconds += time.perf_counter() - started
 
 
 def _surprise() -> dict[str, Any]:
