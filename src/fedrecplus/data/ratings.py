@@ -79,7 +79,7 @@ class Ratings:
         """Mean rating in standard units; the scale's middle where there are no ratings."""
         return float(self.standard_values.mean()) if len(self) else (STANDARD_LOW + STANDARD_HIGH) / 2
 
-    def item_means(self, prior_strength: float = 5.0) -> NDArray[np.float64]:
+    def item_means(self, prior_strength: float = 10.0) -> NDArray[np.float64]:
         """Damped mean rating of each item in standard units: with ``prior_strength`` pseudo-ratings at the mean.
 
         Ours: stands in for averages that a public site would give. Damping hides nothing: the sum of an item's ratings

@@ -40,9 +40,6 @@ class Settings(_Settings):
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
     noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
-    baseline_prior: Annotated[float, number(0, 1e6, "prior strength of an item's mean: pseudo-ratings of the mean")] = (
-        30.0
-    )
     item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
     bias_scale: Annotated[float, number(0, 1e3, "prior sd of a person's bias")] = 0.5
@@ -168,7 +165,7 @@ def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> ND
 @functools.lru_cache(maxsize=4)  # the reference asks once for every client
 def public_columns(public: PublicItems, settings: Settings) -> Array:
     """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""
-    baseline, known, content = _features(public, settings)
+    baseline, known, content = _features(public)
     columns = np.hstack([known, content]) * settings.public_scale
     columns[:, 0] = settings.bias_scale
     return np.hstack([baseline[:, None], columns])
@@ -181,7 +178,7 @@ def public_regression(public: PublicItems, settings: Settings) -> tuple[Array, A
     A ridge regression of V on popularity, average, their products and the catalogue, over all items; a row counts as
     n_i/(n_i + prior strength), the share of it that is more than chance, and the mean row is free.
     """
-    _, known, content = _features(public, settings)
+    _, known, content = _features(public)
     popularity, average = known[:, 1], known[:, -1]
     F = np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
     weighted = F * (public.popularity / (public.popularity + settings.item_prior))[:, None]
@@ -190,11 +187,9 @@ def public_regression(public: PublicItems, settings: Settings) -> tuple[Array, A
     return F, np.linalg.solve(gram, weighted.T)
 
 
-def _features(public: PublicItems, settings: Settings) -> tuple[Array, Array, Array]:
+def _features(public: PublicItems) -> tuple[Array, Array, Array]:
     """The baseline, (constant, popularity, average) with unit variance over ratings, and the catalogue as unit rows."""
-    counts = public.popularity
-    strength = settings.baseline_prior
-    baseline = (counts * public.averages() + strength * public.mean) / np.maximum(counts + strength, 1e-12)
+    counts, baseline = public.popularity, public.averages()
     known = [np.ones(len(counts)), _standardised(np.log1p(counts), counts), _standardised(baseline, counts)]
     content = unit_rows(public.content)
     most = np.sort(np.argsort(-(counts @ content), kind="stable")[:_MOST_CONTENT])
