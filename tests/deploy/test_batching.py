@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
-from fedrecplus.deploy.server import catalogue_of, first_state
+from fedrecplus.deploy.server import catalogue_of
 from fedrecplus.deploy.wire import Packet, encode_request
-from fedrecplus.pseudo_items.grouped import group_size, groups
+from fedrecplus.parts.pseudo_items.grouped import group_size, groups
+from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 
@@ -38,9 +40,8 @@ class Person:
                 store.unrate(item)
 
     def upload(self) -> set[int]:
-        state = first_state(self.config, CATALOGUE.public, 0.0)
-        state = type(state)(self.round, state.V, state.last_step, state.last_spread, state.moments)
-        reply = answer(encode_request(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
+        state = replace(start_server(self.config, CATALOGUE.public), round=self.round)
+        reply = answer(encode_request(MODEL, state, self.config, CATALOGUE, attach=True), self.path)
         assert "refusal" not in reply.facts, reply.facts
         self.round += 1
         return set(reply.arrays["items"].tolist())
@@ -49,7 +50,7 @@ class Person:
 @pytest.fixture(params=["fedrec+private", "fedrec+", "random, no padding"])
 def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
     name = "fedrec+private" if "random" in request.param else request.param
-    settings = {"pseudo_items__rule": "random", "pseudo_items__pad": False} if "random" in request.param else {}
+    settings = {"pseudo_items__rule": "random", "pseudo_items__size_classes": False} if "random" in request.param else {}
     return Person(tmp_path, small_config(name, **settings))
 
 
@@ -67,7 +68,7 @@ def test_a_batch_enters_with_at_least_its_share_of_pseudo_items(person: Person) 
     assert before <= after, "no row disappears"
     appeared = after - before
     assert new <= appeared
-    assert len(appeared - new) >= person.config.pseudo_items.ratio * len(new)
+    assert len(appeared - new) >= person.config.pseudo_items.options.ratio * len(new)
     assert person.upload() == after, "and then the rows stay"
 
 
@@ -126,8 +127,8 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
 
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
-    state = first_state(person.config, CATALOGUE.public, 0.0)
-    packet = encode_request(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
+    state = start_server(person.config, CATALOGUE.public)
+    packet = encode_request(MODEL, state, person.config, CATALOGUE, attach=True)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
     with Store.open(person.path) as store:
@@ -137,9 +138,9 @@ def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> Non
 def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     person.upload()
-    state = first_state(person.config, CATALOGUE.public, 0.0)
+    state = start_server(person.config, CATALOGUE.public)
     other = small_config(virtual_ratings__refresh=True)
-    reply = answer(encode_request(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
+    reply = answer(encode_request(MODEL, state, other, CATALOGUE, attach=True), person.path)
     assert reply.facts["refusal"] == "settings"
 
 
@@ -150,8 +151,8 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
         raise ValueError("the rating 4.0 of item 2")
 
     monkeypatch.setattr("fedrecplus.deploy.device.round.train_locally", broken)
-    state = first_state(person.config, CATALOGUE.public, 0.0)
-    reply = answer(encode_request(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
+    state = start_server(person.config, CATALOGUE.public)
+    reply = answer(encode_request(MODEL, state, person.config, CATALOGUE, attach=True), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})
 
 
@@ -195,7 +196,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
         assert before.keys() <= after.keys()
         suspects = {item for item, value in after.items() if before.get(item) != value}
         guilty = suspects & ever_rated
-        share = person.config.pseudo_items.ratio
+        share = person.config.pseudo_items.options.ratio
         assert len(suspects - ever_rated) >= share * len(guilty), "as many rows that nobody rated came or moved"
         changed += len(guilty)
     assert changed >= 4, "the changes are in there"

@@ -13,7 +13,7 @@ from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_
 from fedrecplus.protocol import Upload
 from tests.deploy.in_process import MODEL, small_config
 
-EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_move=10.0)
+EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_change=10.0)
 SELF_WEIGHED = replace(EXPECTED, config=small_config(aggregation__weigh_on="client"))
 
 

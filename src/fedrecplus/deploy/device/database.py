@@ -10,18 +10,20 @@ from pathlib import Path
 
 from fedrecplus.errors import UserError
 
-SCHEMA = 1
+SCHEMA = 2
 
-_TABLES = """
+_MODELS = """
+CREATE TABLE models (
+    model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
+    V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
+"""
+_TABLES = f"""{_MODELS}
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
     person INTEGER NOT NULL REFERENCES persons(number), item TEXT NOT NULL, rating REAL NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (person, item)) STRICT;
 CREATE TABLE catalogues (digest TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
-CREATE TABLE models (
-    model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
-    V BLOB NOT NULL, mean REAL NOT NULL, at TEXT NOT NULL) STRICT;
 CREATE TABLE taking_part (
     model TEXT NOT NULL, person INTEGER NOT NULL, items BLOB NOT NULL, ratings BLOB NOT NULL, U BLOB NOT NULL,
     pseudo_items BLOB, virtual_ratings BLOB, PRIMARY KEY (model, person)) STRICT;
@@ -32,6 +34,8 @@ CREATE TABLE sent (
     rows INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL, again INTEGER NOT NULL,
     seconds REAL NOT NULL, memory INTEGER NOT NULL, received INTEGER NOT NULL) STRICT;
 """
+_FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
+"""from fedrecplus 0.1, whose models nobody goes on with; ratings, secret and log stay"""
 
 
 class StorageFull(UserError):
@@ -50,7 +54,7 @@ def create_store(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         with connected(path, new=True) as database:
-            database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
+            _change_layout(database, _TABLES)
     except BaseException:
         remove_store(path)
         raise
@@ -73,11 +77,17 @@ def connected(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]:
             for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
                 database.execute(f"PRAGMA {setting}")
             version = database.execute("PRAGMA user_version").fetchone()[0]
-            if not new and version != SCHEMA:
+            if version == 1:
+                _change_layout(database, _FROM_1)
+            elif not new and version != SCHEMA:
                 raise UserError(f"{path} has layout {version}, this version knows {SCHEMA}", "upgrade fedrecplus")
             yield database
         finally:
             database.close()
+
+
+def _change_layout(database: sqlite3.Connection, script: str) -> None:
+    database.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {SCHEMA}; COMMIT;")
 
 
 @contextlib.contextmanager

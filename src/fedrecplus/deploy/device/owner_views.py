@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrecplus.config import from_dict
+from fedrecplus.config import from_tables
+from fedrecplus.config.toml import refuse_outside
 from fedrecplus.deploy.device.participation import known_settings, load_clients, load_table, newest_model, newest_reply
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.errors import UserError
@@ -21,24 +22,18 @@ def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recom
 
     Factors are folded in from V and the ratings: no round is needed.
     """
-    model = SharedModel.read(run) if run is not None else _newest_shared_model(store)
-    known = set(model.item_ids.tolist())
-    ratings = {item: rating for item, rating in store.ratings()[person].items() if _as_id(model, item) in known}
+    model = SharedModel.read(run, store.allowed_rules) if run is not None else _newest_shared_model(store)
+    known = set(map(str, model.item_ids.tolist()))
+    ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
     nobody = np.zeros(0, dtype=np.int64)
-    parts = PrivateParts(np.zeros((0, model.V.shape[1] + 1)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody)
-    return Recommender(model, parts).fold_in(ratings).recommend(n)
+    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).recommend(n)
 
 
 def _newest_shared_model(store: Store) -> SharedModel:
     model, catalogue = newest_model(store)
-    V, mean = load_table(store, model)
-    return catalogue.model(from_dict(json.loads(known_settings(store, model) or "{}")), V, mean)
-
-
-def _as_id(model: SharedModel, item: str) -> object:
-    if model.item_ids.dtype.kind not in "iu":
-        return item
-    return int(item) if item.lstrip("-").isdigit() else None
+    settings = json.loads(known_settings(store, model) or "{}")
+    refuse_outside(settings, store.allowed_rules, f"model {model}")
+    return catalogue.model(from_tables(settings), load_table(store, model))
 
 
 @dataclass(frozen=True)

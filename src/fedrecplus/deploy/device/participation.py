@@ -41,8 +41,7 @@ def save_round(
     settings = fixed_settings(request.config)
     with store.changing():
         store.put("taking_part", [(request.model, *_row(client)) for client in clients])
-        model = (request.model, settings, request.catalogue, request.round, V, request.mean, now())
-        store.put("models", [model])
+        store.put("models", [(request.model, settings, request.catalogue, request.round, V, now())])
         store.put("answers", [(request.model, request.round, request.digest, reply.to_bytes())])
         log_sent(store, sent)
 
@@ -84,10 +83,9 @@ def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
     return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
 
 
-def load_table(store: Store, model: str) -> tuple[NDArray[Any], float]:
-    """The newest V that this device has seen of a model, and the model's mean."""
-    V = store.value("SELECT V FROM models WHERE model = ?", model)
-    return Packet.of_bytes(V).arrays["V"], float(store.value("SELECT mean FROM models WHERE model = ?", model))
+def load_table(store: Store, model: str) -> NDArray[Any]:
+    """The newest V that this device has seen of a model."""
+    return Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", model)).arrays["V"]
 
 
 def newest_model(store: Store) -> tuple[str, ItemCatalogue]:

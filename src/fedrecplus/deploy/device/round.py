@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device import participation
 from fedrecplus.deploy.device.batching import rated_items, with_batch
 from fedrecplus.deploy.device.database import StorageFull
-from fedrecplus.deploy.device.silo import train_locally
 from fedrecplus.deploy.device.store import Store, now
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device
+from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
+from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
-from fedrecplus.model import predict, start_U
-from fedrecplus.protocol import Broadcast, ErrorReport
-from fedrecplus.rounds.refit import expected, prediction_table, refit
+from fedrecplus.protocol import Broadcast, ErrorReport, Upload
+from fedrecplus.rounds import client_round
 
 log = logging.getLogger("fedrecplus")
 
@@ -58,12 +60,11 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
         with store.changing():
             participation.log_sent(store, _log_line(request, reply, started, again=True))
         return reply
-    broadcast = wire.broadcast_of(request, catalogue)
-    clients = _clients(store, broadcast, catalogue, request)
-    trained = train_locally(broadcast, clients, config, store.scale, store.secret)
+    message = wire.message_of(request, catalogue)
+    trained = train_locally(message, _clients(store, message, catalogue, request), config, store.scale)
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
-    report = _training_error(clients, broadcast, catalogue, config) if share_error else None
+    report = _training_error(clients, message, config) if share_error else None
     reply = wire.encode_reply(request.model, request.round, request.V.shape[1], uploads, report, config)
     participation.save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
     return reply
@@ -84,35 +85,62 @@ def _catalogue(store: Store, request: Request) -> ItemCatalogue:
     return catalogue
 
 
-def _clients(store: Store, broadcast: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
+def _clients(store: Store, message: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
     """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
     before, secret, step = participation.load_clients(store, request.model), store.secret, store.scale.standard_step
-    clients, batch = [], store.batch
+    clients, batch, model = [], store.batch, request.config.model
     for person, ratings in store.ratings().items():
         items, values = rated_items(ratings, catalogue)
         if person in before:
-            clients.append(with_batch(before[person], items, values, batch, broadcast, request.config))
+            clients.append(with_batch(before[person], items, values, batch, message, request.config))
         elif len(items):
-            U = start_U(secret, np.array([person]), request.config.model, request.mean)[0]
+            U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
             clients.append(Device(person, items, values, step, U, participation.client_secret(secret, person)))
     if not clients:
         log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return clients
 
 
-def _training_error(
-    clients: Sequence[Device], broadcast: Broadcast, catalogue: ItemCatalogue, config: Config
-) -> ErrorReport:
+def train_locally(
+    message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale
+) -> list[tuple[Upload, Device]]:
+    """Each client's upload, and what it keeps for the next round: many through the engine, as a small simulation."""
+    if len(clients) < 2 or config.engine == "reference":  # numba takes a second that one person need not wait for
+        return [client_round(message, client, config) for client in clients]
+    engine, problem = engine_of(config), _problem(message, clients, config, scale)
+    private = start_private(problem, engine.dtype)
+    for number, client in enumerate(clients):
+        remember(problem, private, replace(client, client=number))
+    tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
+    uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
+    return [
+        (replace(upload, client=client.client), replace(device_of(problem, private, number), client=client.client))
+        for number, (upload, client) in enumerate(zip(uploads, clients, strict=True))
+    ]
+
+
+def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale) -> Problem:
+    """These clients as the engine takes them, numbered in their order."""
+    items = len(message.V)
+    indptr = np.cumsum([0, *(len(client.items) for client in clients)])
+    numbers = np.concatenate([client.items for client in clients]).astype(narrowest(items))
+    codes = scale.codes(scale.restore(np.concatenate([client.ratings for client in clients])))
+    ratings = Ratings("silo", scale, indptr, numbers, codes, np.arange(len(clients)), np.arange(items))
+    secrets = np.array([client.secret for client in clients], dtype=np.uint64)
+    problem = prepare(ratings, config, message.public, secrets)
+    fresh = np.diff(problem.pseudo_indptr)
+    kept = [fresh[n] if client.kept is None else len(client.kept.items) for n, client in enumerate(clients)]
+    return replace(problem, pseudo_indptr=np.cumsum([0, *kept]))  # batches let in more than a first draw would
+
+
+def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
     """Squared error on the node's own ratings, before this round moves V."""
-    public, squared = catalogue.public, 0.0
-    table = prediction_table(broadcast.V, public, catalogue.mean, broadcast.mean, config)
-    start = expected(table, public.popularity, catalogue.mean, broadcast.mean, config)
-    for client in clients:
-        V, U = table[client.items], client.U
-        if config.prediction.factors == "refit":
-            U = refit(V, client.ratings, broadcast.mean, config, start)
-        squared += float(((predict(U, V, broadcast.mean) - client.ratings) ** 2).sum())
-    return ErrorReport(squared, sum(len(client.items) for client in clients))
+    model, squared = config.model, 0.0
+    X = model.part.item_columns(message.V, message.public, model.options)
+    for one in clients:
+        w = model.part.user_weights(one.U, X, one.items, one.ratings, model.options, message.public)
+        squared += float(((X[one.items] @ w - one.ratings) ** 2).sum())
+    return ErrorReport(squared, sum(len(one.items) for one in clients))
 
 
 def _log_line(request: Request, reply: Packet, started: float, *, again: bool) -> dict[str, Any]:

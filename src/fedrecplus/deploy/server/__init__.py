@@ -12,10 +12,10 @@ from fedrecplus.deploy.server.collect import Link
 from fedrecplus.deploy.server.deployment import DEPLOYMENT, Deployment, new_model
 from fedrecplus.deploy.server.journal import JOURNAL, LOG, PROGRESS, Journal, is_served, only_server_of
 from fedrecplus.deploy.server.rounds import serve
-from fedrecplus.deploy.server.run import begin, first_state, go_on
+from fedrecplus.deploy.server.run import begin, go_on
 
 __all__ = [
     "DEPLOYMENT", "FEWEST", "ITEMS", "JOURNAL", "LOG", "PROGRESS", "Deployment", "Journal", "Link", "begin",
-    "catalogue_of", "first_state", "go_on", "is_served", "new_model", "only_server_of", "published_catalogue",
+    "catalogue_of", "go_on", "is_served", "new_model", "only_server_of", "published_catalogue",
     "read_catalogue", "serve", "write_catalogue",
 ]  # fmt: skip

@@ -9,11 +9,9 @@ import numpy as np
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.encoders._catalogue import content_features
+from fedrecplus.engines import public_items
 from fedrecplus.errors import UserError
-from fedrecplus.protocol import PublicItems
-from fedrecplus.simulation import item_averages, mean_rating
-from fedrecplus.training.atomic import write_tensors
+from fedrecplus.files import write_tensors
 from fedrecplus.training.model_files import read_tensors
 
 ITEMS = "items.safetensors"
@@ -23,12 +21,8 @@ FEWEST = 3
 
 def catalogue_of(ratings: Ratings) -> ItemCatalogue:
     """With all that a simulation holds public, averages of single ratings included: for a try on one machine."""
-    items = ratings.catalogue
-    content = content_features(items, ratings.item_count)
-    years = np.zeros(0, np.int64) if items is None else items.years.astype(np.int64)
-    public = PublicItems(content, ratings.item_counts(), item_averages(ratings), years)
-    ids = tuple(str(name) for name in ratings.item_ids.tolist())
-    return ItemCatalogue(ids, items.titles if items else (), ratings.scale, mean_rating(ratings), public)
+    titles = ratings.catalogue.titles if ratings.catalogue else ()
+    return ItemCatalogue(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
 
 
 def published_catalogue(ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
@@ -39,8 +33,8 @@ def published_catalogue(ratings: Ratings, *, averages: bool = True) -> ItemCatal
     """
     whole = catalogue_of(ratings)
     often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
-    average = item_averages(often) if averages else np.zeros(0)
-    return replace(whole, mean=mean_rating(often), public=replace(whole.public, average=average))
+    average = often.item_means() if averages else np.zeros(0)
+    return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
 
 
 def write_catalogue(path: Path, catalogue: ItemCatalogue) -> None:

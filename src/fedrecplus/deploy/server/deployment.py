@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_json
+from fedrecplus.files import write_json
 
 DEPLOYMENT = "deployment.json"
 
@@ -29,8 +29,8 @@ class Deployment:
     """seconds without a single upload after which the run gives up"""
     clients_per_node: int = 100_000
     """most persons that one node may speak for"""
-    largest_move: float = 10.0
-    """greatest change of a factor in one round that is believed"""
+    largest_change: float = 10.0
+    """greatest number in a client's update that is believed"""
     strikes: int = 3
     """refused answers after which a node is set aside"""
     keyed: bool = True

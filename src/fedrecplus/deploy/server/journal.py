@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_text
+from fedrecplus.files import locked, write_text
 
 JOURNAL, PROGRESS, LOG = "journal.jsonl", "progress.json", "server.log"
 
@@ -77,21 +76,9 @@ class Journal:
         return facts
 
 
-@contextlib.contextmanager
-def only_server_of(folder: Path, patience: float = 120.0) -> Iterator[None]:
-    """Hold the folder's lock, which the operating system frees when its holder dies, however that happens.
-
-    A killed SuperLink can leave its app behind for a while, and a new one must wait.
-    """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=patience, poll_interval=0.2)
-    except Timeout:
-        raise UserError(f"another server app works in {folder}", "stop it first") from None
-    try:
-        yield
-    finally:
-        lock.release()
+def only_server_of(folder: Path, patience: float = 120.0) -> AbstractContextManager[None]:
+    """Hold the folder's lock. A killed SuperLink can leave its app behind for a while, and a new one must wait."""
+    return locked(folder / ".lock", f"{folder} as its server", "stop it first", patience)
 
 
 def is_served(folder: Path) -> bool:

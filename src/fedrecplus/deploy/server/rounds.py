@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, load_config, on_scale
+from fedrecplus.config import Config, load_config
 from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue
 from fedrecplus.deploy.server.collect import Collected, Link, collect
 from fedrecplus.deploy.server.deployment import Deployment
 from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
 from fedrecplus.deploy.server.misbehaviour import NodeRecords
-from fedrecplus.deploy.server.run import checkpoint_of, first_state, write_result
+from fedrecplus.deploy.server.run import checkpoint_of, write_result
 from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.engines import Diverged, RoundReport
+from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
+from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import ServerState, server_round
-from fedrecplus.simulation import RoundReport
+from fedrecplus.rounds import ServerState, broadcast, server_round, start_server, sums_of
+from fedrecplus.training.divergence import step_size
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
@@ -66,7 +69,6 @@ class _ServedRun:
     config: Config
     deployment: Deployment
     catalogue: ItemCatalogue
-    mean: float
     journal: Journal
     records: NodeRecords
     tally: Tally = field(default_factory=Tally)
@@ -79,22 +81,20 @@ class _ServedRun:
     def of(cls, link: Link, path: Path) -> _ServedRun:
         """The run that the folder asks for."""
         deployment, catalogue = Deployment.read(path), read_catalogue(path / ITEMS)
-        config = on_scale(check_deployable(load_config(path / CONFIG)), catalogue.scale)
-        mean = catalogue.mean if config.model.global_mean else 0.0
-        records = NodeRecords(deployment.strikes)
-        return cls(link, RunFolder(path), config, deployment, catalogue, mean, Journal(path), records)
+        config, records = check_deployable(load_config(path / CONFIG)), NodeRecords(deployment.strikes)
+        return cls(link, RunFolder(path), config, deployment, catalogue, Journal(path), records)
 
     def finish(self) -> None:
         """Run all rounds that are left, and write model and result."""
         state = self._first_or_saved()
         while state.round < self.config.server.rounds:
             state = self._round(state)
-        write_result(self.folder, self.config, self.catalogue, state, self.mean, self.tally)
+        write_result(self.folder, self.config, self.catalogue, state, self.tally)
         self.journal.set_progress(phase="finished", round=state.round)
 
     def _first_or_saved(self) -> ServerState:
         saved = self.folder.checkpoint()
-        state = saved.state.server if saved else first_state(self.config, self.catalogue.public, self.mean)
+        state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
         self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
         self.records.restore(self.journal.keep_up_to(state.round))
         if saved:
@@ -113,11 +113,18 @@ class _ServedRun:
             if time.monotonic() - began > patience:
                 raise UserError(f"no upload came in {patience:g} s", "check the nodes' logs")
             time.sleep(0.2)
-        after = server_round(state, collected.uploads, self.config)
-        if not np.isfinite(after.V).all():
-            remedy = "start again with a lower client.learning_rate"
-            raise UserError(f"V is not finite after round {after.round}", remedy)
+        after = self._aggregate(state, collected.uploads)
         self._save(after, collected, time.monotonic() - started)
+        return after
+
+    def _aggregate(self, state: ServerState, uploads: list[Upload]) -> ServerState:
+        public, config = self.catalogue.public, self.config
+        sums = sums_of(uploads, broadcast(state, public, np.zeros((0, 0))), config)  # no weight looks at encoded items
+        after = server_round(state, sums, public, config)
+        try:
+            look_for_divergence(checkpoint_of(after, self.tally).state)
+        except Diverged as diverged:
+            raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
 
     def _cohort(self, state: ServerState, began: float) -> list[int]:
@@ -139,7 +146,7 @@ class _ServedRun:
         if not connected:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
-        fraction = self.config.client.fraction
+        fraction = self.config.cohort.fraction
         if fraction < 1.0:
             draws = uniform(subkey(self.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))
             connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
@@ -148,13 +155,13 @@ class _ServedRun:
     def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
         deployment = self.deployment
         short, long = (
-            encode_request(deployment.model, state, self.config, self.mean, self.catalogue, attach=attach)
+            encode_request(deployment.model, state, self.config, self.catalogue, attach=attach)
             for attach in (False, True)
         )
         self.informed -= self.records.without_catalogue
         self.records.without_catalogue.clear()
         packets = {node: short if node in self.informed else long for node in nodes}
-        limits = (deployment.clients_per_node, deployment.largest_move)
+        limits = (deployment.clients_per_node, deployment.largest_change)
         terms = RoundTerms(deployment.model, state.round, state.V.shape, self.config, *limits)
 
         def tell(now: Collected) -> None:

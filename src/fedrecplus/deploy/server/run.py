@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, load_config, to_dict
+import msgspec
+
+from fedrecplus.config import Config, load_config, to_tables
 from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue, write_catalogue
 from fedrecplus.deploy.server.deployment import Deployment
 from fedrecplus.deploy.server.journal import JOURNAL, LOG, Journal
 from fedrecplus.deploy.wire import ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.model import start_V
-from fedrecplus.parts import part
-from fedrecplus.protocol import PublicItems
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState
-from fedrecplus.simulation import SimulationState
 from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
@@ -58,37 +58,28 @@ def go_on(
     if read_catalogue(previous / ITEMS).digest != catalogue.digest:
         raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
     rounds = last.state.server.round + config.server.rounds
-    config = replace(config, server=replace(config.server, rounds=rounds))
+    config = replace(config, server=msgspec.structs.replace(config.server, rounds=rounds))
     deployment = replace(deployment, model=Deployment.read(previous).model)
     begin(out, config, deployment, catalogue, RunFolder(previous).data(), overwrite=overwrite)
     RunFolder(out).save_checkpoint(last)
     return config
 
 
-def first_state(config: Config, public: PublicItems, mean: float) -> ServerState:
-    """The same start as a simulation's: the seed is public, and so is V."""
-    V = start_V(config.seed, len(public.popularity), config.model, mean)
-    moments = [np.zeros_like(V) for _ in range(part("server_steps", config.server.step).MOMENTS)]
-    spread = np.zeros_like(V) if config.aggregation.covariance == "diagonal" else np.zeros((0, V.shape[1]))
-    return ServerState(0, V, np.zeros_like(V), spread, moments, public.popularity)
-
-
 def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     """A checkpoint in the format of a simulation's, without clients."""
-    U, nothing = np.zeros((0, server.V.shape[1] + 1)), np.zeros(0)
-    return Checkpoint(SimulationState(server, U, nothing.astype(bool), nothing.astype(np.int32), nothing), tally, 0)
+    nobody = PrivateState(np.zeros((0, 0)), np.zeros(0, bool), np.zeros(0, np.int32), np.zeros(0))
+    return Checkpoint(SimulationState(server, nobody), tally, 0)
 
 
 def write_result(
-    folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, mean: float, tally: Tally
+    folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, tally: Tally
 ) -> None:
     """Write model and result. The file of private parts is empty: they are on the devices."""
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
-    catalogue.model(config, state.V, mean).write(folder.path)
+    catalogue.model(config, state.V).write(folder.path)
     nobody = np.zeros(0, dtype=np.int64)
-    U = np.zeros((0, state.V.shape[1] + 1))
-    PrivateParts(U, np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
+    PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
     folder.finish(_result(config, tally, Journal(folder.path).lines(), folder.data()))
 
 
@@ -108,13 +99,13 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
         "cold_test_ratings": 0,
         "fit": fit,
         "retries": 0,
-        "learning_rate": config.client.learning_rate,
+        "learning_rate": step_size(config)[1],
         "fingerprint": data.get("fingerprint"),
         "deployment": {
             "uploads": sum(len(line["clients"]) for line in lines),
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },
-        "config": to_dict(config),
+        "config": to_tables(config),
         "made": data.get("made"),
     }

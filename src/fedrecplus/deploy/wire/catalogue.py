@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,25 +14,22 @@ from fedrecplus.config import Config
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.protocol import PublicItems
-from fedrecplus.rounds.refit import prediction_table
 from fedrecplus.training.model_files import SharedModel
 
+_TABLES = ("content", "popularity", "average", "years")
 _OPTIONAL = ("average", "years")
 """empty where nobody knows them"""
 
 
 @dataclass(frozen=True)
 class ItemCatalogue:
-    """The items by number: ids, titles, features and popularity, and the scale they are rated on."""
+    """The items by number: ids, titles, the scale they are rated on, and what the rounds look at."""
 
     ids: tuple[str, ...]
     titles: tuple[str, ...]
     """no titles where there are none"""
     scale: Scale
-    mean: float
-    """mean rating in standard units, from public figures: predicted for a person nobody knows anything of"""
     public: PublicItems
-    """the part that the round functions look at"""
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -46,29 +43,30 @@ class ItemCatalogue:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays, for a file or the wire."""
-        facts = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale), "mean": self.mean}
-        tables = {field.name: np.ascontiguousarray(getattr(self.public, field.name)) for field in fields(PublicItems)}
+        public = self.public
+        facts: dict[str, Any] = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale)}
+        facts |= {"mean": public.mean, "noise": public.noise}
+        tables = {name: np.ascontiguousarray(getattr(public, name)) for name in _TABLES}
         return {"about": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **tables}
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemCatalogue:
         """What ``arrays`` made; KeyError, TypeError or ValueError, with the field's name, where something else did."""
         facts = json.loads(arrays["about"].tobytes().decode())
-        ids, titles, mean = tuple(facts["ids"]), tuple(facts["titles"]), float(facts["mean"])
-        tables = {field.name: arrays[field.name] for field in fields(PublicItems)}
+        ids, titles = tuple(facts["ids"]), tuple(facts["titles"])
+        mean, noise = float(facts["mean"]), float(facts["noise"])
         if len(titles) not in (0, len(ids)):
             raise ValueError(f"`titles` has {len(titles)} rows for {len(ids)} items")
-        for name, table in tables.items():
-            _check_table(name, table, len(ids))
-        if not np.isfinite(mean):
-            raise ValueError("`mean` is not a finite number")
-        return cls(ids, titles, Scale.parse(facts["scale"]), mean, PublicItems(**tables))
+        for name in _TABLES:
+            _check_table(name, arrays[name], len(ids))
+        if not np.isfinite(mean) or not 0 < noise < np.inf:
+            raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
+        public = PublicItems(*(arrays[name] for name in _TABLES), mean=mean, noise=noise)
+        return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
-    def model(self, config: Config, V: NDArray[Any], mean: float) -> SharedModel:
+    def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
         """The model that V makes with these items: anybody may have it, and fold themselves into it."""
-        table = prediction_table(V, self.public, self.mean, mean, config)
-        ids = np.array(self.ids, dtype=str)
-        return SharedModel(config, self.scale, table, mean, self.mean, self.public.popularity, ids, self.titles)
+        return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
 
 
 def _check_table(name: str, table: NDArray[Any], items: int) -> None:

@@ -14,6 +14,14 @@ from safetensors.numpy import load, save
 Facts = dict[str, str | int | float]
 
 
+class Refusal(Exception):
+    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender."""
+
+    def __init__(self, kind: str, detail: str = "", *, blame: bool = True) -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind, self.blame = kind, blame
+
+
 @dataclass(frozen=True)
 class Packet:
     """Facts and arrays by name."""

@@ -12,26 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.aggregation.wasserstein import SMALLEST
 from fedrecplus.config import Config
-from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
 from fedrecplus.deploy.wire.version import VERSION, mismatch
+from fedrecplus.parts.aggregation.wasserstein import SMALLEST
 from fedrecplus.protocol import ErrorReport, Upload
 
 REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 _LAYOUT = {"clients": "i", "rows": "i", "items": "i", "delta": "f"}
-"""arrays of a reply, and the kind of their numbers"""
+"""arrays of a reply, and the kind of their numbers; ``weights`` come along where clients weigh themselves"""
 _CLIENT_NUMBERS = 2**62
-
-
-class Refusal(Exception):
-    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender."""
-
-    def __init__(self, kind: str, detail: str = "", *, blame: bool = True) -> None:
-        super().__init__(f"{kind}: {detail}" if detail else kind)
-        self.kind = kind
-        self.blame = blame
 
 
 @dataclass(frozen=True)
@@ -44,8 +35,13 @@ class RoundTerms:
     """of V"""
     config: Config
     clients_per_node: int
-    largest_move: float
-    """greatest change of a factor"""
+    largest_change: float
+    """greatest number of an update"""
+
+    @property
+    def own_weights(self) -> bool:
+        """Whether clients weigh themselves."""
+        return bool(getattr(self.config.aggregation.options, "weigh_on", "server") == "client")
 
 
 @dataclass(frozen=True)
@@ -68,9 +64,9 @@ def encode_reply(
         "items": np.concatenate([np.empty(0, np.int32), *(upload.items.astype(np.int32) for upload in uploads)]),
         "delta": np.concatenate([np.empty((0, columns), number), *(u.delta.astype(number) for u in uploads)]),
     }
-    if config.aggregation.weigh_on == "client":
+    if getattr(config.aggregation.options, "weigh_on", "server") == "client":
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
-    facts: dict[str, Any] = {"version": VERSION, "model": model, "round": round_number}
+    facts: Facts = {"version": VERSION, "model": model, "round": round_number}
     if report is not None:
         facts.update(squared_error=report.squared, rated=report.ratings)
     return Packet(facts, arrays)
@@ -85,28 +81,30 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> Reply:
     """The uploads in a reply, all of them sound; otherwise ``Refusal``."""
     _check_facts(packet, terms)
     _check_size(packet, terms)
-    strange = packet.arrays.keys() - _LAYOUT.keys() - {"weights"}
-    if strange:
+    if strange := packet.arrays.keys() - _LAYOUT.keys() - {"weights"}:
         raise Refusal("malformed", f"{len(strange)} arrays that nobody asked for")
     clients, rows, items, delta = (_array(packet, name) for name in _LAYOUT)
-    weights = _weights(packet, len(clients), terms.config)
     if delta.shape != (len(items), terms.shape[1]) or len(rows) != len(clients):
         raise Refusal("malformed", "arrays that don't fit together")
     if (rows < 1).any() or int(rows.sum(dtype=np.int64)) != len(items):
         raise Refusal("malformed", "row counts that don't add up")
     if len(np.unique(clients)) != len(clients) or not _within(clients, _CLIENT_NUMBERS):
         raise Refusal("malformed", "client numbers twice or out of range")
-    ends = np.cumsum(rows, dtype=np.int64)
+    ends, delta = np.cumsum(rows, dtype=np.int64), delta.astype(np.float64)
+    weights = _weights(packet, len(clients), terms)
     _check_items(items, ends, terms.shape[0])
     if not np.isfinite(delta).all():
         raise Refusal("non-finite", "delta")
-    if delta.size and np.abs(delta).max() > terms.largest_move:
-        raise Refusal("out-of-range", f"a factor moved by more than {terms.largest_move:g}")
-    parts = (slice(int(end - count), int(end)) for count, end in zip(rows.astype(np.int64), ends, strict=True))
+    most = terms.largest_change * np.repeat(weights, rows)  # a client that weighs itself sends w·Δ
+    if (np.abs(delta) > most[:, None]).any():
+        raise Refusal("out-of-range", f"an update is greater than {terms.largest_change:g}")
     uploads = [
-        Upload(int(client), items[here].astype(np.int64), delta[here].astype(np.float64), weight)
-        for client, here, weight in zip(clients, parts, weights, strict=True)
-    ]
+        Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], own)
+        for client, count, end, own in zip(
+            clients, rows.tolist(), ends.tolist(), weights.tolist() if terms.own_weights else [None] * len(rows),
+            strict=True,
+        )
+    ]  # fmt: skip
     return Reply(uploads, _report(packet), packet.size)
 
 
@@ -140,20 +138,21 @@ def _array(packet: Packet, name: str) -> NDArray[Any]:
     return table
 
 
-def _weights(packet: Packet, count: int, config: Config) -> list[float | None]:
-    """The clients' own weights where they weigh themselves, and none elsewhere."""
+def _weights(packet: Packet, count: int, terms: RoundTerms) -> NDArray[np.float64]:
+    """The clients' own weights where they weigh themselves, ones elsewhere."""
     weights = packet.arrays.get("weights")
-    if config.aggregation.weigh_on == "server":
+    if not terms.own_weights:
         if weights is not None:
             raise Refusal("malformed", "weights that nobody asked for")
-        return [None] * count
+        return np.ones(count)
     if weights is None or weights.shape != (count,) or weights.dtype.kind != "f":
         raise Refusal("malformed", "weights are missing")
     if not np.isfinite(weights).all():
         raise Refusal("non-finite", "weights")
-    if (weights <= 0).any() or (weights > SMALLEST**-config.aggregation.temperature).any():
+    largest = SMALLEST ** -getattr(terms.config.aggregation.options, "temperature", 1.0)
+    if (weights <= 0).any() or (weights > largest).any():
         raise Refusal("out-of-range", "weights")
-    return [float(weight) for weight in weights]
+    return weights.astype(np.float64)
 
 
 def _check_items(items: NDArray[Any], ends: NDArray[np.int64], item_count: int) -> None:

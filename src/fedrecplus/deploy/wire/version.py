@@ -5,24 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
-from typing import Any
 
 from fedrecplus import __version__
-from fedrecplus.config import Config, to_dict
+from fedrecplus.config import Choice, Config, to_tables
+from fedrecplus.parts import KINDS, built_in
 from fedrecplus.protocol import ErrorReport, PublicItems, Upload
+from fedrecplus.settings import settings_of
 
-PROTOCOL = 2
+PROTOCOL = 3
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
 
 
 def layout() -> str:
     """A hash over the names of all that travels, settings too: a field that one side lacks is another protocol."""
-    carried = {kind.__name__: [field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)}
-    return hashlib.sha256(json.dumps([carried, _names(to_dict(Config()))]).encode()).hexdigest()[:6]
-
-
-def _names(settings: dict[str, Any]) -> list[Any]:
-    return [[name, _names(value)] if isinstance(value, dict) else name for name, value in sorted(settings.items())]
+    carried = [[field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)]
+    options = [
+        [kind.name, rule, [setting.name for setting in settings_of(Choice(kind.name, rule).part.settings_type)]]
+        for kind in KINDS.values()
+        for rule in built_in(kind)
+    ]
+    others = [[name, sorted(table)] for name, table in to_tables(Config()).items() if isinstance(table, dict)]
+    return hashlib.sha256(json.dumps([carried, options, others]).encode()).hexdigest()[:6]
 
 
 _SPOKEN = f"{PROTOCOL}-{layout()}"
