@@ -12,7 +12,7 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
 from fedrecplus.deploy.server import catalogue_of
 from fedrecplus.deploy.wire import Packet, encode_request
-from fedrecplus.parts.pseudo_items.grouped import group_size, groups
+from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
@@ -205,7 +205,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
 def test_newcomers_bring_the_rest_of_their_groups(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     before = person.upload()
-    group = groups(CATALOGUE.public, group_size(person.config.pseudo_items))
+    group = groups(CATALOGUE.public, person.config.pseudo_items.options)
     new = [item for item in range(60, 200, 9) if item not in before]
     person.rate({str(item): 3.0 for item in new})
     after = person.upload()
