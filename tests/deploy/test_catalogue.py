@@ -68,7 +68,7 @@ def test_rounds_and_predictions_do_without_averages(engine: str, rule: str, tmp_
     config = small_config(engine=engine, virtual_ratings__rule=rule)
     homes = prepared(tmp_path, RATINGS, config)
     bare = published_catalogue(RATINGS, averages=False)
-    begin(tmp_path / "run", config, Deployment(MODEL, nodes=3), bare, {"dataset": "small"}, overwrite=True)
+    begin(tmp_path / "run", config, Deployment(3, model=MODEL), bare, {"dataset": "small"}, overwrite=True)
     serve(InProcessLink(homes), tmp_path / "run")
     assert RunFolder(tmp_path / "run").finished
     assert exit_code_of(["device", "recommend", "--person", "4", "--home", str(homes[1].path)]) == 0

@@ -202,7 +202,7 @@ def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: st
     homes = prepared(tmp_path, RATINGS, config)
     serve(InProcessLink(homes), tmp_path / "run")
     more, catalogue = change(config, "server.rounds", 2), read_catalogue(tmp_path / "run" / ITEMS)
-    deployment = Deployment("feed", nodes=3)
+    deployment = Deployment(3, model="feed")
     whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
     serve(InProcessLink(homes), tmp_path / "more" / "run")
     assert whole.server.rounds == 5

@@ -15,14 +15,13 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.process import LocalOptions, ServerHome, require_flower, run_local, run_to_the_end
+from fedrecplus.deploy.process import ServerHome, require_flower, run_local, run_to_the_end
 from fedrecplus.deploy.server import (
     Deployment,
     Journal,
     begin,
     go_on,
     is_served,
-    new_model,
     published_catalogue,
     read_catalogue,
     write_catalogue,
@@ -85,7 +84,7 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), read_catalogue(items)
-        deployment = Deployment(new_model(), nodes, quorum, deadline)
+        deployment = Deployment(nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
@@ -133,10 +132,10 @@ def local_command(
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
     require_flower()
     chosen = _config(config, rounds, settings or [])
-    how = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
-    ratings = load_with_bar(dataset, options)
+    ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
+    how = {"poll": poll, "simulated_keys": simulated_keys, "overwrite": overwrite}
     with terminated_like_interrupted(), show_rounds(rounds) as show:
-        run_local(ratings, chosen, out, how, show, say, overwrite=overwrite)
+        run_local(ratings, chosen, out, deployment, show, say, **how)
     _report(out)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedrecplus.config import from_tables
+from fedrecplus.config.toml import refuse_outside
 from fedrecplus.deploy.device.store import Store, now
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Request, fixed_settings
 from fedrecplus.device import Device, PseudoItems
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import keys, subkey
+from fedrecplus.training.model_files import SharedModel
 
 
 def client_secret(store_secret: int, person: int) -> int:
@@ -37,12 +40,14 @@ def save_round(
     store: Store, request: Request, clients: Iterable[Device], reply: Packet, sent: Mapping[str, Any]
 ) -> None:
     """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
-    V = Packet({}, {"V": request.V}).to_bytes()
-    settings = fixed_settings(request.config)
+    V, model = Packet({}, {"V": request.V}).to_bytes(), request.model
     with store.changing():
-        store.put("taking_part", [(request.model, *_row(client)) for client in clients])
-        store.put("models", [(request.model, settings, request.catalogue, request.round, V, now())])
-        store.put("answers", [(request.model, request.round, request.digest, reply.to_bytes())])
+        for one in clients:
+            kept = (None, None) if one.kept is None else (one.kept.items.tobytes(), one.kept.ratings.tobytes())
+            own = (one.items.tobytes(), one.ratings.tobytes(), one.U.tobytes())
+            store.put("taking_part", [(model, one.client, *own, *kept)])
+        store.put("models", [(model, fixed_settings(request.config), request.catalogue, request.round, V, now())])
+        store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         log_sent(store, sent)
 
 
@@ -59,11 +64,6 @@ def saved_reply(store: Store, request: Request) -> Packet | None:
     return Packet.of_bytes(content) if content else None
 
 
-def newest_reply(store: Store, model: str) -> Packet:
-    """The last reply that was given for a model."""
-    return Packet.of_bytes(store.value("SELECT content FROM answers WHERE model = ?", model))
-
-
 def known_settings(store: Store, model: str) -> str | None:
     """The settings under which this model began here."""
     settings: str | None = store.value("SELECT settings FROM models WHERE model = ?", model)
@@ -72,9 +72,8 @@ def known_settings(store: Store, model: str) -> str | None:
 
 def save_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
     """Keep a catalogue under its digest."""
-    content = Packet({}, catalogue.arrays()).to_bytes()
     with store.changing():
-        store.put("catalogues", [(catalogue.digest, content)])
+        store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
 
 
 def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
@@ -83,25 +82,17 @@ def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
     return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
 
 
-def load_table(store: Store, model: str) -> NDArray[Any]:
-    """The newest V that this device has seen of a model."""
-    return Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", model)).arrays["V"]
-
-
-def newest_model(store: Store) -> tuple[str, ItemCatalogue]:
-    """The model of the last round this device took part in, and its catalogue."""
-    models = store.models()
-    if not models:
+def newest_model(store: Store) -> tuple[str, SharedModel]:
+    """Name and tables of the model in whose rounds this device took part last."""
+    if not store.models():
         raise UserError(
             "this device has seen no model yet and has sent nothing",
             "join a server with `fedrecplus node join`, or give a run folder with --model",
         )
-    catalogue = load_catalogue(store, models[0]["catalogue"])
+    newest = store.models()[0]
+    settings, catalogue = json.loads(newest["settings"]), load_catalogue(store, newest["catalogue"])
     if catalogue is None:
         raise UserError("the catalogue of the newest model is missing", "take part in one more round")
-    return models[0]["model"], catalogue
-
-
-def _row(client: Device) -> tuple[Any, ...]:
-    kept = (None, None) if client.kept is None else (client.kept.items.tobytes(), client.kept.ratings.tobytes())
-    return (client.client, client.items.tobytes(), client.ratings.tobytes(), client.U.tobytes(), *kept)
+    refuse_outside(settings, store.allowed_rules, f"model {newest['model']}")
+    V = Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", newest["model"])).arrays["V"]
+    return newest["model"], catalogue.model(from_tables(settings), V)

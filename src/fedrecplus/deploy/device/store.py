@@ -95,12 +95,16 @@ class Store:
     def change_scale(self, scale: Scale) -> None:
         """Rate on another scale from now on; the ratings that are there must be on it, and keep their values."""
         with self.changing():
-            for item, rating in self.connection.execute("SELECT item, rating FROM ratings"):
-                if not scale.holds(np.array([rating]))[0]:
-                    raise UserError(
-                        f"rating {rating:g} of item {item!r} is not on the scale {scale}", "change it first"
-                    )
+            rows = self.connection.execute("SELECT person, item, rating FROM ratings").fetchall()
+            self._check_scale(scale, rows, "change it first")
             self.put("facts", [("scale", str(scale))])
+
+    @staticmethod
+    def _check_scale(scale: Scale, rows: list[tuple[int, str, float]], remedy: str) -> None:
+        values = np.array([rating for _, _, rating in rows], dtype=np.float64)
+        finite = np.isfinite(values)
+        for wrong in np.flatnonzero(~(finite & scale.holds(np.where(finite, values, scale.low)))):
+            raise UserError(f"rating {values[wrong]:g} of item {rows[wrong][1]!r} is not on the scale {scale}", remedy)
 
     @property
     def batch(self) -> int:
@@ -142,14 +146,7 @@ class Store:
 
     def rate_many(self, rows: list[tuple[int, str, float]]) -> None:
         """Add or change ratings; one that isn't on the scale keeps all of them out."""
-        values = np.array([rating for _, _, rating in rows], dtype=np.float64)
-        finite = np.isfinite(values)
-        wrong = np.flatnonzero(~(finite & self.scale.holds(np.where(finite, values, self.scale.low))))
-        if len(wrong):
-            raise UserError(
-                f"rating {values[wrong[0]]:g} of item {rows[wrong[0]][1]!r} is not on the scale {self.scale}",
-                "rate on the scale, or change it with `fedrecplus device scale`",
-            )
+        self._check_scale(self.scale, rows, "rate on the scale, or change it with `fedrecplus device scale`")
         with self.changing():
             self.put("ratings", [(person, item, rating, now()) for person, item, rating in rows])
 

@@ -4,23 +4,15 @@ Flower's own programs are started as modules of ``deploy/flower``; nothing here 
 """
 
 from fedrecplus.deploy.process.environment import (
-    CA,
-    FLOWER_APP,
-    flower_environment,
-    free_port,
-    is_loopback,
-    require_flower,
-    server_port,
-    split_address,
-)
+    CA, FLOWER_APP, flower_environment, free_port, is_loopback, require_flower, server_port,
+)  # fmt: skip
 from fedrecplus.deploy.process.follow import Show, note_keys, run_to_the_end
-from fedrecplus.deploy.process.local import LocalOptions, run_local, running_server, spread
-from fedrecplus.deploy.process.node import POLL, SHARE_ERROR, STORE, NodeHome
-from fedrecplus.deploy.process.superlink import ServerHome
+from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
+from fedrecplus.deploy.process.local import run_local, running_server, spread
 from fedrecplus.deploy.process.supervision import Supervised, end_with_parent
 
 __all__ = [
-    "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "LocalOptions", "NodeHome", "ServerHome", "Show", "Supervised",
+    "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "NodeHome", "ServerHome", "Show", "Supervised",
     "end_with_parent", "flower_environment", "free_port", "is_loopback", "note_keys", "require_flower",
-    "run_local", "run_to_the_end", "running_server", "server_port", "split_address", "spread",
+    "run_local", "run_to_the_end", "running_server", "server_port", "spread",
 ]  # fmt: skip

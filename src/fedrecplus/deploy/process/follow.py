@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.process.superlink import ServerHome
+from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.server import LOG, Deployment, Journal, is_served
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder

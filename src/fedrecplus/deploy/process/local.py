@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,61 +13,39 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process.environment import CA, server_port
 from fedrecplus.deploy.process.follow import Show, run_to_the_end
-from fedrecplus.deploy.process.node import NodeHome
-from fedrecplus.deploy.process.superlink import ServerHome
+from fedrecplus.deploy.process.homes import NodeHome, ServerHome
 from fedrecplus.deploy.process.supervision import Supervised
-from fedrecplus.deploy.server import Deployment, begin, catalogue_of, new_model
-from fedrecplus.errors import UserError
-
-
-@dataclass(frozen=True)
-class LocalOptions:
-    """How to try it."""
-
-    nodes: int = 3
-    poll: float = 0.2
-    """seconds between a node's looks for messages"""
-    simulated_keys: bool = False
-    """secrets from the seed, as in a simulation, to compare with one; otherwise from the operating system"""
-    deadline: float = 120.0
-    quorum: float = 1.0
+from fedrecplus.deploy.server import Deployment, begin, catalogue_of
 
 
 def run_local(
-    ratings: Ratings,
-    config: Config,
-    folder: Path,
-    options: LocalOptions,
-    show: Show,
-    say: Callable[[str], None],
-    *,
-    overwrite: bool = False,
-) -> None:
-    """All of a deployment in one call; leaves the run folder, and the nodes' and server's homes beside it in it."""
-    if options.nodes < 1:
-        raise UserError(f"{options.nodes} nodes are none", "ask for at least one")
-    deployment = Deployment(new_model(), options.nodes, options.quorum, options.deadline)
+    ratings: Ratings, config: Config, folder: Path, deployment: Deployment, show: Show, say: Callable[[str], None],
+    *, poll: float = 0.2, simulated_keys: bool = False, overwrite: bool = False,
+) -> None:  # fmt: skip
+    """All of a deployment in one call; leaves the run folder, and the nodes' and server's homes beside it in it.
+
+    ``poll`` is how many seconds a node waits between looks for messages. With ``simulated_keys`` the devices' secrets
+    come from the seed, as in a simulation, to compare with one; otherwise from the operating system.
+    """
     begin(folder, config, deployment, catalogue_of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
-    homes = spread(ratings, config, folder / "nodes", options)
-    with running_server(folder / "server", say) as server, running_nodes(server, homes, options, say):
+    homes = spread(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
+    with running_server(folder / "server", say) as server, running_nodes(server, homes, poll, say):
         run_to_the_end(server, folder, show, say)
 
 
-def spread(ratings: Ratings, config: Config, folder: Path, options: LocalOptions) -> list[NodeHome]:
-    """A store for each node, persons dealt out in turn."""
-    values = ratings.values
-    homes = []
-    for number in range(options.nodes):
+def spread(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> list[NodeHome]:
+    """A store for each node, persons dealt out in turn; with a seed they have a simulation's numbers and secrets."""
+    values, homes = ratings.values, []
+    for number in range(nodes):
         home = NodeHome(folder / f"node{number}")
-        mine = np.arange(number, ratings.clients, options.nodes)
-        seed = config.seed if options.simulated_keys else None
-        names = {int(client): str(ratings.client_ids[client]) for client in mine}
-        numbered = names if options.simulated_keys else dict(enumerate(names.values()))
+        mine = np.arange(number, ratings.clients, nodes)
+        numbers = range(len(mine)) if seed is None else mine.tolist()
+        persons = {person: str(ratings.client_ids[client]) for person, client in zip(numbers, mine, strict=True)}
         home.store.unlink(missing_ok=True)
-        Store.create(home.store, ratings.scale, seed=seed, persons=numbered)
+        Store.create(home.store, ratings.scale, seed=seed, persons=persons)
         rows = [
             (person, str(ratings.item_ids[ratings.items[at]]), float(values[at]))
-            for person, client in zip(numbered, mine, strict=True)
+            for person, client in zip(numbers, mine, strict=True)
             for at in range(ratings.indptr[client], ratings.indptr[client + 1])
         ]
         with Store.open(home.store) as store:
@@ -89,13 +66,13 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
 
 @contextlib.contextmanager
 def running_nodes(
-    server: ServerHome, homes: list[NodeHome], options: LocalOptions, say: Callable[[str], None]
+    server: ServerHome, homes: list[NodeHome], poll: float, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Nodes that the server admits, until the block ends."""
     with contextlib.ExitStack() as stack:
         for home in homes:
             server.admit(home.make_key())
             command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
-            environment = home.environment(poll=options.poll, share_error=True)
+            environment = home.environment(poll=poll, share_error=True)
             stack.enter_context(Supervised(command, environment, home.path / "node.log", say).kept_alive())
         yield

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,24 +41,22 @@ class Journal:
 
     def keep_up_to(self, round_number: int) -> list[dict[str, Any]]:
         """Drop lines of rounds that a restart does again; returns the others."""
-        kept = [line for line in self.lines() if line["round"] <= round_number]
-        self._write(kept)
-        return kept
+        return self._write(line for line in self.lines() if line["round"] <= round_number)
 
     def pardon(self) -> None:
         """Forget strikes and who spoke for whom.
 
         When the run goes on, nodes that were set aside are asked again, and a person may come through another node.
         """
-        lines = self.lines()
-        for line in lines:
-            line.pop("bound", None)
+        lines = [{**line, "bound": {}} for line in self.lines()]
         for line in lines[-1:]:
             line.get("refusals", {})["strikes"] = {}
         self._write(lines)
 
-    def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
+    def _write(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines = list(lines)
         write_text(self.folder / JOURNAL, "".join(json.dumps(line) + "\n" for line in lines))
+        return lines
 
     def set_progress(self, **facts: Any) -> None:
         """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
@@ -76,7 +73,7 @@ class Journal:
         return facts
 
 
-def only_server_of(folder: Path, patience: float = 120.0) -> AbstractContextManager[None]:
+def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
     """Hold the folder's lock. A killed SuperLink can leave its app behind for a while, and a new one must wait."""
     return locked(folder / ".lock", f"{folder} as its server", "stop it first", patience)
 

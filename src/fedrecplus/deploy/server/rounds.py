@@ -14,11 +14,9 @@ import numpy as np
 
 from fedrecplus.config import Config, load_config
 from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue
-from fedrecplus.deploy.server.collect import Collected, Link, collect
-from fedrecplus.deploy.server.deployment import Deployment
+from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
+from fedrecplus.deploy.server.deployment import Deployment, checkpoint_of, write_result
 from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
-from fedrecplus.deploy.server.misbehaviour import NodeRecords
-from fedrecplus.deploy.server.run import checkpoint_of, write_result
 from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
