@@ -25,7 +25,8 @@ from fedrecplus.deploy.process import (
     server_port,
     spread,
 )
-from fedrecplus.deploy.server import Deployment, Journal, begin, catalogue_of
+from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.wire import catalogue_of
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP
 

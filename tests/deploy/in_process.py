@@ -16,8 +16,8 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.flower.apps import client as app
 from fedrecplus.deploy.process import NodeHome, spread
-from fedrecplus.deploy.server import Deployment, begin, catalogue_of
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.server import Deployment, begin
+from fedrecplus.deploy.wire import Packet, Refusal, catalogue_of
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"

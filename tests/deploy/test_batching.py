@@ -10,8 +10,7 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
-from fedrecplus.deploy.server import catalogue_of
-from fedrecplus.deploy.wire import Packet, encode_request
+from fedrecplus.deploy.wire import Packet, catalogue_of, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
@@ -50,7 +49,9 @@ class Person:
 @pytest.fixture(params=["fedrec+private", "fedrec+", "random, no padding"])
 def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
     name = "fedrec+private" if "random" in request.param else request.param
-    settings = {"pseudo_items__rule": "random", "pseudo_items__size_classes": False} if "random" in request.param else {}
+    settings = (
+        {"pseudo_items__rule": "random", "pseudo_items__size_classes": False} if "random" in request.param else {}
+    )
     return Person(tmp_path, small_config(name, **settings))
 
 

@@ -17,8 +17,8 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.server import Journal, catalogue_of, serve
-from fedrecplus.deploy.wire import Packet, Refusal, decode_request, encode_request
+from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.wire import Packet, Refusal, catalogue_of, decode_request, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.parts import KINDS
 from fedrecplus.rounds import start_server
@@ -85,6 +85,7 @@ _TEXTS = {
     "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],
 }
 """what has no name to look up: literals that we rely on"""
+
 
 def naming_outside(honest: Packet, kind: str) -> Packet:
     """The same request with a rule that doesn't come with the package."""

@@ -12,17 +12,8 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.server import (
-    FEWEST,
-    ITEMS,
-    Deployment,
-    begin,
-    catalogue_of,
-    published_catalogue,
-    read_catalogue,
-    serve,
-)
-from fedrecplus.deploy.wire import encode_request
+from fedrecplus.deploy.server import Deployment, begin, serve
+from fedrecplus.deploy.wire import FEWEST, ITEMS, catalogue_of, encode_request, published_catalogue, read_catalogue
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
 from fedrecplus.rounds import start_server

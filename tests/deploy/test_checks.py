@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply, version
+from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply
+from fedrecplus.deploy.wire import packet as version
 from fedrecplus.protocol import Upload
 from tests.deploy.in_process import MODEL, small_config
 

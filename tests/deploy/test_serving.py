@@ -13,18 +13,8 @@ from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import ServerHome, note_keys
-from fedrecplus.deploy.server import (
-    DEPLOYMENT,
-    ITEMS,
-    Deployment,
-    Journal,
-    go_on,
-    is_served,
-    only_server_of,
-    read_catalogue,
-    serve,
-)
-from fedrecplus.deploy.wire import Packet, Refusal, check_deployable
+from fedrecplus.deploy.server import DEPLOYMENT, Deployment, Journal, go_on, is_served, only_server_of, serve
+from fedrecplus.deploy.wire import ITEMS, Packet, Refusal, check_deployable, read_catalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder

@@ -16,16 +16,8 @@ from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.process import ServerHome, require_flower, run_local, run_to_the_end
-from fedrecplus.deploy.server import (
-    Deployment,
-    Journal,
-    begin,
-    go_on,
-    is_served,
-    published_catalogue,
-    read_catalogue,
-    write_catalogue,
-)
+from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
+from fedrecplus.deploy.wire import published_catalogue, read_catalogue, write_catalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 

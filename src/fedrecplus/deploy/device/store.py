@@ -41,10 +41,10 @@ class Store:
         With a seed, persons have the numbers that they have in the simulation, on the wire too.
         """
         create_store(path)
-        facts = {"secret": str(new_secret() if seed is None else seed), "scale": str(scale), "batch": str(batch)}
-        facts["numbers"] = "hidden" if seed is None else "as in simulation"
+        secret, numbers = (new_secret(), "hidden") if seed is None else (seed, "as in simulation")
+        facts = {"secret": secret, "scale": scale, "batch": batch, "numbers": numbers}
         with Store.open(path) as store, store.changing():
-            store.put("facts", facts.items())
+            store.put("facts", [(name, str(value)) for name, value in facts.items()])
             store.put("persons", persons.items())
 
     @classmethod

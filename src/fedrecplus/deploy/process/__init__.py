@@ -4,7 +4,13 @@ Flower's own programs are started as modules of ``deploy/flower``; nothing here 
 """
 
 from fedrecplus.deploy.process.environment import (
-    CA, FLOWER_APP, flower_environment, free_port, is_loopback, require_flower, server_port,
+    CA,
+    FLOWER_APP,
+    flower_environment,
+    free_port,
+    is_loopback,
+    require_flower,
+    server_port,
 )  # fmt: skip
 from fedrecplus.deploy.process.follow import Show, note_keys, run_to_the_end
 from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome

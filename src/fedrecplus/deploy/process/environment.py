@@ -41,9 +41,11 @@ def flower_environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    return _bound(0)
+def free_port(port: int = 0) -> int:
+    """A port of this machine that nobody listens on; OSError where it must be this one and somebody does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+        return int(probe.getsockname()[1])
 
 
 def server_port() -> int:
@@ -59,14 +61,8 @@ def server_port() -> int:
     others = [port for port in range(10_000, 2**16) if not first <= port <= last]
     for port in random.sample(others, min(100, len(others))):
         with contextlib.suppress(OSError):  # somebody has it
-            return _bound(port)
+            return free_port(port)
     return free_port()
-
-
-def _bound(port: int) -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", port))
-        return int(probe.getsockname()[1])
 
 
 def is_loopback(host: str) -> bool:

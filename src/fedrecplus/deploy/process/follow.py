@@ -17,8 +17,6 @@ from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 
 _LOOK, _STALE, _MOST_IN_VAIN = 0.3, 15.0, 20
-
-
 Show = Callable[[dict[str, Any], list[dict[str, Any]]], None]
 """takes a run's progress (phase, round, nodes) and its journal so far"""
 
@@ -38,7 +36,10 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Show, say: Callable[[
             server.wait_until_up(600.0)
             before = len(journal.lines())
             try:
-                run = None if _is_at_work(folder) else _submit(server, folder)
+                run = None
+                if not _is_at_work(folder):
+                    note_keys(server, folder)
+                    run = server.submit(folder)
             except UserError:
                 if server.is_up():
                     raise
@@ -64,11 +65,6 @@ def note_keys(server: ServerHome, folder: Path) -> None:
     replace(Deployment.read(folder), keyed=not server.insecure).write(folder)
 
 
-def _submit(server: ServerHome, folder: Path) -> int:
-    note_keys(server, folder)
-    return server.submit(folder)
-
-
 def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> None:
     """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it."""
     journal, submitted = Journal(folder), time.time()
@@ -78,7 +74,7 @@ def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> No
         show(progress if fresh else {}, journal.lines())
         if fresh and progress.get("phase") == "failed":
             raise UserError(str(progress.get("error", "the server's app failed")), "then go on with --resume")
-        if fresh and not _is_alive(int(progress["pid"])):
+        if fresh and not is_served(folder):
             time.sleep(_LOOK)  # it may have ended well in this moment
             return
         silent = time.time() - max(progress.get("at", 0.0), submitted) > _STALE
@@ -99,16 +95,6 @@ def _end_app(folder: Path) -> None:
     if pid is not None and is_served(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # somebody else's, but alive
-    return True
 
 
 def _is_over(server: ServerHome, run: int) -> bool:

@@ -18,7 +18,15 @@ from typing import Any
 
 from fedrecplus.deploy.device import remove_store
 from fedrecplus.deploy.process.environment import (
-    CA, FLOWER_APP, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY, flower_environment, is_loopback, require_flower,
+    CA,
+    FLOWER_APP,
+    NODE_KEY,
+    NODE_PUBLIC,
+    SERVER,
+    SERVER_KEY,
+    flower_environment,
+    is_loopback,
+    require_flower,
     split_address,
 )  # fmt: skip
 from fedrecplus.errors import UserError

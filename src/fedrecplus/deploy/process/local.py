@@ -15,7 +15,8 @@ from fedrecplus.deploy.process.environment import CA, server_port
 from fedrecplus.deploy.process.follow import Show, run_to_the_end
 from fedrecplus.deploy.process.homes import NodeHome, ServerHome
 from fedrecplus.deploy.process.supervision import Supervised
-from fedrecplus.deploy.server import Deployment, begin, catalogue_of
+from fedrecplus.deploy.server import Deployment, begin
+from fedrecplus.deploy.wire import catalogue_of
 
 
 def run_local(
@@ -65,9 +66,7 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
 
 
 @contextlib.contextmanager
-def running_nodes(
-    server: ServerHome, homes: list[NodeHome], poll: float, say: Callable[[str], None]
-) -> Iterator[None]:
+def running_nodes(server: ServerHome, homes: list[NodeHome], poll: float, say: Callable[[str], None]) -> Iterator[None]:
     """Nodes that the server admits, until the block ends."""
     with contextlib.ExitStack() as stack:
         for home in homes:

@@ -33,15 +33,11 @@ class Supervised:
 
     def start(self) -> None:
         """Start it once."""
-        out = self.log.open("ab") if self.log else None
-        try:
+        with self.log.open("ab") if self.log else contextlib.nullcontext() as out:
             self.process = subprocess.Popen(
                 self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT if out else None, start_new_session=True,
             )  # fmt: skip
-        finally:
-            if out:
-                out.close()
 
     def keep_alive(self) -> None:
         """Start it again whenever it ends, with growing pauses, until ``end`` is called."""

@@ -10,11 +10,12 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fedrecplus.deploy.server.deployment import Deployment
+from fedrecplus.deploy.server.journal import Journal
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 
@@ -125,7 +126,7 @@ def collect(
     deployment: Deployment,
     records: NodeRecords,
     overdue: dict[str, int],
-    tell: Callable[[Collected], None],
+    journal: Journal,
 ) -> Collected:
     """Ask and collect. ``overdue`` has the messages of rounds that closed before; their replies are refused as late."""
     collected = Collected(link.ask(packets, deployment.deadline))
@@ -147,7 +148,8 @@ def collect(
                 node = overdue.pop(message)
                 if isinstance(packet, Packet):
                     records.note(node, Refusal("late", "its round has closed", blame=False))
-        tell(collected)
+        counts = {"asked": len(packets), "answered": len(collected.answered), "lost": len(collected.lost)}
+        journal.set_progress(phase="round", round=terms.round, **counts)
         look = _SHORTEST_LOOK if came else min(1.3 * look, _LONGEST_LOOK)
         if collected.waiting:
             time.sleep(look)

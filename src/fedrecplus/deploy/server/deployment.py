@@ -12,9 +12,15 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue, write_catalogue
 from fedrecplus.deploy.server.journal import JOURNAL, LOG, Journal
-from fedrecplus.deploy.wire import ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    check_deployable,
+    fixed_settings,
+    read_catalogue,
+    write_catalogue,
+)
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json
@@ -109,9 +115,7 @@ def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     return Checkpoint(SimulationState(server, nobody), tally, 0)
 
 
-def write_result(
-    folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, tally: Tally
-) -> None:
+def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, tally: Tally) -> None:
     """Write model and result. The file of private parts is empty: they are on the devices."""
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)

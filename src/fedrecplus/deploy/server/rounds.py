@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, load_config
-from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue
 from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import Deployment, checkpoint_of, write_result
 from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
-from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, RoundTerms, check_deployable, encode_request, read_catalogue
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
@@ -161,12 +160,7 @@ class _ServedRun:
         packets = {node: short if node in self.informed else long for node in nodes}
         limits = (deployment.clients_per_node, deployment.largest_change)
         terms = RoundTerms(deployment.model, state.round, state.V.shape, self.config, *limits)
-
-        def tell(now: Collected) -> None:
-            counts = {"asked": len(nodes), "answered": len(now.answered), "lost": len(now.lost)}
-            self.journal.set_progress(phase="round", round=state.round, **counts)
-
-        collected = collect(self.link, packets, terms, deployment, self.records, self.overdue, tell)
+        collected = collect(self.link, packets, terms, deployment, self.records, self.overdue, self.journal)
         self.informed |= collected.answered.keys()
         down = sum(packet.size for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.engines import public_items
+from fedrecplus.errors import UserError
+from fedrecplus.files import write_tensors
 from fedrecplus.protocol import PublicItems
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.model_files import SharedModel, read_tensors
 
+ITEMS = "items.safetensors"
+FEWEST = 3
+"""ratings that an average is published of: of one it would be the rating, of two each rater could tell the other's"""
 _TABLES = ("content", "popularity", "average", "years")
 _OPTIONAL = ("average", "years")
 """empty where nobody knows them"""
@@ -79,3 +87,35 @@ def _check_table(name: str, table: NDArray[Any], items: int) -> None:
         raise ValueError(f"`{name}` has values that are not finite")
     if name == "popularity" and (table < 0).any():
         raise ValueError("`popularity` has counts below zero")
+
+
+def catalogue_of(ratings: Ratings) -> ItemCatalogue:
+    """With all that a simulation holds public, averages of single ratings included: for a try on one machine."""
+    titles = ratings.catalogue.titles if ratings.catalogue else ()
+    return ItemCatalogue(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
+
+
+def published_catalogue(ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
+    """From a public data set, for people to have: with averages of ``FEWEST`` ratings and more, or without any.
+
+    An item with fewer has the mean rating for its average. That mean, too, is over the other items alone: what it
+    lacked of the shown averages would be the sum of those that are held back.
+    """
+    whole = catalogue_of(ratings)
+    often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
+    average = often.item_means() if averages else np.zeros(0)
+    return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
+
+
+def write_catalogue(path: Path, catalogue: ItemCatalogue) -> None:
+    """Write the file that a server runs with."""
+    write_tensors(path, catalogue.arrays(), {}, private=False)
+
+
+def read_catalogue(path: Path) -> ItemCatalogue:
+    """Read the file that ``write_catalogue`` wrote."""
+    arrays, _ = read_tensors(path)
+    try:
+        return ItemCatalogue.of_arrays(arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is no item catalogue: {error}", "make one with `deploy items`") from None

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
-from fedrecplus.deploy.wire.version import VERSION, mismatch
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
 from fedrecplus.parts.aggregation.wasserstein import SMALLEST
 from fedrecplus.protocol import ErrorReport, Upload
 
@@ -38,11 +37,6 @@ class RoundTerms:
     largest_change: float
     """greatest number of an update"""
 
-    @property
-    def own_weights(self) -> bool:
-        """Whether clients weigh themselves."""
-        return bool(getattr(self.config.aggregation.options, "weigh_on", "server") == "client")
-
 
 @dataclass(frozen=True)
 class Reply:
@@ -51,6 +45,11 @@ class Reply:
     uploads: list[Upload]
     report: ErrorReport | None
     bytes: int
+
+
+def weighs_itself(config: Config) -> bool:
+    """Whether clients weigh themselves."""
+    return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
 
 
 def encode_reply(
@@ -64,7 +63,7 @@ def encode_reply(
         "items": np.concatenate([np.empty(0, np.int32), *(upload.items.astype(np.int32) for upload in uploads)]),
         "delta": np.concatenate([np.empty((0, columns), number), *(u.delta.astype(number) for u in uploads)]),
     }
-    if getattr(config.aggregation.options, "weigh_on", "server") == "client":
+    if weighs_itself(config):
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
     facts: Facts = {"version": VERSION, "model": model, "round": round_number}
     if report is not None:
@@ -81,31 +80,35 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> Reply:
     """The uploads in a reply, all of them sound; otherwise ``Refusal``."""
     _check_facts(packet, terms)
     _check_size(packet, terms)
-    if strange := packet.arrays.keys() - _LAYOUT.keys() - {"weights"}:
-        raise Refusal("malformed", f"{len(strange)} arrays that nobody asked for")
+    strange = packet.arrays.keys() - _LAYOUT.keys() - {"weights"}
+    _demand(not strange, "malformed", f"{len(strange)} arrays that nobody asked for")
     clients, rows, items, delta = (_array(packet, name) for name in _LAYOUT)
-    if delta.shape != (len(items), terms.shape[1]) or len(rows) != len(clients):
-        raise Refusal("malformed", "arrays that don't fit together")
-    if (rows < 1).any() or int(rows.sum(dtype=np.int64)) != len(items):
-        raise Refusal("malformed", "row counts that don't add up")
-    if len(np.unique(clients)) != len(clients) or not _within(clients, _CLIENT_NUMBERS):
-        raise Refusal("malformed", "client numbers twice or out of range")
+    fit = delta.shape == (len(items), terms.shape[1]) and len(rows) == len(clients)
+    _demand(fit, "malformed", "arrays that don't fit together")
+    whole = (rows > 0).all() and int(rows.sum(dtype=np.int64)) == len(items)
+    _demand(whole, "malformed", "row counts that don't add up")
+    apart = len(np.unique(clients)) == len(clients) and _within(clients, _CLIENT_NUMBERS)
+    _demand(apart, "malformed", "client numbers twice or out of range")
     ends, delta = np.cumsum(rows, dtype=np.int64), delta.astype(np.float64)
-    weights = _weights(packet, len(clients), terms)
-    _check_items(items, ends, terms.shape[0])
-    if not np.isfinite(delta).all():
-        raise Refusal("non-finite", "delta")
-    most = terms.largest_change * np.repeat(weights, rows)  # a client that weighs itself sends w·Δ
-    if (np.abs(delta) > most[:, None]).any():
-        raise Refusal("out-of-range", f"an update is greater than {terms.largest_change:g}")
+    weights = _weights(packet, len(clients), terms.config)
+    _demand(_within(items, terms.shape[0]), "out-of-range", "item numbers")
+    rising = np.diff(items.astype(np.int64)) > 0
+    rising[ends[:-1] - 1] = True  # where the next client's items begin
+    _demand(rising.all(), "malformed", "items twice or out of order")
+    _demand(np.isfinite(delta).all(), "non-finite", "delta")
+    most = terms.largest_change * np.repeat(weights, rows)[:, None]  # a client that weighs itself sends w·Δ
+    _demand((np.abs(delta) <= most).all(), "out-of-range", f"an update is greater than {terms.largest_change:g}")
+    own = weights.tolist() if weighs_itself(terms.config) else [None] * len(rows)
     uploads = [
-        Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], own)
-        for client, count, end, own in zip(
-            clients, rows.tolist(), ends.tolist(), weights.tolist() if terms.own_weights else [None] * len(rows),
-            strict=True,
-        )
-    ]  # fmt: skip
+        Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], weight)
+        for client, count, end, weight in zip(clients, rows.tolist(), ends.tolist(), own, strict=True)
+    ]
     return Reply(uploads, _report(packet), packet.size)
+
+
+def _demand(sound: Any, kind: str, detail: str) -> None:
+    if not sound:
+        raise Refusal(kind, detail)
 
 
 def _check_facts(packet: Packet, terms: RoundTerms) -> None:
@@ -115,20 +118,18 @@ def _check_facts(packet: Packet, terms: RoundTerms) -> None:
     if "refusal" in packet.facts:
         word = str(packet.facts["refusal"])
         raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)
-    if packet.facts.get("model") != terms.model:
-        raise Refusal("malformed", "another model")
-    if packet.facts.get("round") != terms.round:
-        raise Refusal("late", f"round {packet.facts.get('round')!s:.20} instead of {terms.round}")
+    _demand(packet.facts.get("model") == terms.model, "malformed", "another model")
+    said = packet.facts.get("round")
+    _demand(said == terms.round, "late", f"round {said!s:.20} instead of {terms.round}")
 
 
 def _check_size(packet: Packet, terms: RoundTerms) -> None:
     clients = packet.arrays.get("clients")
     count = len(clients) if clients is not None and clients.ndim == 1 else 0
-    if count > terms.clients_per_node:
-        raise Refusal("oversized", f"{count} persons, at most {terms.clients_per_node} are allowed")
-    row_bytes = 8 * (terms.shape[1] + 1)
-    if packet.size > count * (terms.shape[0] * row_bytes + 64) + 1024:
-        raise Refusal("oversized", f"{packet.size} bytes for {count} persons")
+    few = count <= terms.clients_per_node
+    _demand(few, "oversized", f"{count} persons, at most {terms.clients_per_node} are allowed")
+    most = count * (terms.shape[0] * 8 * (terms.shape[1] + 1) + 64) + 1024
+    _demand(packet.size <= most, "oversized", f"{packet.size} bytes for {count} persons")
 
 
 def _array(packet: Packet, name: str) -> NDArray[Any]:
@@ -138,30 +139,18 @@ def _array(packet: Packet, name: str) -> NDArray[Any]:
     return table
 
 
-def _weights(packet: Packet, count: int, terms: RoundTerms) -> NDArray[np.float64]:
+def _weights(packet: Packet, count: int, config: Config) -> NDArray[np.float64]:
     """The clients' own weights where they weigh themselves, ones elsewhere."""
     weights = packet.arrays.get("weights")
-    if not terms.own_weights:
-        if weights is not None:
-            raise Refusal("malformed", "weights that nobody asked for")
+    if not weighs_itself(config):
+        _demand(weights is None, "malformed", "weights that nobody asked for")
         return np.ones(count)
     if weights is None or weights.shape != (count,) or weights.dtype.kind != "f":
         raise Refusal("malformed", "weights are missing")
-    if not np.isfinite(weights).all():
-        raise Refusal("non-finite", "weights")
-    largest = SMALLEST ** -getattr(terms.config.aggregation.options, "temperature", 1.0)
-    if (weights <= 0).any() or (weights > largest).any():
-        raise Refusal("out-of-range", "weights")
+    _demand(np.isfinite(weights).all(), "non-finite", "weights")
+    largest = SMALLEST ** -getattr(config.aggregation.options, "temperature", 1.0)
+    _demand(((weights > 0) & (weights <= largest)).all(), "out-of-range", "weights")
     return weights.astype(np.float64)
-
-
-def _check_items(items: NDArray[Any], ends: NDArray[np.int64], item_count: int) -> None:
-    if not _within(items, item_count):
-        raise Refusal("out-of-range", "item numbers")
-    rising = np.diff(items.astype(np.int64)) > 0
-    rising[ends[:-1] - 1] = True  # where the next client's items begin
-    if not rising.all():
-        raise Refusal("malformed", "items twice or out of order")
 
 
 def _within(numbers: NDArray[Any], end: int) -> bool:

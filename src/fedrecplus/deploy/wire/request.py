@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check, dumps, loads, to_tables
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
-from fedrecplus.deploy.wire.packet import Facts, Packet, Refusal
-from fedrecplus.deploy.wire.version import VERSION, mismatch
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.reply import weighs_itself
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
@@ -55,9 +55,7 @@ class Request:
 
 def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
     """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
-    names = ["V"]
-    if getattr(config.aggregation.options, "weigh_on", "server") == "client":
-        names += ["last_step", "last_covariance"]
+    names = ("V", "last_step", "last_covariance") if weighs_itself(config) else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
@@ -85,9 +83,10 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
 
 
 def _decode(packet: Packet, config: Config) -> Request:
-    facts = packet.facts
-    attached = {name: table for name, table in packet.arrays.items() if name.startswith(_CATALOGUE)}
-    tables = {name: table for name, table in packet.arrays.items() if name not in attached}
+    facts, tables = packet.facts, dict(packet.arrays)
+    attached = {
+        name.removeprefix(_CATALOGUE): tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)
+    }
     V = tables["V"]
     if V.ndim != 2 or not all(np.isfinite(table).all() for table in tables.values()):
         raise ValueError("V is no table of finite numbers")
@@ -98,9 +97,7 @@ def _decode(packet: Packet, config: Config) -> Request:
         round=int(facts["round"]),
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
-        attached=ItemCatalogue.of_arrays({name.removeprefix(_CATALOGUE): attached[name] for name in attached})
-        if attached
-        else None,
+        attached=ItemCatalogue.of_arrays(attached) if attached else None,
         bytes=packet.size,
     )
 
