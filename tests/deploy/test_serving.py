@@ -246,7 +246,7 @@ def test_a_device_with_another_scale_says_so_and_takes_no_part(
 def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
     with (
         only_server_of(tmp_path),
-        pytest.raises(UserError, match="works on .* as its server"),
+        pytest.raises(UserError, match=r"works on .* as its server"),
         only_server_of(tmp_path, patience=0.3),
     ):
         pass

@@ -125,9 +125,10 @@ def local_command(
     require_flower()
     chosen = _config(config, rounds, settings or [])
     ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
-    how = {"poll": poll, "simulated_keys": simulated_keys, "overwrite": overwrite}
     with terminated_like_interrupted(), show_rounds(rounds) as show:
-        run_local(ratings, chosen, out, deployment, show, say, **how)
+        run_local(
+            ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
+        )
     _report(out)
 
 

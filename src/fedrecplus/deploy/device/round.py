@@ -18,8 +18,7 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device import participation
 from fedrecplus.deploy.device.batching import rated_items, with_batch
-from fedrecplus.deploy.device.database import StorageFull
-from fedrecplus.deploy.device.store import Store, now
+from fedrecplus.deploy.device.store import StorageFull, Store, now
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
@@ -71,12 +70,12 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
 
 
 def _catalogue(store: Store, request: Request) -> ItemCatalogue:
-    catalogue = participation.load_catalogue(store, request.catalogue)
-    if catalogue is None and request.attached is not None and request.attached.digest == request.catalogue:
-        catalogue = request.attached
-        participation.save_catalogue(store, catalogue)
+    catalogue, attached = participation.load_catalogue(store, request.catalogue), request.attached
     if catalogue is None:
-        raise Refusal("catalogue", "the server's catalogue is not known here")
+        if attached is None or attached.digest != request.catalogue:
+            raise Refusal("catalogue", "the server's catalogue is not known here")
+        catalogue = attached
+        participation.save_catalogue(store, catalogue)
     if len(catalogue.ids) != len(request.V):
         raise Refusal("request", "V has another number of items than the catalogue")
     if catalogue.scale != store.scale:
@@ -145,16 +144,9 @@ def _training_error(clients: Sequence[Device], message: Broadcast, config: Confi
 
 def _log_line(request: Request, reply: Packet, started: float, *, again: bool) -> dict[str, Any]:
     """What left, and what it cost this device."""
+    memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
-        "at": now(),
-        "model": request.model,
-        "round": request.round,
-        "persons": len(reply.arrays["clients"]),
-        "rows": len(reply.arrays["items"]),
-        "bytes": reply.size,
-        "digest": reply.digest,
-        "again": int(again),
-        "seconds": time.perf_counter() - started,
-        "memory": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        "received": request.bytes,
-    }
+        "at": now(), "model": request.model, "round": request.round, "persons": len(reply.arrays["clients"]),
+        "rows": len(reply.arrays["items"]), "bytes": reply.size, "digest": reply.digest, "again": int(again),
+        "seconds": time.perf_counter() - started, "memory": memory, "received": request.bytes,
+    }  # fmt: skip

@@ -12,9 +12,8 @@ from fedrecplus.deploy.process.environment import (
     require_flower,
     server_port,
 )  # fmt: skip
-from fedrecplus.deploy.process.follow import Show, note_keys, run_to_the_end
 from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
-from fedrecplus.deploy.process.local import run_local, running_server, spread
+from fedrecplus.deploy.process.runs import Show, note_keys, run_local, run_to_the_end, running_server, spread
 from fedrecplus.deploy.process.supervision import Supervised, end_with_parent
 
 __all__ = [

@@ -69,7 +69,8 @@ class ItemCatalogue:
             _check_table(name, arrays[name], len(ids))
         if not np.isfinite(mean) or not 0 < noise < np.inf:
             raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
-        public = PublicItems(*(arrays[name] for name in _TABLES), mean=mean, noise=noise)
+        content, popularity, average, years = (arrays[name] for name in _TABLES)
+        public = PublicItems(content, popularity, average, years, mean, noise)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
     def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
