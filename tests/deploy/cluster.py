@@ -26,7 +26,7 @@ from fedrecplus.deploy.process import (
     spread,
 )
 from fedrecplus.deploy.server import Deployment, Journal, begin
-from fedrecplus.deploy.wire import catalogue_of
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP
 
@@ -55,7 +55,7 @@ class Cluster:
     def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
-        begin(self.folder, config, self.deployment, catalogue_of(ratings), {"dataset": ratings.name})
+        begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
         self.homes = spread(ratings, folder / "nodes", nodes, config.seed)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])

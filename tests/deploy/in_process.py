@@ -17,7 +17,7 @@ from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.flower.apps import client as app
 from fedrecplus.deploy.process import NodeHome, spread
 from fedrecplus.deploy.server import Deployment, begin
-from fedrecplus.deploy.wire import Packet, Refusal, catalogue_of
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"
@@ -33,7 +33,7 @@ def small_config(name: str = "fedrec+private", rounds: int = 3, **settings: Any)
 def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> list[NodeHome]:
     """A run folder that is ready for its first round, and a store for each node."""
     limits = replace(Deployment(nodes, model=MODEL, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
-    begin(folder / "run", config, limits, catalogue_of(ratings), {"dataset": "small"})
+    begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
     return spread(ratings, folder / "nodes", nodes, config.seed)
 
 

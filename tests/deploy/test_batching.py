@@ -10,14 +10,14 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer, load_clients
-from fedrecplus.deploy.wire import Packet, catalogue_of, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(items=200)
-CATALOGUE = catalogue_of(RATINGS)
+CATALOGUE = ItemCatalogue.of(RATINGS)
 FIRST = {str(item): 4.0 for item in range(0, 24, 2)}
 
 

@@ -18,7 +18,7 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.server import Journal, serve
-from fedrecplus.deploy.wire import Packet, Refusal, catalogue_of, decode_request, encode_request
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, decode_request, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.parts import KINDS
 from fedrecplus.rounds import start_server
@@ -102,7 +102,7 @@ def test_a_node_imports_nothing_because_a_server_says_so(
     for name in ("__init__", "rule"):
         (tmp_path / "outside_package" / f"{name}.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    path, catalogue = tmp_path / "device" / "store.db", catalogue_of(small_ratings())
+    path, catalogue = tmp_path / "device" / "store.db", ItemCatalogue.of(small_ratings())
     Store.create(path, Scale(1.0, 5.0, 1.0))
     state = start_server(small_config(), catalogue.public)
     request = naming_outside(encode_request(MODEL, state, small_config(), catalogue, attach=True), kind)

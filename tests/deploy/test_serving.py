@@ -14,7 +14,7 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import ServerHome, note_keys
 from fedrecplus.deploy.server import DEPLOYMENT, Deployment, Journal, go_on, is_served, only_server_of, serve
-from fedrecplus.deploy.wire import ITEMS, Packet, Refusal, check_deployable, read_catalogue
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
@@ -191,7 +191,7 @@ def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: st
     config = small_config(name, engine="reference", precision="float64", server__cooldown=0.0)
     homes = prepared(tmp_path, RATINGS, config)
     serve(InProcessLink(homes), tmp_path / "run")
-    more, catalogue = change(config, "server.rounds", 2), read_catalogue(tmp_path / "run" / ITEMS)
+    more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
     deployment = Deployment(3, model="feed")
     whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
     serve(InProcessLink(homes), tmp_path / "more" / "run")

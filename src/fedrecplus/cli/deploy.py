@@ -17,7 +17,7 @@ from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.process import ServerHome, require_flower, run_local, run_to_the_end
 from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
-from fedrecplus.deploy.wire import published_catalogue, read_catalogue, write_catalogue
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -75,7 +75,7 @@ def run_command(
             raise UserError(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
-        chosen, catalogue = _config(config, rounds, settings or []), read_catalogue(items)
+        chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
         deployment = Deployment(nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
@@ -98,8 +98,8 @@ def items_command(
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = published_catalogue(load_with_bar(dataset, options), averages=not without_averages)
-    write_catalogue(out, catalogue)
+    catalogue = ItemCatalogue.published(load_with_bar(dataset, options), averages=not without_averages)
+    catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 
 

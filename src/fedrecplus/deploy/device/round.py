@@ -59,7 +59,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
         with store.changing():
             participation.log_sent(store, _log_line(request, reply, started, again=True))
         return reply
-    message = wire.message_of(request, catalogue)
+    message = request.message(catalogue)
     trained = train_locally(message, _clients(store, message, catalogue, request), config, store.scale)
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]

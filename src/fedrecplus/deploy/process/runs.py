@@ -20,7 +20,7 @@ from fedrecplus.deploy.process.environment import CA, server_port
 from fedrecplus.deploy.process.homes import NodeHome, ServerHome
 from fedrecplus.deploy.process.supervision import Supervised
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
-from fedrecplus.deploy.wire import catalogue_of
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 
@@ -122,7 +122,7 @@ def run_local(
     ``poll`` is how many seconds a node waits between looks for messages. With ``simulated_keys`` the devices' secrets
     come from the seed, as in a simulation, to compare with one; otherwise from the operating system.
     """
-    begin(folder, config, deployment, catalogue_of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
+    begin(folder, config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
     homes = spread(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
     with running_server(folder / "server", say) as server, running_nodes(server, homes, poll, say):
         run_to_the_end(server, folder, show, say)

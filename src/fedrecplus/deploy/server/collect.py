@@ -120,14 +120,9 @@ class Collected:
 
 
 def collect(
-    link: Link,
-    packets: Mapping[int, Packet],
-    terms: RoundTerms,
-    deployment: Deployment,
-    records: NodeRecords,
-    overdue: dict[str, int],
-    journal: Journal,
-) -> Collected:
+    link: Link, packets: Mapping[int, Packet], terms: RoundTerms, deployment: Deployment, records: NodeRecords,
+    overdue: dict[str, int], journal: Journal,
+) -> Collected:  # fmt: skip
     """Ask and collect. ``overdue`` has the messages of rounds that closed before; their replies are refused as late."""
     collected = Collected(link.ask(packets, deployment.deadline))
     started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs

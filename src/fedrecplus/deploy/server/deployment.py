@@ -13,14 +13,7 @@ import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
 from fedrecplus.deploy.server.journal import JOURNAL, LOG, Journal
-from fedrecplus.deploy.wire import (
-    ITEMS,
-    ItemCatalogue,
-    check_deployable,
-    fixed_settings,
-    read_catalogue,
-    write_catalogue,
-)
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, fixed_settings
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json
@@ -87,7 +80,7 @@ def begin(
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
-    write_catalogue(folder / ITEMS, catalogue)
+    catalogue.write(folder / ITEMS)
 
 
 def go_on(
@@ -100,7 +93,7 @@ def go_on(
     last = Checkpoint.read(previous / LAST)
     if fixed_settings(load_config(previous / CONFIG)) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
-    if read_catalogue(previous / ITEMS).digest != catalogue.digest:
+    if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
         raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     deployment = replace(deployment, model=Deployment.read(previous).model)

@@ -15,7 +15,7 @@ from fedrecplus.config import load_config
 from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import Deployment, checkpoint_of, write_result
 from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
-from fedrecplus.deploy.wire import ITEMS, RoundTerms, check_deployable, encode_request, read_catalogue
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, RoundTerms, check_deployable, encode_request
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
@@ -61,7 +61,7 @@ class _ServedRun:
 
     def __init__(self, link: Link, path: Path) -> None:
         self.link, self.folder, self.journal = link, RunFolder(path), Journal(path)
-        self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), read_catalogue(path / ITEMS)
+        self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), ItemCatalogue.read(path / ITEMS)
         self.deployment = Deployment.read(path)
         self.records, self.tally = NodeRecords(self.deployment.strikes), Tally()
         self.informed: set[int] = set()

@@ -39,6 +39,37 @@ class ItemCatalogue:
     scale: Scale
     public: PublicItems
 
+    @classmethod
+    def of(cls, ratings: Ratings) -> ItemCatalogue:
+        """With all that a simulation holds public, averages of single ratings included: for a try on one machine."""
+        titles = ratings.catalogue.titles if ratings.catalogue else ()
+        return cls(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
+
+    @classmethod
+    def published(cls, ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
+        """From a public data set, for people to have: with averages of ``FEWEST`` ratings and more, or without any.
+
+        An item with fewer has the mean rating for its average. That mean, too, is over the other items alone: what it
+        lacked of the shown averages would be the sum of those that are held back.
+        """
+        whole = cls.of(ratings)
+        often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
+        average = often.item_means() if averages else np.zeros(0)
+        return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
+
+    @classmethod
+    def read(cls, path: Path) -> ItemCatalogue:
+        """Read the file that ``write`` wrote."""
+        arrays, _ = read_tensors(path)
+        try:
+            return cls.of_arrays(arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path} is no item catalogue: {error}", "make one with `deploy items`") from None
+
+    def write(self, path: Path) -> None:
+        """Write the file that a server runs with."""
+        write_tensors(path, self.arrays(), {}, private=False)
+
     @cached_property
     def numbers(self) -> dict[str, int]:
         """Item id → item number."""
@@ -88,35 +119,3 @@ def _check_table(name: str, table: NDArray[Any], items: int) -> None:
         raise ValueError(f"`{name}` has values that are not finite")
     if name == "popularity" and (table < 0).any():
         raise ValueError("`popularity` has counts below zero")
-
-
-def catalogue_of(ratings: Ratings) -> ItemCatalogue:
-    """With all that a simulation holds public, averages of single ratings included: for a try on one machine."""
-    titles = ratings.catalogue.titles if ratings.catalogue else ()
-    return ItemCatalogue(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
-
-
-def published_catalogue(ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
-    """From a public data set, for people to have: with averages of ``FEWEST`` ratings and more, or without any.
-
-    An item with fewer has the mean rating for its average. That mean, too, is over the other items alone: what it
-    lacked of the shown averages would be the sum of those that are held back.
-    """
-    whole = catalogue_of(ratings)
-    often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
-    average = often.item_means() if averages else np.zeros(0)
-    return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
-
-
-def write_catalogue(path: Path, catalogue: ItemCatalogue) -> None:
-    """Write the file that a server runs with."""
-    write_tensors(path, catalogue.arrays(), {}, private=False)
-
-
-def read_catalogue(path: Path) -> ItemCatalogue:
-    """Read the file that ``write_catalogue`` wrote."""
-    arrays, _ = read_tensors(path)
-    try:
-        return ItemCatalogue.of_arrays(arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is no item catalogue: {error}", "make one with `deploy items`") from None

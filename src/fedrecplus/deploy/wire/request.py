@@ -52,6 +52,12 @@ class Request:
         facts: Facts = {"catalogue": self.catalogue, "round": self.round, "settings": fixed_settings(self.config)}
         return Packet(facts, self.tables).digest
 
+    def message(self, catalogue: ItemCatalogue) -> Broadcast:
+        """The round's broadcast; encoded items are computed here, from what everybody knows."""
+        V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
+        state = ServerState(self.round, V, step, covariance, [])
+        return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
+
 
 def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
     """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
@@ -100,13 +106,6 @@ def _decode(packet: Packet, config: Config) -> Request:
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         bytes=packet.size,
     )
-
-
-def message_of(request: Request, catalogue: ItemCatalogue) -> Broadcast:
-    """The round's broadcast; encoded items are computed here, from what everybody knows."""
-    V, step, covariance = (request.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
-    state = ServerState(request.round, V, step, covariance, [])
-    return broadcast(state, catalogue.public, encode_items(V, catalogue.public, request.config))
 
 
 def check_deployable(config: Config) -> Config:
