@@ -27,7 +27,7 @@ from fedrecplus.deploy.process import (
     server_port,
 )
 from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
-from fedrecplus.deploy.process.environment import flower_environment
+from fedrecplus.deploy.process.processes import flower_environment
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 

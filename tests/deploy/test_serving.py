@@ -13,7 +13,7 @@ from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import ServerHome, note_keys
-from fedrecplus.deploy.server import DEPLOYMENT, Deployment, Journal, go_on, is_served, only_server_of, serve
+from fedrecplus.deploy.server import Deployment, Journal, go_on, is_served, only_server_of, serve
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
@@ -93,9 +93,9 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
 def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
     homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
     if way == "folder that doesn't say":
-        facts = json.loads((tmp_path / "run" / DEPLOYMENT).read_text())
+        facts = json.loads((tmp_path / "run" / "deployment.json").read_text())
         del facts["keyed"]
-        (tmp_path / "run" / DEPLOYMENT).write_text(json.dumps(facts))
+        (tmp_path / "run" / "deployment.json").write_text(json.dumps(facts))
     link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")

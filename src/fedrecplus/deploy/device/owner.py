@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from fedrecplus.config import from_tables
+from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
-from fedrecplus.deploy.device.participation import load_clients, newest_model
+from fedrecplus.deploy.device.round import load_catalogue, load_clients
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
@@ -29,19 +31,8 @@ def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recom
     return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).recommend(n)
 
 
-class SentRow(NamedTuple):
-    """One row of an upload."""
-
-    item: str
-    title: str
-    rated: bool
-    """whether the person rated it; otherwise it is a pseudo item"""
-    change: float
-    """length of the change that was sent"""
-
-
-def last_upload(store: Store, person: int) -> list[SentRow]:
-    """The rows of a person that the server was sent last."""
+def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:
+    """The rows of a person that the server was sent last: item, title, whether it is rated, length of the change."""
     name, model = newest_model(store)
     clients = load_clients(store, name)
     if person not in clients:
@@ -53,7 +44,7 @@ def last_upload(store: Store, person: int) -> list[SentRow]:
     rated = set(clients[person].items.tolist())
     changes = np.linalg.norm(arrays["delta"][here], axis=1).tolist()
     return [
-        SentRow(str(model.item_ids[item]), model.titles[item] if model.titles else "", item in rated, change)
+        (str(model.item_ids[item]), model.titles[item] if model.titles else "", item in rated, change)
         for item, change in zip(arrays["items"][here].tolist(), changes, strict=True)
     ]
 
@@ -64,6 +55,22 @@ def unknown_items(store: Store) -> int | None:
         return None
     known = set(newest_model(store)[1].item_ids.tolist())
     return sum(item not in known for ratings in store.ratings().values() for item in ratings)
+
+
+def newest_model(store: Store) -> tuple[str, SharedModel]:
+    """Name and tables of the model in whose rounds this device took part last."""
+    if not store.models():
+        raise UserError(
+            "this device has seen no model yet and has sent nothing",
+            "join a server with `fedrecplus node join`, or give a run folder with --model",
+        )
+    newest = store.models()[0]
+    settings, catalogue = json.loads(newest["settings"]), load_catalogue(store, newest["catalogue"])
+    if catalogue is None:
+        raise UserError("the catalogue of the newest model is missing", "take part in one more round")
+    refuse_outside(settings, store.allowed_rules, f"model {newest['model']}")
+    V = Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", newest["model"])).arrays["V"]
+    return newest["model"], catalogue.model(from_tables(settings), V)
 
 
 def import_own(store: Store, path: Path) -> int:

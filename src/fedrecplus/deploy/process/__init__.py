@@ -3,10 +3,18 @@
 Flower's own programs are started as modules of ``deploy/flower``; nothing here imports Flower.
 """
 
-from fedrecplus.deploy.process.environment import CA, FLOWER_APP, free_port, is_loopback, require_flower, server_port
 from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
+from fedrecplus.deploy.process.processes import (
+    CA,
+    FLOWER_APP,
+    Supervised,
+    end_with_parent,
+    free_port,
+    is_loopback,
+    require_flower,
+    server_port,
+)
 from fedrecplus.deploy.process.runs import Show, note_keys, run_local, run_to_the_end, running_server, spread
-from fedrecplus.deploy.process.supervision import Supervised, end_with_parent
 
 __all__ = [
     "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "NodeHome", "ServerHome", "Show", "Supervised",

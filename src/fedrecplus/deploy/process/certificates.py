@@ -12,17 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)  # fmt: skip
+from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat, PublicFormat
 
-from fedrecplus.deploy.process.environment import CA, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY
+from fedrecplus.deploy.process.processes import CA, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY
 from fedrecplus.errors import UserError
 
 _CA_KEY = "ca.key"
@@ -56,7 +50,7 @@ def _make_server(folder: Path, hosts: list[str]) -> None:
     if not (folder / _CA_KEY).exists():
         remedy = f"put it back, or put a {SERVER} and {SERVER_KEY} of yours there"
         raise UserError(f"{folder / _CA_KEY} is missing", remedy)
-    authority: Any = load_pem_private_key((folder / _CA_KEY).read_bytes(), None)
+    authority: Any = serialization.load_pem_private_key((folder / _CA_KEY).read_bytes(), None)
     issuer = x509.load_pem_x509_certificate((folder / CA).read_bytes()).subject
     key = ec.generate_private_key(ec.SECP384R1())
     names = [_general_name(host) for host in dict.fromkeys(["localhost", "127.0.0.1", "::1", *hosts])]
@@ -103,4 +97,4 @@ def _certify(
 def _write_key(path: Path, key: Any, form: PrivateFormat = PrivateFormat.PKCS8) -> None:
     """Readable by its owner alone from the first byte on."""
     with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(key.private_bytes(Encoding.PEM, form, NoEncryption()))
+        file.write(key.private_bytes(Encoding.PEM, form, serialization.NoEncryption()))

@@ -17,7 +17,7 @@ from ssl import create_default_context
 from typing import Any
 
 from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.process import environment as env
+from fedrecplus.deploy.process import processes as env
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_text
 

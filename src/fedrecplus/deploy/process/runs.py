@@ -16,9 +16,8 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process.environment import CA, server_port
 from fedrecplus.deploy.process.homes import NodeHome, ServerHome
-from fedrecplus.deploy.process.supervision import Supervised
+from fedrecplus.deploy.process.processes import CA, Supervised, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
@@ -124,7 +123,13 @@ def run_local(
     """
     begin(folder, config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
     homes = spread(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
-    with running_server(folder / "server", say) as server, running_nodes(server, homes, poll, say):
+    with contextlib.ExitStack() as processes:
+        server = processes.enter_context(running_server(folder / "server", say))
+        for home in homes:
+            server.admit(home.make_key())
+            command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
+            environment = home.environment(poll=poll, share_error=True)
+            processes.enter_context(Supervised(command, environment, home.path / "node.log", say).kept_alive())
         run_to_the_end(server, folder, show, say)
 
 
@@ -157,15 +162,3 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
     with Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive():
         server.wait_until_up()
         yield server
-
-
-@contextlib.contextmanager
-def running_nodes(server: ServerHome, homes: list[NodeHome], poll: float, say: Callable[[str], None]) -> Iterator[None]:
-    """Nodes that the server admits, until the block ends."""
-    with contextlib.ExitStack() as stack:
-        for home in homes:
-            server.admit(home.make_key())
-            command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
-            environment = home.environment(poll=poll, share_error=True)
-            stack.enter_context(Supervised(command, environment, home.path / "node.log", say).kept_alive())
-        yield

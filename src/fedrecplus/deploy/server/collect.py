@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fedrecplus.deploy.server.deployment import Deployment
-from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.deployment import Deployment, Journal
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 
@@ -159,14 +158,14 @@ def _take(
     """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
     if isinstance(packet, Refusal):
         raise packet
-    reply = decode_reply(packet, terms)
-    clients = [upload.client for upload in reply.uploads]
+    uploads, report = decode_reply(packet, terms)
+    clients = [upload.client for upload in uploads]
     if not {upload.client for upload in collected.uploads}.isdisjoint(clients):
         raise Refusal("duplicate", "a client that has answered in this round")
     if records is not None:
         collected.bound[node] = records.bind(node, clients)
-    collected.uploads += reply.uploads
-    collected.bytes_up += reply.bytes
-    if reply.report:
-        collected.squared_error += reply.report.squared
-        collected.rated += reply.report.ratings
+    collected.uploads += uploads
+    collected.bytes_up += packet.size
+    if report:
+        collected.squared_error += report.squared
+        collected.rated += report.ratings

@@ -13,8 +13,7 @@ import numpy as np
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
-from fedrecplus.deploy.server.deployment import Deployment, checkpoint_of, write_result
-from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
+from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, checkpoint_of, only_server_of, write_result
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, RoundTerms, check_deployable, encode_request
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence

@@ -38,15 +38,6 @@ class RoundTerms:
     """greatest number of an update"""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A node's reply that may touch the model."""
-
-    uploads: list[Upload]
-    report: ErrorReport | None
-    bytes: int
-
-
 def weighs_itself(config: Config) -> bool:
     """Whether clients weigh themselves."""
     return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
@@ -76,8 +67,8 @@ def encode_refusal(reason: str) -> Packet:
     return Packet({"version": VERSION, "refusal": reason}, {})
 
 
-def decode_reply(packet: Packet, terms: RoundTerms) -> Reply:
-    """The uploads in a reply, all of them sound; otherwise ``Refusal``."""
+def decode_reply(packet: Packet, terms: RoundTerms) -> tuple[list[Upload], ErrorReport | None]:
+    """The uploads in a reply, all of them sound, and the report if there is one; otherwise ``Refusal``."""
     _check_facts(packet, terms)
     _check_size(packet, terms)
     strange = packet.arrays.keys() - _LAYOUT.keys() - {"weights"}
@@ -103,7 +94,7 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> Reply:
         Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], weight)
         for client, count, end, weight in zip(clients, rows.tolist(), ends.tolist(), own, strict=True)
     ]
-    return Reply(uploads, _report(packet), packet.size)
+    return uploads, _report(packet)
 
 
 def _demand(sound: Any, kind: str, detail: str) -> None:
