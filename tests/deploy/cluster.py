@@ -22,9 +22,9 @@ from fedrecplus.deploy.process import (
     ServerHome,
     Supervised,
     run_to_the_end,
-    server_port,
     spread,
 )
+from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.deploy.server import Deployment, Journal, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors

@@ -24,10 +24,9 @@ from fedrecplus.deploy.process import (
     NodeHome,
     ServerHome,
     free_port,
-    server_port,
 )
 from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
-from fedrecplus.deploy.process.processes import flower_environment
+from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 

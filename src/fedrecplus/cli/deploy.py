@@ -15,7 +15,7 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.process import ServerHome, require_flower, run_local, run_to_the_end
+from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end
 from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
@@ -60,7 +60,6 @@ def run_command(
       fedrecplus deploy run fedrec+private --items items.safetensors --nodes 3 --out runs/first
       fedrecplus deploy run fedrec+private --resume --out runs/first
     """
-    require_flower()
     server = ServerHome.load(home.expanduser().absolute())
     if resume:
         if not RunFolder(out).begun:
@@ -122,7 +121,6 @@ def local_command(
     overwrite: Overwrite = False,
 ) -> None:
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
-    require_flower()
     chosen = _config(config, rounds, settings or [])
     ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
     with terminated_like_interrupted(), show_rounds(rounds) as show:

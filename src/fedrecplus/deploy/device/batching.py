@@ -1,14 +1,8 @@
 """How ratings that come later enter uploads: in batches, together with their share of new pseudo items.
 
-A row that appears in an upload by itself names a rating that was just given; a row that disappears names one that was
-taken back, and a row whose rating jumps names itself as rated. So changes wait until there are enough of them:
-
-- A new rating enters with the batch, beside at least as many new pseudo items as the settings give each rating.
-- A rating taken back becomes a pseudo item with a virtual rating at the next batch: no row ever disappears.
-- A changed rating is used in uploads from the next batch on.
-- Where the value of a row moves by any of these, kept virtual ratings move with it, as many as each rating's share.
-
-Recommendations use the person's ratings as they are at the moment.
+A row that appears, disappears or jumps by itself names a rating that was given, taken back or changed. So changes wait
+until there are enough of them. New ratings come with their share of new pseudo items, a rating taken back becomes a
+pseudo item, and where values move, kept virtual ratings move with them. Recommendations use ratings as they are now.
 """
 
 from __future__ import annotations
@@ -99,10 +93,8 @@ def _share(rated: int, config: Config) -> float:
 def _new_count(new: int, rated: int, pseudo: int, items: int, config: Config) -> int:
     """New pseudo items of a batch: what the whole set lacks, and never less than the new ratings' own share."""
     how = config.pseudo_items.options
-    if not isinstance(how, SetSettings):
-        return 0
     wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(_share(rated - new, config) * new)))
-    if how.size_classes:
+    if getattr(how, "size_classes", False):
         wanted = size_class(rated + pseudo + wanted) - rated - pseudo
     return max(0, min(wanted, items - rated - pseudo))
 

@@ -110,19 +110,20 @@ def import_many(store: Store, path: Path) -> tuple[int, int]:
     ratings = load(str(path), options=FileOptions(scale=store.scale))
     numbers = store.add_persons([str(name) for name in ratings.client_ids.tolist()])
     persons = [numbers[str(name)] for name in ratings.client_ids.tolist()]
-    items, values = [str(name) for name in ratings.item_ids.tolist()], ratings.values
-    clients = ratings.client_of_rating
-    store.rate_many([(persons[clients[at]], items[ratings.items[at]], float(values[at])) for at in range(len(ratings))])
+    items, columns = (
+        list(map(str, ratings.item_ids.tolist())),
+        (ratings.client_of_rating, ratings.items, ratings.values),
+    )
+    store.rate_many([(persons[u], items[i], float(r)) for u, i, r in zip(*columns, strict=True)])
     return len(persons), len(ratings)
 
 
 def _lines(path: Path) -> list[list[str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", "give a text file of item and rating") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is no text", "give a text file of item and rating, in UTF-8") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no text"
+        raise UserError(f"{path}: {why}", "give a text file of item and rating, in UTF-8") from None
     first = text.partition("\n")[0]
     separator = next((mark for mark in ("\t", ";", ",") if mark in first), ",")
     return list(csv.reader(text.splitlines(), delimiter=separator))

@@ -55,8 +55,10 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     if began_with not in (None, wire.fixed_settings(config)):
         # others could undo the protection that the first ones gave
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
-    reply = saved_reply(store, request)
-    if reply is not None:
+    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
+    given = store.value(query, request.model, request.round, request.digest)
+    if given is not None:  # asked again: the same reply, not one made anew from other factors
+        reply = Packet.of_bytes(given)
         with store.changing():
             store.put("sent", [(None, *_log_line(request, reply, started, again=True))])
         return reply
@@ -114,10 +116,8 @@ def train_locally(
         remember(problem, private, replace(client, client=number))
     tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
-    return [
-        (replace(upload, client=client.client), replace(device_of(problem, private, number), client=client.client))
-        for number, (upload, client) in enumerate(zip(uploads, clients, strict=True))
-    ]
+    after = [replace(device_of(problem, private, n), client=client.client) for n, client in enumerate(clients)]
+    return [(replace(upload, client=clients[upload.client].client), after[upload.client]) for upload in uploads]
 
 
 def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale) -> Problem:
@@ -181,13 +181,6 @@ def save_round(store: Store, request: Request, clients: Iterable[Device], reply:
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         store.put("sent", [(None, *sent)])
-
-
-def saved_reply(store: Store, request: Request) -> Packet | None:
-    """The reply to this very request, if it was given before: it is sent again, not made anew from other factors."""
-    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
-    content = store.value(query, request.model, request.round, request.digest)
-    return Packet.of_bytes(content) if content else None
 
 
 def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:

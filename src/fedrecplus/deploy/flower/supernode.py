@@ -1,10 +1,9 @@
 """Flower's SuperNode, changed: it runs no code but the installed package's, and neither sleeps nor imports so long.
 
-A SuperLink sends its nodes the app to run. Ours holds names alone, so its bytes are known beforehand: any other bundle
-is refused. The loop that asks for messages sleeps three seconds when there is none; ``FEDRECPLUS_POLL`` says how long
-instead. The helper that starts the app is ours (``superexec.py``). A shorter heartbeat lets a killed node come
-back sooner, since Flower locks out a key that it believes connected. Run as a module with the arguments of
-``flower-supernode``.
+A SuperLink sends its nodes the app to run. Ours holds names alone, so its bytes are known, and any other bundle is
+refused. ``FEDRECPLUS_POLL`` says how long the loop that asks for messages sleeps. The helper that starts the app is
+``superexec.py``. A shorter heartbeat lets a killed node come back sooner, since Flower locks out a key that it believes
+connected. Run as a module with the arguments of ``flower-supernode``.
 """
 
 from __future__ import annotations

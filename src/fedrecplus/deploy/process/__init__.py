@@ -4,20 +4,11 @@ Flower's own programs are started as modules of ``deploy/flower``; nothing here 
 """
 
 from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
-from fedrecplus.deploy.process.processes import (
-    CA,
-    FLOWER_APP,
-    Supervised,
-    end_with_parent,
-    free_port,
-    is_loopback,
-    require_flower,
-    server_port,
-)
+from fedrecplus.deploy.process.processes import CA, FLOWER_APP, Supervised, end_with_parent, free_port, is_loopback
 from fedrecplus.deploy.process.runs import Show, note_keys, run_local, run_to_the_end, running_server, spread
 
 __all__ = [
     "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "NodeHome", "ServerHome", "Show", "Supervised",
-    "end_with_parent", "free_port", "is_loopback", "note_keys", "require_flower",
-    "run_local", "run_to_the_end", "running_server", "server_port", "spread",
+    "end_with_parent", "free_port", "is_loopback", "note_keys", "run_local", "run_to_the_end", "running_server",
+    "spread",
 ]  # fmt: skip

@@ -100,6 +100,7 @@ class ServerHome:
     @classmethod
     def load(cls, path: Path) -> ServerHome:
         """The server that ``prepare`` made ready here."""
+        env.require_flower()
         try:
             return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -159,8 +160,8 @@ class ServerHome:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind((self.host, self.port))
         except OSError as error:
-            remedy = "is a server up already? Else choose another --port"
-            raise UserError(f"{self.host}:{self.port}: {error.strerror}", remedy) from None
+            why = f"{self.host}:{self.port}: {error.strerror}"
+            raise UserError(why, "is a server up already? Else choose another --port") from None
 
     def is_up(self) -> bool:
         """Whether the SuperLink answers."""

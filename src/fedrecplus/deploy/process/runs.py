@@ -17,7 +17,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process.homes import NodeHome, ServerHome
-from fedrecplus.deploy.process.processes import CA, Supervised, server_port
+from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
@@ -44,7 +44,8 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Show, say: Callable[[
             before = len(journal.lines())
             try:
                 run = None
-                if not _is_at_work(folder):
+                # an app that a killed SuperLink left behind holds the folder, too, but gives no signs of life
+                if not is_served(folder) or time.time() - journal.progress().get("at", 0.0) > _STALE:
                     note_keys(server, folder)
                     run = server.submit(folder)
             except UserError:
@@ -91,11 +92,6 @@ def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> No
     show(journal.progress(), journal.lines())
 
 
-def _is_at_work(folder: Path) -> bool:
-    """Whether an app holds the folder and gives signs of life; one that a killed SuperLink left behind gives none."""
-    return is_served(folder) and time.time() - Journal(folder).progress().get("at", 0.0) < _STALE
-
-
 def _end_app(folder: Path) -> None:
     """End the app that works in a folder; each round that it closed is on the disk."""
     pid = Journal(folder).progress().get("pid")
@@ -121,6 +117,7 @@ def run_local(
     ``poll`` is how many seconds a node waits between looks for messages. With ``simulated_keys`` the devices' secrets
     come from the seed, as in a simulation, to compare with one; otherwise from the operating system.
     """
+    require_flower()
     begin(folder, config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
     homes = spread(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
     with contextlib.ExitStack() as processes:

@@ -1,8 +1,4 @@
-"""One round's replies: ask, collect until all, a quorum or the deadline, refuse what is late, twice or unsound.
-
-Flower's ``send_and_receive`` sleeps three seconds between looks; this has its own push and pull, and looks often at
-first and less often the longer nothing comes.
-"""
+"""One round's replies: ask, collect until all, a quorum or the deadline, refuse what is late, twice or unsound."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from fedrecplus.protocol import Upload
 
 log = logging.getLogger("fedrecplus")
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 0.5
+"""seconds between looks for replies: the longer nothing comes, the fewer"""
 
 
 class Link(Protocol):
@@ -64,8 +61,7 @@ class NodeRecords:
     def bind(self, node: int, clients: Sequence[int]) -> list[int]:
         """From now on this node alone speaks for these clients; returns those that are new. Refuses another's."""
         for client in clients:
-            owner = self.owners.get(client, node)
-            if owner != node:
+            if (owner := self.owners.get(client, node)) != node:
                 raise Refusal("claimed", f"client {client} spoke through node {owner} before")
         new = [client for client in clients if client not in self.owners]
         self.owners.update(dict.fromkeys(new, node))

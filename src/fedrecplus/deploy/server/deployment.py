@@ -1,4 +1,4 @@
-"""A deployed run's folder: its settings, its journal, who works in it, its beginning, and its end as a server knows it."""
+"""A deployed run's folder: its settings, journal and lock, its beginning, and its end as far as a server knows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,7 @@ class Deployment:
         try:
             return msgspec.json.decode((folder / DEPLOYMENT).read_bytes(), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
-            remedy = "start one with `fedrecplus deploy run`"
-            raise UserError(f"{folder} holds no deployment: {error}", remedy) from None
+            raise UserError(f"{folder} holds no deployment: {error}", "start one with `deploy run`") from None
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Journal:
 
     def keep_up_to(self, round_number: int) -> list[dict[str, Any]]:
         """Drop lines of rounds that a restart does again; returns the others."""
-        return self._write(line for line in self.lines() if line["round"] <= round_number)
+        return self._write([line for line in self.lines() if line["round"] <= round_number])
 
     def pardon(self) -> None:
         """Forget strikes and who spoke for whom.
@@ -107,8 +106,7 @@ class Journal:
             line.get("refusals", {})["strikes"] = {}
         self._write(lines)
 
-    def _write(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        lines = list(lines)
+    def _write(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         write_text(self.folder / JOURNAL, "".join(json.dumps(line) + "\n" for line in lines))
         return lines
 

@@ -118,8 +118,8 @@ class _ServedRun:
             if connected and state.round > 0 and time.monotonic() - began > self.deployment.deadline:
                 break
             if time.monotonic() - began > patience:
-                remedy = "start more nodes, or ask for fewer with --nodes"
-                raise UserError(f"{len(connected)} of {wanted} nodes came in {patience:g} s", remedy)
+                problem = f"{len(connected)} of {wanted} nodes came in {patience:g} s"
+                raise UserError(problem, "start more nodes, or ask for fewer with --nodes")
             self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
             time.sleep(0.3)
         if not connected:
