@@ -12,11 +12,13 @@ from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
 from fedrecplus.deploy.device.round import load_catalogue, load_clients
-from fedrecplus.deploy.device.store import Store
+from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.recommender import Recommendation, Recommender
+
+_FORM = "write lines such as 1193,5"
 
 
 def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recommendation]:
@@ -77,30 +79,28 @@ def import_own(store: Store, path: Path) -> int:
     """One person's ratings: a line each, item then rating, between commas, semicolons or tabs; a heading may be."""
     ratings: dict[str, float] = {}
     for number, fields in enumerate(_lines(path), 1):
+        where = f"{path}, line {number}"
         if not fields:
             continue
         if len(fields) != 2:
-            remedy = "give a table of user, item and rating with --silo" if len(fields) > 2 else "write such as 1193,5"
-            raise UserError(f"{path}, line {number}: {len(fields)} columns instead of item and rating", remedy)
+            remedy = "give a table of user, item and rating with --silo" if len(fields) > 2 else _FORM
+            raise UserError(f"{where}: {len(fields)} columns instead of item and rating", remedy)
         item, text = fields[0].strip(), fields[1].strip()
         try:
             rating = float(text)
         except ValueError:
             if number == 1:
                 continue
-            raise UserError(f"{path}, line {number}: {text!r} is no rating", "write lines such as 1193,5") from None
+            raise UserError(f"{where}: {text!r} is no rating", _FORM) from None
         if not item:
-            raise UserError(f"{path}, line {number}: no item", "write lines such as 1193,5")
+            raise UserError(f"{where}: no item", _FORM)
         if item in ratings:
-            raise UserError(f"{path}, line {number}: item {item!r} for the second time", "keep one of the lines")
+            raise UserError(f"{where}: item {item!r} for the second time", "keep one of the lines")
         if not (np.isfinite(rating) and store.scale.holds(np.array([rating]))[0]):
-            raise UserError(
-                f"{path}, line {number}: {text} is not on the scale {store.scale}",
-                "rate on the scale, or change it with `fedrecplus device scale`",
-            )
+            raise UserError(f"{where}: {text} is not on the scale {store.scale}", ON_SCALE)
         ratings[item] = rating
     if not ratings:
-        raise UserError(f"{path} holds no rating", "write lines such as 1193,5")
+        raise UserError(f"{path} holds no rating", _FORM)
     store.rate(ratings)
     return len(ratings)
 
@@ -110,11 +110,8 @@ def import_many(store: Store, path: Path) -> tuple[int, int]:
     ratings = load(str(path), options=FileOptions(scale=store.scale))
     numbers = store.add_persons([str(name) for name in ratings.client_ids.tolist()])
     persons = [numbers[str(name)] for name in ratings.client_ids.tolist()]
-    items, columns = (
-        list(map(str, ratings.item_ids.tolist())),
-        (ratings.client_of_rating, ratings.items, ratings.values),
-    )
-    store.rate_many([(persons[u], items[i], float(r)) for u, i, r in zip(*columns, strict=True)])
+    items, columns = ratings.item_ids.tolist(), (ratings.client_of_rating, ratings.items, ratings.values)
+    store.rate_many([(persons[u], str(items[i]), float(r)) for u, i, r in zip(*columns, strict=True)])
     return len(persons), len(ratings)
 
 

@@ -67,7 +67,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
     report = _training_error(clients, message, config) if share_error else None
-    reply = wire.encode_reply(request.model, request.round, request.V.shape[1], uploads, report, config)
+    reply = wire.encode_reply(request, uploads, report)
     save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
     return reply
 

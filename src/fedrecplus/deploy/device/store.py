@@ -26,6 +26,7 @@ OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
+ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
 _LAYOUT = 2
 _MODELS = """
 CREATE TABLE models (
@@ -196,7 +197,7 @@ class Store:
 
     def rate_many(self, rows: list[tuple[int, str, float]]) -> None:
         """Add or change ratings; one that isn't on the scale keeps all of them out."""
-        _check_scale(self.scale, rows, "rate on the scale, or change it with `fedrecplus device scale`")
+        _check_scale(self.scale, rows, ON_SCALE)
         with self.changing():
             self.put("ratings", [(*row, now()) for row in rows])
 

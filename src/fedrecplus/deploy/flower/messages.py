@@ -15,8 +15,6 @@ from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.wire import Packet, Refusal
 
 FACTS, ARRAYS = "facts", "arrays"
-ROUND = "train"
-"""Flower's type of the message that asks for a round"""
 _PATIENCE = 1.0
 """seconds that a look waits for contents: most come at once"""
 
@@ -55,7 +53,7 @@ class FlowerLink:
         for packet in packets.values():
             records.setdefault(id(packet), record_of(packet))
         messages = [
-            Message(records[id(packet)], dst_node_id=node, message_type=ROUND, ttl=seconds + 60.0)
+            Message(records[id(packet)], dst_node_id=node, message_type="train", ttl=seconds + 60.0)
             for node, packet in packets.items()
         ]
         ids = self._grid.push_messages(messages)

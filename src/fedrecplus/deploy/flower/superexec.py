@@ -1,8 +1,7 @@
 """Flower's SuperExec on a node, with the app's process forked from one that has everything imported.
 
-Flower starts a fresh interpreter for each message, which imports for seconds of processor time what a round of one
-person needs for milliseconds. A fork of this process has it all. Run as a module with the arguments of
-``flower-superexec``.
+Flower starts an interpreter for each message, which imports for seconds what a round of one person needs for
+milliseconds. A fork of this process has it all. Run as a module with the arguments of ``flower-superexec``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Flower's SuperLink, with a gate in front: only nodes may call from other machines, and not with whatever they like.
 
 Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API, which starts
-code, and the Runtime API take anybody who can reach the port: here they answer this machine alone. Flower takes requests
+code, and the Runtime API take anybody who reaches the port: here they answer this machine alone. Flower takes requests
 of any size, and cuts arrays into chunks of 5 MB. Run as a module with the arguments of ``flower-superlink``.
 """
 

@@ -20,7 +20,6 @@ from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.process import FLOWER_APP, POLL, end_with_parent, free_port
 
 _HEARTBEAT = 10
-_LONG_SLEEP = 1.0
 _LOOP = "flwr.supernode.start_client_internal"
 
 
@@ -28,7 +27,7 @@ def shorter_sleeps(poll: float) -> SimpleNamespace:
     """The ``time`` module for Flower's loop: long sleeps become ``poll``, half seconds a quarter of that."""
 
     def sleep(seconds: float) -> None:
-        time.sleep(min(seconds, poll if seconds > _LONG_SLEEP else max(poll / 4, 0.02)))
+        time.sleep(min(seconds, poll if seconds > 1.0 else max(poll / 4, 0.02)))
 
     return SimpleNamespace(**{**vars(time), "sleep": sleep})
 

@@ -1,7 +1,4 @@
-"""Processes of a deployment: homes of server and node, certificates, supervision, and following a run to its end.
-
-Flower's own programs are started as modules of ``deploy/flower``; nothing here imports Flower.
-"""
+"""Homes of server and node, processes, certificates, and a run to its end. Nothing here imports Flower."""
 
 from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
 from fedrecplus.deploy.process.processes import CA, FLOWER_APP, Supervised, end_with_parent, free_port, is_loopback

@@ -17,14 +17,13 @@ from ssl import create_default_context
 from typing import Any
 
 from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.process import processes as env
+from fedrecplus.deploy.process import processes
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_text
 
 STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
 """environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
 _CONNECTION, _SETTINGS = "fedrecplus", "server.json"
-_KNOWN_KEY = "Public key already in use"
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,23 @@ class NodeHome:
 
     def make_key(self) -> Path:
         """The public key to hand to the server's operator; made on first use."""
-        env.require_flower()
+        processes.require_flower()
         from fedrecplus.deploy.process.certificates import make_node_key
 
         return make_node_key(self.path)
 
     def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
         """What starts the SuperNode."""
-        env.require_flower()
-        host, _ = env.split_address(address)
-        if insecure and not env.is_loopback(host):
+        processes.require_flower()
+        host, _ = processes.split_address(address)
+        if insecure and not processes.is_loopback(host):
             raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
         safety = ["--insecure"]
         if not insecure:
             if ca is None or not ca.exists():
                 raise UserError("the server's ca.crt is needed", "copy it from the server and give it with --ca")
             self.make_key()
-            key = (self.path / env.NODE_KEY).absolute()
+            key = (self.path / processes.NODE_KEY).absolute()
             safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
         return [
             sys.executable, "-m", "fedrecplus.deploy.flower.supernode", "--superlink", address,
@@ -66,14 +65,14 @@ class NodeHome:
     def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
         """For the SuperNode and the app that it starts for each message."""
         more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
-        return env.flower_environment(self.path.absolute(), **more)
+        return processes.flower_environment(self.path.absolute(), **more)
 
     def forget(self) -> None:
         """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
 
         Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
         """
-        key = self.path / env.NODE_KEY
+        key = self.path / processes.NODE_KEY
         if not self.store.exists() and not key.exists():
             raise UserError(f"{self.path} holds no device", "check --home")
         for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
@@ -83,7 +82,7 @@ class NodeHome:
                     file.flush()
                     os.fsync(file.fileno())
         remove_store(self.store)
-        for name in (key, self.path / env.NODE_PUBLIC):
+        for name in (key, self.path / processes.NODE_PUBLIC):
             name.unlink(missing_ok=True)
         shutil.rmtree(self.path / "flower", ignore_errors=True)
 
@@ -100,7 +99,7 @@ class ServerHome:
     @classmethod
     def load(cls, path: Path) -> ServerHome:
         """The server that ``prepare`` made ready here."""
-        env.require_flower()
+        processes.require_flower()
         try:
             return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -113,8 +112,8 @@ class ServerHome:
 
     def prepare(self, names: list[str]) -> None:
         """Make certificates on first use, and note how to reach the server."""
-        env.require_flower()
-        if self.insecure and not env.is_loopback(self.host):
+        processes.require_flower()
+        if self.insecure and not processes.is_loopback(self.host):
             remedy = "leave --insecure away, or listen on 127.0.0.1"
             raise UserError(f"--insecure on {self.host} would let everybody read and write", remedy)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -126,7 +125,9 @@ class ServerHome:
         facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
         write_text(self.path / _SETTINGS, json.dumps(facts))
         root = (
-            "insecure = true" if self.insecure else f"root-certificates = {json.dumps(str(self.certificates / env.CA))}"
+            "insecure = true"
+            if self.insecure
+            else f"root-certificates = {json.dumps(str(self.certificates / processes.CA))}"
         )
         write_text(
             Path(self.environment()["FLWR_HOME"]) / "config.toml",
@@ -136,14 +137,15 @@ class ServerHome:
 
     def environment(self) -> dict[str, str]:
         """For the SuperLink and Flower's command."""
-        return env.flower_environment(self.path.absolute())
+        return processes.flower_environment(self.path.absolute())
 
     def command(self) -> list[str]:
         """What starts the SuperLink."""
         safety = ["--insecure"]
         if not self.insecure:
             ca, certificate, key = (
-                str(self.certificates.absolute() / name) for name in (env.CA, env.SERVER, env.SERVER_KEY)
+                str(self.certificates.absolute() / name)
+                for name in (processes.CA, processes.SERVER, processes.SERVER_KEY)
             )
             safety = ["--ssl-ca-certfile", ca, "--ssl-certfile", certificate, "--ssl-keyfile", key]
             safety += ["--enable-supernode-auth"]
@@ -165,7 +167,7 @@ class ServerHome:
 
     def is_up(self) -> bool:
         """Whether the SuperLink answers."""
-        context = None if self.insecure else create_default_context(cafile=str(self.certificates / env.CA))
+        context = None if self.insecure else create_default_context(cafile=str(self.certificates / processes.CA))
         address = f"http{'' if self.insecure else 's'}://127.0.0.1:{self.port}/health"
         try:
             with urllib.request.urlopen(address, timeout=3, context=context) as reply:
@@ -183,14 +185,14 @@ class ServerHome:
 
     def admit(self, public_key: Path) -> int | None:
         """Let the node with this key connect; returns its id, or None where it was let in before."""
-        remedy = f"give the {env.NODE_PUBLIC} that `node key` made on the node"
+        remedy = f"give the {processes.NODE_PUBLIC} that `node key` made on the node"
         try:
             content = public_key.read_bytes()
         except OSError as error:
             raise UserError(f"{public_key}: {error.strerror}", remedy) from None
         if not content.startswith(b"ecdsa-sha2-nistp"):
             raise UserError(f"{public_key} is no node's public key", remedy)
-        reply = self._flower("supernode", "register", str(public_key), but=_KNOWN_KEY)
+        reply = self._flower("supernode", "register", str(public_key), but="Public key already in use")
         return int(reply["node-id"]) if "node-id" in reply else None
 
     def nodes(self) -> list[dict[str, str]]:
@@ -204,7 +206,7 @@ class ServerHome:
     def submit(self, folder: Path) -> int:
         """Start the rounds of a run folder; returns Flower's id of the run."""
         override = f"folder={json.dumps(str(folder.absolute()))}"
-        return int(self._flower("run", str(env.FLOWER_APP), options=["--run-config", override])["run-id"])
+        return int(self._flower("run", str(processes.FLOWER_APP), options=["--run-config", override])["run-id"])
 
     def run_status(self, run: int) -> str:
         """What Flower says of a run, such as ``running`` or ``finished:failed``."""

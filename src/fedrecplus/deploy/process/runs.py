@@ -102,10 +102,9 @@ def _end_app(folder: Path) -> None:
 
 def _is_over(server: ServerHome, run: int) -> bool:
     """Whether a run that has fallen silent is gone: ended, or its server with it."""
-    try:
+    with contextlib.suppress(UserError):
         return not server.is_up() or server.run_status(run).startswith("finished")
-    except UserError:
-        return True
+    return True
 
 
 def run_local(

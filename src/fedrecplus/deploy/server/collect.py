@@ -113,6 +113,22 @@ class Collected:
         done = self.answered.keys() | self.lost.keys()
         return {message for message, node in self.asked.items() if node not in done}
 
+    def take(self, node: int, packet: Packet | Refusal, terms: RoundTerms, records: NodeRecords | None) -> None:
+        """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
+        if isinstance(packet, Refusal):
+            raise packet
+        uploads, report = decode_reply(packet, terms)
+        clients = [upload.client for upload in uploads]
+        if not {upload.client for upload in self.uploads}.isdisjoint(clients):
+            raise Refusal("duplicate", "a client that has answered in this round")
+        if records is not None:
+            self.bound[node] = records.bind(node, clients)
+        self.uploads += uploads
+        self.bytes_up += packet.size
+        if report:
+            self.squared_error += report.squared
+            self.rated += report.ratings
+
 
 def collect(
     link: Link, packets: Mapping[int, Packet], terms: RoundTerms, deployment: Deployment, records: NodeRecords,
@@ -129,7 +145,7 @@ def collect(
             if message in collected.asked:
                 node, seconds = collected.asked[message], time.monotonic() - started
                 try:
-                    _take(collected, node, packet, terms, records if deployment.keyed else None)
+                    collected.take(node, packet, terms, records if deployment.keyed else None)
                     collected.answered[node] = seconds
                 except Refusal as refusal:
                     records.note(node, refusal)
@@ -146,22 +162,3 @@ def collect(
     overdue.update({message: collected.asked[message] for message in collected.waiting})
     collected.uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
     return collected
-
-
-def _take(
-    collected: Collected, node: int, packet: Packet | Refusal, terms: RoundTerms, records: NodeRecords | None
-) -> None:
-    """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
-    if isinstance(packet, Refusal):
-        raise packet
-    uploads, report = decode_reply(packet, terms)
-    clients = [upload.client for upload in uploads]
-    if not {upload.client for upload in collected.uploads}.isdisjoint(clients):
-        raise Refusal("duplicate", "a client that has answered in this round")
-    if records is not None:
-        collected.bound[node] = records.bind(node, clients)
-    collected.uploads += uploads
-    collected.bytes_up += packet.size
-    if report:
-        collected.squared_error += report.squared
-        collected.rated += report.ratings

@@ -52,8 +52,7 @@ class Deployment:
     strikes: int = 3
     """refused answers after which a node is set aside"""
     keyed: bool = True
-    """nodes are known by their keys; without, a node has another number each time it connects.
-    Noted anew whenever the run is submitted"""
+    """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
 
@@ -118,11 +117,9 @@ class Journal:
 
     def progress(self) -> dict[str, Any]:
         """What ``set_progress`` wrote last; empty where the run hasn't begun."""
-        try:
-            facts: dict[str, Any] = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError):
-            return {}
-        return facts
+        with contextlib.suppress(OSError, json.JSONDecodeError):
+            return dict(json.loads((self.folder / PROGRESS).read_text(encoding="utf-8")))
+        return {}
 
 
 def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
@@ -132,11 +129,9 @@ def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.Abstract
 
 def is_served(folder: Path) -> bool:
     """Whether a server app works in the folder at this moment."""
-    try:
-        with only_server_of(folder, patience=0.0):
-            return False
-    except UserError:
-        return True
+    with contextlib.suppress(UserError), only_server_of(folder, patience=0.0):
+        return False
+    return True
 
 
 def begin(

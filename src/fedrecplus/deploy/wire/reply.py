@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.request import Request, weighs_itself
 from fedrecplus.parts.aggregation.wasserstein import SMALLEST
 from fedrecplus.protocol import ErrorReport, Upload
 
@@ -38,16 +39,9 @@ class RoundTerms:
     """greatest number of an update"""
 
 
-def weighs_itself(config: Config) -> bool:
-    """Whether clients weigh themselves."""
-    return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
-
-
-def encode_reply(
-    model: str, round_number: int, columns: int, uploads: Sequence[Upload], report: ErrorReport | None, config: Config
-) -> Packet:
+def encode_reply(request: Request, uploads: Sequence[Upload], report: ErrorReport | None) -> Packet:
     """The uploads of a node's persons, end to end. Item numbers travel in 32 bits, deltas in ``config.precision``."""
-    number = np.dtype(config.precision)
+    config, columns, number = request.config, request.V.shape[1], np.dtype(request.config.precision)
     arrays: dict[str, NDArray[Any]] = {
         "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
         "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
@@ -56,7 +50,7 @@ def encode_reply(
     }
     if weighs_itself(config):
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
-    facts: Facts = {"version": VERSION, "model": model, "round": round_number}
+    facts: Facts = {"version": VERSION, "model": request.model, "round": request.round}
     if report is not None:
         facts.update(squared_error=report.squared, rated=report.ratings)
     return Packet(facts, arrays)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check, dumps, loads, to_tables
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.reply import weighs_itself
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
@@ -90,9 +89,7 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
 
 def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
-    attached = {
-        name.removeprefix(_CATALOGUE): tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)
-    }
+    attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
     V = tables["V"]
     if V.ndim != 2 or not all(np.isfinite(table).all() for table in tables.values()):
         raise ValueError("V is no table of finite numbers")
@@ -113,16 +110,18 @@ def check_deployable(config: Config) -> Config:
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
     if config.channel.part.has("SIMULATION_ONLY"):
-        raise UserError(
-            f"channel.rule={config.channel.rule} is for simulation: a deployment carries neither messages between "
-            "clients nor encrypted sums",
-            "set channel.rule=clear or choose another preset",
-        )
+        why = "a deployment carries neither messages between clients nor encrypted sums"
+        raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if getattr(config.aggregation.options, "covariance", "none") == "full":
         raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
     return config
+
+
+def weighs_itself(config: Config) -> bool:
+    """Whether clients weigh themselves."""
+    return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
 
 
 def fixed_settings(config: Config) -> str:
