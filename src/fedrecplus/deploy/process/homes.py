@@ -19,7 +19,7 @@ from typing import Any
 from fedrecplus.deploy.device import remove_store
 from fedrecplus.deploy.process import processes
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_text
+from fedrecplus.files import write_json, write_text
 
 STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
 """environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
@@ -123,12 +123,9 @@ class ServerHome:
 
             make_server_certificates(self.certificates, names)
         facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
-        write_text(self.path / _SETTINGS, json.dumps(facts))
-        root = (
-            "insecure = true"
-            if self.insecure
-            else f"root-certificates = {json.dumps(str(self.certificates / processes.CA))}"
-        )
+        write_json(self.path / _SETTINGS, facts)
+        ca = json.dumps(str(self.certificates / processes.CA))
+        root = "insecure = true" if self.insecure else f"root-certificates = {ca}"
         write_text(
             Path(self.environment()["FLWR_HOME"]) / "config.toml",
             f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'

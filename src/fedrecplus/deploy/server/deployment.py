@@ -96,10 +96,7 @@ class Journal:
         return self._write([line for line in self.lines() if line["round"] <= round_number])
 
     def pardon(self) -> None:
-        """Forget strikes and who spoke for whom.
-
-        When the run goes on, nodes that were set aside are asked again, and a person may come through another node.
-        """
+        """Forget strikes and who spoke for whom: all nodes are asked again, and people may come through other ones."""
         lines = [{**line, "bound": {}} for line in self.lines()]
         for line in lines[-1:]:
             line.get("refusals", {})["strikes"] = {}
