@@ -64,7 +64,7 @@ def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
     """All settings of a class, described, in the order of the code."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
     found = []
-    for name, hint in typing.get_type_hints(owner, include_extras=True).items():
+    for name, hint in _hints(owner).items():
         meta = _meta(hint)
         kind = typing.get_args(hint)[0] if meta else hint
         values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
@@ -85,7 +85,7 @@ def read_settings(
 
 def read_setting(owner: type[Settings], name: str, value: Any, source: str, prefix: str = "") -> Any:
     """One value, as the setting's type; text is read as a number or as true or false where these are wanted."""
-    hints = typing.get_type_hints(owner, include_extras=True)
+    hints = _hints(owner)
     path = f"{prefix}{name}"
     if name not in hints:
         raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
@@ -95,7 +95,7 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     try:
         read = msgspec.convert(_from_text(value, kind) if isinstance(value, str) else value, hints[name])
     except msgspec.ValidationError as error:
-        raise UserError(f"{source}: {path} = {value!r}: {_plain(str(error))}", _remedy(owner, name)) from None
+        raise UserError(f"{source}: {path} = {value!r} {_wrong(str(error), kind)}", _remedy(owner, name)) from None
     return read
 
 
@@ -126,15 +126,26 @@ def unknown_setting(path: str, known: Iterable[str]) -> UserError:
     return unknown_name("setting", path, known)
 
 
+@functools.cache
+def _hints(owner: type[Settings]) -> dict[str, Any]:
+    return typing.get_type_hints(owner, include_extras=True)
+
+
 def _meta(hint: Any) -> Meta | None:
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Meta)), None)
 
 
-def _plain(message: str) -> str:
-    words = {"`int`": "a whole number", "`float`": "a number", "`bool`": "true or false", "`str`": "text"}
-    for term, word in words.items():
-        message = message.replace(term, word)
-    return message[:1].lower() + message[1:]
+def _wrong(error: str, kind: Any) -> str:
+    """What is wrong with a value, of which msgspec says that it expected something else."""
+    if "<=" in error or ">=" in error:
+        return "is out of range"
+    words = {
+        int: "is not a whole number",
+        float: "is not a number",
+        bool: "is neither true nor false",
+        str: "is not text",
+    }
+    return words.get(kind, "is not one of its values")
 
 
 def _remedy(owner: type[Settings], name: str) -> str:

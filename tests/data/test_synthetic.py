@@ -35,7 +35,9 @@ def same(one: Ratings, other: Ratings) -> bool:
 )
 def test_nobody_rates_an_item_twice(clients: int, items: int, share: float, popularity: float, seed: int) -> None:
     per_client = max(1, int(share * items))
-    made = generate(SyntheticOptions(clients, items, per_client, popularity=popularity, seed=seed))
+    made = generate(
+        SyntheticOptions(clients=clients, items=items, ratings_per_client=per_client, popularity=popularity, seed=seed)
+    )
     for client in range(made.clients):
         own = made.items[made.indptr[client] : made.indptr[client + 1]].astype(int)
         assert 1 <= len(own) <= items
@@ -119,8 +121,8 @@ def test_the_name_makes_the_same_set_again() -> None:
         ("client=5", "did you mean 'clients'"),
         ("clients=many", "not a whole number"),
         ("noise=loud", "not a number"),
-        ("noise=nan", "out of range"),
-        ("clients=1", "at least 2"),
+        ("noise=nan", "not a number"),
+        ("clients=1", "out of range"),
         ("items=10", "nobody rates an item twice"),
         ("scale=1:5", "no rating scale"),
         ("clients", "not a whole number"),

@@ -14,7 +14,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.training import Step, train
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.training.evaluation import Fallback, Predictor, score
 
 OURS = ("fedmf", "fedrec+", "fedrec+private")
 STARS = Scale(1.0, 5.0, 1.0)
@@ -65,7 +65,7 @@ SMALLEST = 1e-3
 """a share of the scale: what counts as no error"""
 
 
-def trivial_error(data: Cut, predictor: Callable[[Ratings], Factors]) -> float:
+def trivial_error(data: Cut, predictor: Callable[[Ratings], Predictor]) -> float:
     known = np.ones(data.fitted.clients, bool), np.ones(data.fitted.item_count, bool)
     fallback = replace(Fallback.of(data.fitted), known_client=known[0], known_item=known[1])
     return score(data.held_out, predictor(data.fitted).predict, fallback).rmse
@@ -120,7 +120,7 @@ def test_people_with_one_rating_need_no_smaller_steps(name: str, scale: Scale) -
 def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
     heard: list[Step] = []
     data = cut(SETS["few items"])
-    config = assign(preset(name), ["client.learning_rate=1e5", "client.learning_rate_decay=1", "server.rounds=20"])
+    config = assign(preset(name), ["model.learning_rate=1e5", "server.rounds=20"])
     with pytest.raises(UserError, match="diverged in round"):
         train(data.fitted, data.held_out, config, progress=heard.append)
     assert sum("starting again" in step.message for step in heard if step.message) == 4

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, assign, preset
+from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import apply, parse_dimensions
@@ -26,7 +26,13 @@ optuna = pytest.importorskip("optuna")
 RATINGS = small_ratings(clients=40)
 START = assign(
     Config(),
-    ["server.rounds=8", "evaluation.every=2", "model.factors=4", "model.learning_rate=0.2", "server_optimizer.rule=momentum"],
+    [
+        "server.rounds=8",
+        "evaluation.every=2",
+        "model.factors=4",
+        "model.learning_rate=0.2",
+        "server_optimizer.rule=momentum",
+    ],
 )
 DIMENSIONS = parse_dimensions(
     ["model.learning_rate=0.01..0.5:log", "model.factors=2..6", "server_optimizer.rule=sgd,momentum"], START

@@ -170,7 +170,7 @@ def test_drift_is_drawn_over_k(folder: Path) -> None:
         for each in plots(page_of([content]))
         if each["layout"]["xaxis"].get("title", {}).get("text") == "K, local epochs"
     )
-    assert drift["data"][0]["x"] == [loads(content["config"]).client.local_epochs, 5, 10, 20]
+    assert drift["data"][0]["x"] == [loads(content["config"]).model.options.local_epochs, 5, 10, 20]
     last = next(each for each in content["cells"] if (each["scenario"], each["rule"]) == ("drift-20", "uniform"))
     assert drift["data"][0]["y"][-1] == last["rmse"]["mean"]
 
@@ -241,7 +241,7 @@ def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
     quick = ["--dataset", DATA, "--set", "server.rounds=3"]
     run, pages = tmp_path / "run", [tmp_path / f"{name}.html" for name in ("ablation", "theory", "audit")]
     assert exit_code_of(["ablate", "two-by-two", *quick, "--folds", "2", "--plot", str(pages[0])]) == 0
-    assert exit_code_of(["train", *quick, "--algorithm", "fedmf", "--out", str(run)]) == 0
+    assert exit_code_of(["train", *quick, "--algorithm", "fedrec", "--out", str(run)]) == 0
     assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
     few = ["--users", "4", "--rounds", "2", "--attacks", "popularity", "--workers", "1"]
     assert exit_code_of(["audit", str(run), *quick, *few, "--html", str(pages[2])]) == 0

@@ -62,8 +62,9 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 
 def _verdict(case: Sequence[Row]) -> str:
-    if all(row["rmse"] is None for row in case) and case[0]["note"]:
-        return str(case[0]["note"])
+    note = case[0]["note"] or ""
+    if note and (all(row["rmse"] is None for row in case) or case[0].get("uploads") == 0):
+        return str(note)
     words = []
     if read := [row for row in case if row["rating_exact"] is not None]:
         best = max(read, key=lambda row: float(row["rating_exact"]))
@@ -74,7 +75,7 @@ def _verdict(case: Sequence[Row]) -> str:
         words.append(f"{best['attack']} tells rated rows from pseudo rows with AUC {number(best['auc'])}")
     else:
         words.append("every uploaded row is a rated item")
-    return "; ".join(words)
+    return "; ".join([*words, *([note] if note else [])])
 
 
 def frontier_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

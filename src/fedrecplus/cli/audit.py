@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from fedrecplus.audit.audit import Case, Extent, cases
-from fedrecplus.audit.running import Tell, run
+from fedrecplus.audit.audit import Case, Extent, cases, options_of, run
+from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
@@ -28,8 +28,11 @@ from fedrecplus.config import Config, assign, change, check, dumps, load_config
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to, write_text
+from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.run_folder import CONFIG
+
+Tell = Callable[[Case, str, float], None]
 
 
 @reads_own_files
@@ -40,7 +43,19 @@ def audit_command(
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")],
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server takes notes of.")] = 20,
     users: Annotated[int, typer.Option(min=1, help="Clients that are attacked.")] = 200,
-    attacks: Annotated[str | None, typer.Option(metavar="A,B,…", help="Only these attacks. Default: all.")] = None,
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help=f"Only these: {', '.join(choices(ATTACKS))}, or the import path of your own. Default: all.",
+        ),
+    ] = None,
+    attack_settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attack-set", metavar="ATTACK.OPTION=VALUE", help="Change an attack's own setting; may be repeated."
+        ),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     settings: Settings = None,
@@ -59,8 +74,8 @@ def audit_command(
       fedrecplus audit fedmf fedrec fedrec+ fedrec+private --dataset ml-100k
       fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
 
-    Every scheme is trained and attacked with one local epoch and with its own number. `AUC` is how well rated rows are
-    told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
+    A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated
+    rows are told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
     """
     check_file_place(json_file, html_file)
     if html_file:
@@ -68,9 +83,8 @@ def audit_command(
 
         plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
-    chosen = tuple(names_in(attacks))
-    extent = Extent(rounds, users, chosen)
-    _ = extent.names  # misspellings are found before data is fetched
+    extent = Extent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
+    _ = extent.chosen  # misspellings are found before data is fetched
     found = cases(_configs(schemes, settings or [], seed))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
     with _bars(found) as tell:

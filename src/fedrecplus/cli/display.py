@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,10 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fedrecplus.experiments.jobs import Job, Outcome
-from fedrecplus.experiments.tuning import Moment
 from fedrecplus.files import STDOUT
-from fedrecplus.training import Progress, Step
+
+if TYPE_CHECKING:
+    from fedrecplus.experiments.jobs import Job, Outcome
+    from fedrecplus.experiments.tuning import Moment
+    from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
 _NAME_WIDTH = 24

@@ -11,10 +11,10 @@ import typer
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, config_of, load_with_bar, reads_own_files
-from fedrecplus.config import Config, assign, check, dumps
+from fedrecplus.config import Config, assign, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import cut
 from fedrecplus.files import write_json_to, write_text

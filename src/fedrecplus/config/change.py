@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, GeneralSettings, ServerSettings
-from fedrecplus.errors import UserError
-from fedrecplus.parts import KINDS, choices, part
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.parts import KINDS, choices, is_outside, kinds_of, part
 from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -19,6 +19,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "evaluation": EvaluationSettings,
 }
 """the sections that are no choice of a part"""
+_OLD_SECTIONS = {"client", "prediction"}
 
 
 def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
@@ -87,6 +88,7 @@ def assign(config: Config, assignments: Iterable[str]) -> Config:
 
 def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: str = "config") -> Config:
     """A config from tables; what they leave out stays as in ``start``."""
+    refuse_old(tables, source)
     config = start or Config()
     for name, value in tables.items():
         if not isinstance(value, Mapping):
@@ -95,6 +97,15 @@ def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: 
         for option, inner in sorted(value.items(), key=lambda pair: pair[0] != "rule"):
             config = change(config, f"{name}.{option}", inner, source)
     return config
+
+
+def refuse_old(tables: Mapping[str, Any], source: str) -> None:
+    """Refuse a config of fedrecplus 0.1, before its settings are found to be unknown."""
+    for section in _OLD_SECTIONS & set(tables):
+        raise UserError(
+            f"{source}: [{section}] is of fedrecplus before 0.2, whose settings had other names",
+            "read it with fedrecplus 0.1, or write it anew: `fedrecplus settings` lists the names of today",
+        )
 
 
 def to_tables(config: Config) -> dict[str, Any]:
@@ -109,19 +120,38 @@ def to_tables(config: Config) -> dict[str, Any]:
 
 
 def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
-    """(section, rule, setting) of every setting, or of one section or rule; the rule is empty outside parts."""
-    for setting in settings_of(GeneralSettings):
-        if only in ("", "general"):
-            yield "", "", setting
+    """(section, rule, setting) of every setting there is; the rule is empty outside parts.
+
+    ``only`` is a section, a rule, ``section.rule``, or the import path of a rule from outside, which is then imported.
+
+    >>> [setting.name for _, _, setting in describe("channel.denoising")]
+    ['share']
+    """
+    if only in ("", "general"):
+        yield from (("", "", setting) for setting in settings_of(GeneralSettings))
     for name, owner in SECTIONS.items():
-        for setting in settings_of(owner):
-            if only in ("", name):
-                yield name, "", setting
-    for kind in KINDS:
-        for rule in choices(kind):
-            if only in ("", kind, rule, f"{kind}.{rule}"):
-                for setting in settings_of(part(kind, rule).settings_type):
-                    yield kind, rule, setting
+        if only in ("", name):
+            yield from ((name, "", setting) for setting in settings_of(owner))
+    for kind in KINDS.values():
+        if only in ("", kind.name):
+            default = getattr(Config(), kind.name).rule
+            yield kind.name, "", Setting("rule", default, None, None, f"which {kind.told}", choices(kind))
+    for kind_name, rule in _parts_called(only):
+        yield from ((kind_name, rule, setting) for setting in settings_of(part(kind_name, rule).settings_type))
+
+
+def _parts_called(only: str) -> list[tuple[str, str]]:
+    """(kind, rule) of all parts that a name stands for; an error where it stands for nothing."""
+    every = [(kind, rule) for kind in KINDS for rule in choices(kind)]
+    found = [(kind, rule) for kind, rule in every if only in ("", kind, rule, f"{kind}.{rule}")]
+    if found or only in ("general", *SECTIONS):
+        return found
+    kind, _, rule = only.partition(".")
+    if kind in KINDS:
+        return [(kind, part(kind, rule).name)]
+    if is_outside(only):
+        return [(kind, only) for kind in kinds_of(only)]
+    raise unknown_name("part", only, ["general", *SECTIONS, *KINDS, *(rule for _, rule in every)])
 
 
 def settings_in(config: Config) -> list[tuple[str, Setting]]:

@@ -56,7 +56,7 @@ class ServerSettings(Settings):
     """How long the server goes on."""
 
     rounds: Annotated[int, number(1, 10**7, "T, communication rounds")] = 100
-    cooldown: Annotated[float, number(0, 1, "share of the rounds, the last, in which the step falls linearly to 0")] = 0.0
+    cooldown: Annotated[float, number(0, 1, "share of the rounds, at the end, in which the step falls to 0")] = 0.0
 
 
 class EvaluationSettings(Settings):

@@ -12,13 +12,11 @@ from typing import Any
 
 import tomli_w
 
-from fedrecplus.config.change import from_tables, to_tables
+from fedrecplus.config.change import from_tables, refuse_old, to_tables
 from fedrecplus.config.check import check
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.parts import KINDS, built_in
-
-_OLD_SECTIONS = {"client", "prediction"}
 
 
 def dumps(config: Config) -> str:
@@ -40,11 +38,7 @@ def loads(text: str, source: str = "config", allow: Collection[str] | None = Non
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{source}: {error}", "correct the TOML there") from None
-    if old := sorted(_OLD_SECTIONS & set(tables)):
-        raise UserError(
-            f"{source}: [{old[0]}] is of fedrecplus before 0.2, whose settings had other names",
-            "read it with fedrecplus 0.1, or write it anew: `fedrecplus settings` lists the names of today",
-        )
+    refuse_old(tables, source)
     if allow is not None:
         refuse_outside(tables, allow, source)
     extended, start = tables.pop("extends", None), Config()

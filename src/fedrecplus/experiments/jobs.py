@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, split
+from fedrecplus.data import Ratings, folds, split
+from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
@@ -20,7 +22,7 @@ from fedrecplus.training.evaluation import Fallback, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.progress import silent
 from fedrecplus.training.ranking import rank
-from fedrecplus.workers import Stop, run_tasks
+from fedrecplus.workers import Stop, Tell, run_tasks
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,6 @@ class Job:
     config: Config
     folder: Path | None = None
     """where its run folder goes"""
-
-    @property
-    def trivial(self) -> bool:
-        """Whether there is nothing to train in rounds."""
-        return self.algorithm in TRIVIAL
 
 
 @dataclass(frozen=True)
@@ -50,71 +47,91 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What all jobs share."""
+class Callbacks:
+    """How jobs tell what they do, and are told to stop."""
 
-    ratings: Ratings
-    folds: int
-    resume: bool = False
+    progress: Callable[[Job], Progress] = lambda _: silent
+    """makes a job's progress function"""
+    done: Callable[[Outcome], None] = lambda _: None
+    stop: Stop = lambda: False
 
-    def run(self, job: Job, progress: Progress = silent, stop: Stop = lambda: False) -> Outcome:
-        """Train and test on one fold."""
-        training, test = split(self.ratings, job.fold, self.folds, job.config.seed)
-        if job.trivial:
-            return _run_trivial(job, training, test)
-        run = train(
-            training,
-            test,
-            job.config,
-            out=job.folder,
-            resume=self.resume,
-            overwrite=True,
-            fold=job.fold,
-            progress=progress,
-            stop=stop,
-            about_data={"dataset": self.ratings.name, "folds": self.folds},
-        )
-        row = {**run.result, "algorithm": job.algorithm}
-        return Outcome(job, row, run.errors(training, test).rmse_by_client())
+
+def cross_validation(
+    ratings: Ratings,
+    configs: dict[str, Config],
+    folds_count: int,
+    workers: int,
+    folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    resume: bool = False,
+) -> dict[str, list[Outcome]]:
+    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
+    seed = next(iter(configs.values())).seed
+    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
+    jobs = [
+        Job(name, fold, config, folder_of(name, fold))
+        for fold in range(folds_count)
+        for name, config in configs.items()
+    ]
+    shown = [callbacks.progress(job) for job in jobs]
+    run = functools.partial(_run, ratings, folds_count, resume)
+    outcomes: dict[tuple[str, int], Outcome] = {}
+    for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
+        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
+        callbacks.done(outcome)
+    return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
+
+
+def against(baseline: Sequence[Outcome], own: Sequence[Outcome]) -> PairedTest | None:
+    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself."""
+    if own is baseline:
+        return None
+    errors = [client_means([outcome.client_rmse for outcome in some]) for some in (own, baseline)]
+    return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
+
+
+def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> Outcome:
+    """Train and test on one fold."""
+    training, test = split(ratings, job.fold, folds_count, job.config.seed)
+    if job.algorithm in TRIVIAL:
+        return _run_trivial(job, training, test)
+    run = train(
+        training,
+        test,
+        job.config,
+        out=job.folder,
+        resume=resume,
+        overwrite=True,
+        fold=job.fold,
+        progress=tell,
+        stop=stop,
+        about_data={"dataset": ratings.name, "folds": folds_count},
+    )
+    return Outcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
 
 
 def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
     watch, started = Stopwatch(), time.perf_counter()
-    factors = TRIVIAL[job.algorithm](training)
+    predictor = TRIVIAL[job.algorithm](training)
     seconds = time.perf_counter() - started
-    # these predictors know by themselves what to do with the cold
-    fallback = replace(Fallback.of(training), known_client=np.ones(training.clients, bool))
-    fallback = replace(fallback, known_item=np.ones(training.item_count, bool))
-    scores = score(test, factors.predict, fallback)
-    errors = errors_of(test, factors.predict, fallback, training)
+    # these predictors have an answer for clients and items without training ratings
+    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
+    fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
+    scores = score(test, predictor.predict, fallback)
+    errors = errors_of(test, predictor.predict, fallback, training)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
         "fold": job.fold,
         "seed": job.config.seed,
-        "mae": scores.mae,
-        "rmse": scores.rmse,
-        "nmse": scores.nmse,
+        **{name: getattr(scores, name) for name in ("mae", "rmse", "nmse")},
         "rounds": 0,
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
         "groups": by_group(errors, training),
-        "ranking": rank(training, test, factors, fallback),
+        "ranking": rank(training, test, predictor, fallback),
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
     return Outcome(job, row, errors.rmse_by_client())
-
-
-def run_jobs(
-    bench: Bench,
-    jobs: Sequence[Job],
-    workers: int,
-    progress: Callable[[Job], Progress],
-    stop: Stop,
-) -> Iterator[Outcome]:
-    """Outcomes as they come, ``workers`` trainings side by side; 0: one per core."""
-    shown = [progress(job) for job in jobs]
-    for _, outcome in run_tasks(bench.run, jobs, workers, told=lambda index, step: shown[index](step), stop=stop):
-        yield outcome

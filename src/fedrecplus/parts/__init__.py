@@ -29,6 +29,16 @@ class Kind:
     """of each inner tuple, a part has one at least"""
     told: str
     """in error messages"""
+    shared: tuple[str, str] = ("", "")
+    """parts with this function have the options of this class of the package, and maybe more"""
+
+    def shared_settings(self, module: ModuleType) -> type[Settings]:
+        """The options that a part can't do without: whoever runs rounds asks for them."""
+        function, name = self.shared
+        if not function or not hasattr(module, function):
+            return Settings
+        found: type[Settings] = getattr(importlib.import_module(self.package), name)
+        return found
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,11 @@ class Part:
 
     @property
     def settings_type(self) -> type[Settings]:
-        """The class of its own options; a part without any needs not write one."""
-        found: type[Settings] = getattr(self.module, "Settings", Settings)
-        return found
+        """The class of its own options; a part with none but those of its kind need not write one."""
+        found: type[Settings] | None = getattr(self.module, "Settings", None)
+        if found is not None or self.kind not in KINDS:
+            return found or Settings
+        return KINDS[self.kind].shared_settings(self.module)
 
     @property
     def summary(self) -> str:
@@ -62,15 +74,44 @@ class Part:
         return hasattr(self.module, function)
 
 
+_OF_MODELS = (
+    "user_columns", "start_items", "start_users", "local_training",
+    "predict", "item_columns", "user_weights", "fold_in",
+)  # fmt: skip
+
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("model", "fedrecplus.parts.model", (("local_training",), ("item_columns",), ("fold_in",)), "model"),
+        Kind("model", "fedrecplus.parts.model", tuple((name,) for name in _OF_MODELS), "model"),
         Kind("encoder", "fedrecplus.parts.encoder", (("encode",),), "encoder"),
-        Kind("pseudo_items", "fedrecplus.parts.pseudo_items", (("select",),), "pseudo item rule"),
-        Kind("virtual_ratings", "fedrecplus.parts.virtual_ratings", (("fill",),), "virtual rating rule"),
-        Kind("aggregation", "fedrecplus.parts.aggregation", (("weight", "aggregate"),), "aggregation rule"),
-        Kind("server_optimizer", "fedrecplus.parts.server_optimizer", (("step",),), "server optimizer"),
+        Kind(
+            "pseudo_items",
+            "fedrecplus.parts.pseudo_items",
+            (("select",),),
+            "pseudo item rule",
+            ("select", "SetSettings"),
+        ),
+        Kind(
+            "virtual_ratings",
+            "fedrecplus.parts.virtual_ratings",
+            (("fill",),),
+            "virtual rating rule",
+            ("fill", "FillSettings"),
+        ),
+        Kind(
+            "aggregation",
+            "fedrecplus.parts.aggregation",
+            (("weight", "aggregate"),),
+            "aggregation rule",
+            ("weight", "WeightSettings"),
+        ),
+        Kind(
+            "server_optimizer",
+            "fedrecplus.parts.server_optimizer",
+            (("step",), ("MOMENTS",)),
+            "server optimizer",
+            ("step", "RateSettings"),
+        ),
         Kind("channel", "fedrecplus.parts.channel", (("VIEW",),), "channel"),
     )
 }
@@ -90,6 +131,15 @@ def choices(kind: str | Kind) -> tuple[str, ...]:
 def part(kind: str | Kind, name: str) -> Part:
     """The part behind a name; an unknown name is an error that names the nearest one."""
     return _part(KINDS[kind] if isinstance(kind, str) else kind, name)
+
+
+def kinds_of(path: str) -> tuple[str, ...]:
+    """The kinds that a module outside the package can be a part of, by its functions."""
+    module = _import_outside("rule", path, path)
+    found = [kind.name for kind in KINDS.values() if not _missing(kind, module)]
+    if not found:
+        raise UserError(f"{path} is no part: it has no function of one", "see docs/architecture.md: A part is one file")
+    return tuple(found)
 
 
 def is_outside(name: str) -> bool:
@@ -113,32 +163,38 @@ def _installed(kind: str) -> dict[str, str]:
 @functools.cache
 def _part(kind: Kind, name: str) -> Part:
     if is_outside(name):
-        return _checked(kind, name, _import_outside(kind, name, name))
+        return _checked(kind, name, _import_outside(kind.told, name, name))
     if name in built_in(kind):
         return Part(kind.name, name, importlib.import_module(f"{kind.package}.{name.replace('-', '_')}"))
     if name in _installed(kind.name):
-        return _checked(kind, name, _import_outside(kind, name, _installed(kind.name)[name]))
+        return _checked(kind, name, _import_outside(kind.told, name, _installed(kind.name)[name]))
     raise unknown_name(kind.told, name, choices(kind))
 
 
-def _import_outside(kind: Kind, name: str, path: str) -> ModuleType:
+def _import_outside(told: str, name: str, path: str) -> ModuleType:
     try:
         return importlib.import_module(path)
     except Exception as error:
         raise UserError(
-            f"{kind.told} {name!r} can't be imported: {type(error).__name__}: {error}",
+            f"{told} {name!r} can't be imported: {type(error).__name__}: {error}",
             f"give the import path of a module, as in `python -c 'import {path}'`",
         ) from None
 
 
 def _checked(kind: Kind, name: str, module: ModuleType) -> Part:
-    for alternatives in kind.functions:
-        if not any(hasattr(module, function) for function in alternatives):
-            raise UserError(
-                f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
-                f"see docs/extending.md, and the files in {kind.package} for examples",
-            )
-    settings = getattr(module, "Settings", Settings)
-    if not (isinstance(settings, type) and issubclass(settings, Settings)):
-        raise UserError(f"{name}: its Settings are none", "derive the class from fedrecplus.settings.Settings")
+    for alternatives in _missing(kind, module):
+        raise UserError(
+            f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
+            f"see docs/extending.md, and the files in {kind.package} for examples",
+        )
+    shared = kind.shared_settings(module)
+    settings = getattr(module, "Settings", shared)
+    if not (isinstance(settings, type) and issubclass(settings, shared)):
+        home = "fedrecplus.settings" if shared is Settings else kind.package
+        raise UserError(f"{name}: its Settings are none of a {kind.told}", f"derive them from {home}.{shared.__name__}")
     return Part(kind.name, name, module)
+
+
+def _missing(kind: Kind, module: ModuleType) -> list[tuple[str, ...]]:
+    """The functions that a part of the kind must have and the module hasn't."""
+    return [names for names in kind.functions if not any(hasattr(module, name) for name in names)]

@@ -8,7 +8,7 @@ from fedrecplus.config import loads
 from fedrecplus.report.elements import Section, axis, bullets, paragraph, plot, table, trace
 from fedrecplus.report.origins import made
 
-_EPOCHS = "client.local_epochs="
+_EPOCHS = "model.local_epochs="
 _FULL_COLOUR = 0.02
 """differences of RMSE beyond this have the full colour"""
 
@@ -86,7 +86,8 @@ def _map(grid: _Grid) -> str:
 
 def _drift(content: dict[str, Any], grid: _Grid) -> str:
     """Error over local epochs, where at least three were tried; the clean scenario has the preset's own."""
-    epochs = {"clean": loads(content["config"]).client.local_epochs} if "clean" in grid.scenarios else {}
+    own = getattr(loads(content["config"]).model.options, "local_epochs", None)
+    epochs = {"clean": own} if own is not None and "clean" in grid.scenarios else {}
     for scenario, settings in content.get("settings", {}).get("scenarios", {}).items():
         for each in settings:
             if each.startswith(_EPOCHS):

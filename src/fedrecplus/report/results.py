@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.config import dumps, from_dict
+from fedrecplus.config import dumps, from_tables
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.report.elements import Section, axis, bullets, details, mean_sd, paragraph, plot, table, text, trace
 from fedrecplus.report.origins import made_of_runs
@@ -40,7 +40,8 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     ours = [row for row in content["summary"] if row["dataset"] == name]
     paper = [row for row in published(name) if row.source == PAPER]
     runs = [row for row in content["rows"] if row["dataset"] == name]
-    configs = {f"config of {row['algorithm']}": dumps(from_dict(row["config"])) for row in runs}
+    named = {f"config of {row['algorithm']}": row["config"] for row in runs}
+    configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
     found = [bullets(_findings(ours, paper)), _plot(name, ours, paper), made_of_runs([*runs, *trivial], configs)]
     return [f"<h3>{text(name)}</h3>", *_tables(name, ours), *found]

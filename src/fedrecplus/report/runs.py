@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedrecplus.experiments.statistics import spread
+from fedrecplus.experiments.statistics import fold_mean
 from fedrecplus.report.elements import Section, axis, paragraph, plot, table, trace, unique
 from fedrecplus.report.origins import fold_names, made_of_runs
 
@@ -88,7 +88,7 @@ def _error(results: Sequence[Mapping[str, Any]], figure: str) -> str:
     values = tested or fitted
     if not values:
         return "–"
-    shown = str(spread(values)) if len(values) > 1 else f"{values[0]:.4f}"
+    shown = str(fold_mean(values)) if len(values) > 1 else f"{values[0]:.4f}"
     return shown if tested else f"{shown} (fit)"
 
 

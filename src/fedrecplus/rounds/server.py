@@ -43,7 +43,7 @@ def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -
 
 
 def encode_items(V: NDArray[Any], public: PublicItems, config: Config) -> Array:
-    """Encoded items with unit rows, for this V; nothing where no part looks at them. Paper: Eq. (9)"""
+    """Encoded items with unit rows, for this V; nothing where no part looks at them."""
     if not config.needs_features:
         return np.zeros((0, 0))
     encoder = config.encoder

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, check, preset
+from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
@@ -42,7 +43,7 @@ def train(
     about_data: Mapping[str, Any] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Run:
-    """Train on ``ratings``, evaluate on ``test``; ``config`` may be a preset's name.
+    """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
 
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
@@ -52,6 +53,8 @@ def train(
     config = check(preset(config) if isinstance(config, str) else config)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
+    if test is not None:
+        ratings, test = join(ratings, test)
     prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)

@@ -58,9 +58,12 @@ class SharedModel:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
-        if self.config.model.part.has("PREDICTS_COLD_ITEMS"):
-            return np.ones(len(self.V), dtype=bool)
-        return self.public.popularity > 0
+        return (self.public.popularity > 0) | self.predicts_cold_items
+
+    @property
+    def predicts_cold_items(self) -> bool:
+        """Whether it says something sensible where nothing was rated, by what is public of the items."""
+        return self.config.model.part.has("PREDICTS_COLD_ITEMS")
 
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""

@@ -60,7 +60,7 @@ class Person:
         """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
         known = self.model.known
         raw: Array = self.model.X @ self.w.astype(np.float64)
-        if len(self.items) == 0 and not known.all():
+        if len(self.items) == 0 and not self.model.predicts_cold_items:
             return np.full(len(raw), self.model.public.mean)
         raw[~known] = self.ratings.mean() if len(self.ratings) else self.model.public.mean
         return raw

@@ -58,7 +58,7 @@ class RunFolder:
 
     def check_same(self, config: Config, data: Mapping[str, Any]) -> None:
         """Refuse to go on with other settings or other data than the run began with."""
-        began = load_config(self.path / CONFIG)
+        began = load_config(self.path / CONFIG, [chosen.rule for chosen in config.choices])
         if began != config:
             changed = ", ".join(_differences(to_tables(began), to_tables(config)))
             raise UserError(

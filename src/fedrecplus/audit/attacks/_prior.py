@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._evidence import pseudo_share
+from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.attacks.crowd import company, fitting, public_groups
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.transcript import Transcript
@@ -45,8 +45,7 @@ def against_group(transcript: Transcript, items: NDArray[np.int64], values: Arra
 
 def _rated_of_uploaded(transcript: Transcript) -> Array:
     """Log odds of an item's being rated where it is uploaded: both numbers are public."""
-    source: Transcript = getattr(transcript, "source", transcript)
-    return source.once("rated of uploaded", lambda: _counted(source))
+    return transcript.source.once("rated of uploaded", lambda: _counted(transcript.source))
 
 
 def _counted(transcript: Transcript) -> Array:
@@ -55,7 +54,7 @@ def _counted(transcript: Transcript) -> Array:
     rows = 0.0
     for items in transcript.crowd.values():
         uploaded[items] += 1.0
-        rows += (1.0 - pseudo_share(transcript, len(items))) * len(items)
+        rows += rated_share(transcript, len(items)) * len(items)
     # popularity may count more clients than were watched
     chance = np.clip((rated * rows / max(rated.sum(), 1.0) + 0.5) / (uploaded + 1.0), 1.0 - _SURE, _SURE)
     return np.asarray(np.log(chance / (1.0 - chance)))

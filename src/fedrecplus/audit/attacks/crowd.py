@@ -15,7 +15,6 @@ from scipy.stats import rankdata
 
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts import part
 
 Array = NDArray[np.float64]
 _RIDGE = 1.0
@@ -43,15 +42,17 @@ def fitting(transcript: Transcript, found: Company) -> Array:
         # items of one group come together in every upload: what is left is which groups a client has rated nothing in
         return found.likely
     # items chosen for their likeness to the others come together in many uploads: more than those people choose
-    return {"random": found.likely, "similar": -found.likely}.get(transcript.config.pseudo_items.rule, found.lift)
+    return {"rated": found.likely, "pseudo": -found.likely, "neither": found.lift}[
+        transcript.assumed.pseudo_items.co_occurrence
+    ]
 
 
 def public_groups(transcript: Transcript) -> NDArray[np.int64] | None:
     """The group of each item where the rule uploads whole public groups."""
-    rule = part("pseudo_items", transcript.config.pseudo_items.rule)
-    if not hasattr(rule, "groups"):
+    rule = transcript.config.pseudo_items
+    if not rule.part.has("groups"):
         return None
-    found: NDArray[np.int64] = rule.groups(transcript.public, rule.group_size(transcript.config.pseudo_items))
+    found: NDArray[np.int64] = rule.part.groups(transcript.public, rule.options)
     return found
 
 
@@ -78,7 +79,7 @@ def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Co
     With P = (XᵀX + λI)⁻¹ over all uploads X, an item's weights are −P_ij/P_ii; taking one upload x out of X changes P
     by a multiple of (Px)(Px)ᵀ. After: Steck 2019 (EASE)
     """
-    source: Transcript = getattr(transcript, "source", transcript)
+    source = transcript.source
     X, halves, share = source.once("crowd", lambda: _learned(source))
     rated = np.log1p(transcript.public.popularity[items]) - np.log1p(len(X) * share[items])
     own = transcript.crowd.get(transcript.origin(client))

@@ -20,11 +20,12 @@ from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, device_of, redraws, refreshes
+from fedrecplus.parts.virtual_ratings import TIE
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import predictions
 
 
-class Rows(NamedTuple):
+class KernelRows(NamedTuple):
     """Everybody's rated and pseudo rows, as kernels take them."""
 
     indptr: Any
@@ -48,10 +49,11 @@ class PseudoRows:
     solved: dict[str, NDArray[Any]] = field(default_factory=dict)
     """what the model has solved on the way, to be used again in the same round"""
 
-    def rows(self, problem: Problem) -> Rows:
+    def rows(self, problem: Problem) -> KernelRows:
         """Everybody's rated and pseudo rows, for kernels."""
         ratings = problem.ratings
-        return Rows(ratings.indptr, ratings.items, ratings.codes, self.levels, self.indptr, self.items, self.ratings)
+        rated = (ratings.indptr, ratings.items, ratings.codes, self.levels)
+        return KernelRows(*rated, self.indptr, self.items, self.ratings)
 
     def of(self, client: int) -> PseudoItems:
         """One client's."""
@@ -86,7 +88,8 @@ def pseudo_rows(
         private = replace(private, drawn=drawn, pseudo_items=items)
     if not refresh:
         private = replace(private, virtual_ratings=ratings)
-    return private, PseudoRows(indptr, items, ratings, levels, solved)
+    # where some kept their ratings, the model has solved for the others alone, and training must solve for all
+    return private, PseudoRows(indptr, items, ratings, levels, solved if len(to_rate) == len(clients) else {})
 
 
 def _select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
@@ -170,6 +173,6 @@ def put_on_scale(
                 level = (value - low) / step
                 threshold = to_unit(mix(key, np.uint64(pseudo_items[place]))) if rounding == 2 else 0.5
                 below = np.floor(level)
-                value = low + step * (below + (level - below > threshold))
+                value = low + step * (below + (level - below > threshold + TIE))
                 value = low if value < low else high if value > high else value
             out[place] = value

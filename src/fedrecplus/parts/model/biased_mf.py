@@ -25,3 +25,9 @@ predict = partial(mf.predict, biases=BIASES)
 item_columns = partial(mf.item_columns, biases=BIASES)
 user_weights = mf.user_weights
 fold_in = partial(mf.fold_in, biases=BIASES)
+attacker = partial(mf.attacker, biases=BIASES)
+gradient_rows = mf.gradient_rows
+global_mean = partial(mf.global_mean, biases=BIASES)
+trained_columns = partial(mf.trained_columns, biases=BIASES)
+local_rate = mf.local_rate
+errors, user_step, item_step = mf.errors, mf.user_step, mf.item_step

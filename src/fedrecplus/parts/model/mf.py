@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, normal, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -184,3 +185,16 @@ def fold_in(
     gram = A.T @ A + max(settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
     U[free] = np.linalg.solve(gram, A.T @ targets)
     return U
+
+
+def attacker(settings: Settings, biases: bool = BIASES) -> OfModel:
+    """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""
+    known = {settings.factors: 1.0} if biases else {settings.factors: 0.0}
+    return OfModel(slice(0, settings.factors + biases), known, "by steps", settings.user_step)
+
+
+def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
+    """Δ/(K η_L) + λV: for K = 1 it is e_i·U, row by row; for more epochs about their mean. Paper: Eq. (6)"""
+    rate = settings.local_epochs * local_rate(settings, broadcast.round)
+    A: Array = delta / rate + settings.regularisation * broadcast.V[items]
+    return A

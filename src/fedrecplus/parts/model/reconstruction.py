@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
@@ -90,16 +91,23 @@ def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public
     The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
     which adds to the ridge of its weights.
     """
-    size, k, noise = X.shape[1] - 1, X.shape[1] - settings.factors - 1, settings.noise * public.noise
-    prior = np.zeros(size)
-    prior[k] = settings.user_mean
-    ridge = np.full(size, noise)
-    ridge[k:] += item_variance(public, settings)[items].sum()
+    size, noise = X.shape[1] - 1, settings.noise * public.noise
+    ridge, prior = ridge_and_prior(size, items, np.ones(len(items)), settings, public)
     A, targets = X[items, 1:], ratings - X[items, 0]
     inverse = np.linalg.inv(A.T @ A + np.diag(ridge))
     S = np.zeros((size + 1, size + 1))
     S[1:, 1:] = noise * inverse
     return np.append(1.0, prior + inverse @ (A.T @ (targets - A @ prior))), S
+
+
+def ridge_and_prior(
+    size: int, items: Items, used: Array, settings: Settings, public: PublicItems
+) -> tuple[Array, Array]:
+    """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
+    prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
+    prior[-settings.factors] = settings.user_mean
+    ridge[..., -settings.factors :] += np.asarray(used @ item_variance(public, settings)[items])[..., None]
+    return ridge, prior
 
 
 def item_variance(public: PublicItems, settings: Settings) -> Array:
@@ -135,6 +143,21 @@ def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Set
 def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
     """The posterior mean: a ridge regression that needs public columns and the person's ratings, nothing else."""
     return posterior(X, items, ratings, settings, public)[0]
+
+
+def attacker(settings: Settings) -> OfModel:
+    """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
+    return OfModel(slice(-settings.factors, None), {0: 1.0}, "exactly", settings.solve_over)
+
+
+def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
+    """Δ + S_V x_i = e_i·w_V: everybody can compute the covariance S who knows which rows it was solved over."""
+    X = item_columns(broadcast.V, broadcast.public, settings)[items]
+    ridge, _ = ridge_and_prior(X.shape[1] - 1, items, used, settings, broadcast.public)
+    inverse = np.linalg.inv((X[:, 1:] * used[:, None]).T @ X[:, 1:] + np.diag(ridge))
+    S = settings.noise * broadcast.public.noise * inverse[:, -settings.factors :]
+    rows: Array = delta + used[:, None] * (X[:, 1:] @ S)
+    return rows
 
 
 def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:

@@ -7,7 +7,11 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.protocol import Broadcast
-from fedrecplus.settings import Settings
+from fedrecplus.settings import Settings as _Settings
+
+
+class Settings(_Settings):
+    """No options."""
 
 
 def select(count: int, device: Device, broadcast: Broadcast, settings: Settings) -> NDArray[np.int64]:

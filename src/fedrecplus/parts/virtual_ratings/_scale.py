@@ -15,6 +15,8 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+TIE = 1e-9
+"""a value this near to the middle of two levels is in the middle, and goes down in every engine"""
 
 
 class FillSettings(_Settings):
@@ -47,7 +49,7 @@ def put_on_scale(ratings: Array, items: Items, device: Device, settings: FillSet
     if settings.rounding == "stochastic":
         threshold = uniform(subkey(device.secret, "rounding", kept_round(settings, round_number)), items)
     below = np.floor(levels)
-    rounded = below + (levels - below > threshold)
+    rounded = below + (levels - below > threshold + TIE)
     return np.asarray(np.clip(STANDARD_LOW + device.step * rounded, STANDARD_LOW, STANDARD_HIGH))
 
 

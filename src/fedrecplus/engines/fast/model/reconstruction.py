@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.engines.fast.pseudo import PseudoRows, Rows
+from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.summing import add_up, split_uploads
 from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
 from fedrecplus.engines.problem import Problem
@@ -124,11 +124,11 @@ def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
     return item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
 
 
-def _rated_rows(problem: Problem, dtype: Any) -> Rows:
+def _rated_rows(problem: Problem, dtype: Any) -> KernelRows:
     """Everybody's rated rows, and no pseudo rows."""
     ratings, nobody = problem.ratings, np.zeros(problem.ratings.clients + 1, dtype=np.int64)
     levels, unrated = problem.levels.astype(dtype), np.zeros(0, dtype=ratings.items.dtype)
-    return Rows(ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, np.zeros(0, dtype=dtype))
+    return KernelRows(ratings.indptr, ratings.items, ratings.codes, levels, nobody, unrated, np.zeros(0, dtype=dtype))
 
 
 @exact_kernel
@@ -245,7 +245,7 @@ def _covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
     for a in range(size):
         for c in range(width):
             S[a, c] = 0
-        for k in range(max(a, skip), size):
+        for k in range(a if a > skip else skip, size):
             factor = noise * inverse[k, a]
             for c in range(width):
                 S[a, c] += factor * inverse[k, skip + c]

@@ -1,4 +1,4 @@
-"""Ratings of similar items, for many clients."""
+"""Ratings of similar items, for many clients: see ``parts/virtual_ratings/nearest.py`` and ``weighted.py``."""
 
 from __future__ import annotations
 
