@@ -39,8 +39,7 @@ class Person:
                 store.unrate(item)
 
     def upload(self) -> set[int]:
-        state = replace(start_server(self.config, CATALOGUE.public), round=self.round)
-        reply = answer(encode_request(MODEL, state, self.config, CATALOGUE, attach=True), self.path)
+        reply = answer(_request(self.config, self.round), self.path)
         assert "refusal" not in reply.facts, reply.facts
         self.round += 1
         return set(reply.arrays["items"].tolist())
@@ -126,10 +125,34 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
     assert ((participant.kept.ratings >= 1) & (participant.kept.ratings <= 5)).all()
 
 
+@pytest.mark.parametrize("name", ["fedrec+private", "fedrec+", "fedrec-hf"])
+def test_batches_of_a_silo_are_the_same_through_every_engine(name: str, tmp_path: Path) -> None:
+    replies = {}
+    for engine in ("reference", "fast"):
+        config, path = small_config(name, engine=engine, precision="float64"), tmp_path / engine / "store.db"
+        Store.create(path, RATINGS.scale, seed=1, batch=5, persons={4: "ann", 7: "bob", 9: "cy"})
+        with Store.open(path) as store:
+            for person in (4, 7, 9):
+                store.rate({str(item): 1.0 + item % 5 for item in range(person, 60, person)}, person)
+        replies[engine] = [answer(_request(config, 0), path)]
+        with Store.open(path) as store:
+            store.rate({str(item): 2.0 for item in range(100, 120, 3)}, 7)
+        replies[engine] += [answer(_request(config, 1), path), answer(_request(config, 2), path)]
+    for one, other in zip(*replies.values(), strict=True):
+        assert one.arrays["clients"].tolist() == [4, 7, 9]
+        for name in ("clients", "rows", "items"):
+            np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
+        np.testing.assert_allclose(one.arrays["delta"], other.arrays["delta"], atol=1e-12)
+
+
+def _request(config: Config, number: int) -> Packet:
+    state = replace(start_server(config, CATALOGUE.public), round=number)
+    return encode_request(MODEL, state, config, CATALOGUE, attach=True)
+
+
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
-    state = start_server(person.config, CATALOGUE.public)
-    packet = encode_request(MODEL, state, person.config, CATALOGUE, attach=True)
+    packet = _request(person.config, 0)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
     with Store.open(person.path) as store:
@@ -139,9 +162,7 @@ def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> Non
 def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     person.upload()
-    state = start_server(person.config, CATALOGUE.public)
-    other = small_config(virtual_ratings__refresh=True)
-    reply = answer(encode_request(MODEL, state, other, CATALOGUE, attach=True), person.path)
+    reply = answer(_request(small_config(virtual_ratings__refresh=True), 0), person.path)
     assert reply.facts["refusal"] == "settings"
 
 
@@ -152,8 +173,7 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
         raise ValueError("the rating 4.0 of item 2")
 
     monkeypatch.setattr("fedrecplus.deploy.device.round.train_locally", broken)
-    state = start_server(person.config, CATALOGUE.public)
-    reply = answer(encode_request(MODEL, state, person.config, CATALOGUE, attach=True), person.path)
+    reply = answer(_request(person.config, 0), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})
 
 
