@@ -72,6 +72,8 @@ def is_there(place: str) -> bool:
 def test_flowers_private_parts_are_where_they_were() -> None:
     """Says by name what an upgrade of Flower moved."""
     assert [place for place in private.PLACES if not is_there(place)] == []
+    programs = [place for place in private.PLACES if place.rpartition(".")[2].startswith("flower_")]
+    assert [callable(private.get(place)) for place in programs] == [True] * 3, "functions, not modules of their names"
     source = {name: inspect.getsource(importlib.import_module(name)) for name in _TEXTS}
     assert [text for name, texts in _TEXTS.items() for text in texts if text not in source[name]] == []
 

@@ -36,13 +36,18 @@ PLACES = {
 
 def get(place: str) -> Any:
     """What is at one of ``PLACES``."""
-    if place not in PLACES:
-        raise KeyError(f"{place} is not listed in {__name__}.PLACES")
-    return pkgutil.resolve_name(place)
+    owner, name = _owner(place)
+    return getattr(owner, name)
 
 
 def put(place: str, value: Any) -> None:
     """Replace what is at one of ``PLACES``; it must be there."""
     get(place)
-    owner, _, name = place.rpartition(".")
-    setattr(pkgutil.resolve_name(owner), name, value)
+    setattr(*_owner(place), value)
+
+
+def _owner(place: str) -> tuple[Any, str]:
+    if place not in PLACES:
+        raise KeyError(f"{place} is not listed in {__name__}.PLACES")
+    path, _, name = place.rpartition(".")
+    return pkgutil.resolve_name(path), name
