@@ -80,7 +80,9 @@ def run_command(
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
-    _run(server, out, chosen)
+    with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
+        run_to_the_end(server, out, show, say)
+    _report(out)
 
 
 @deploy_app.command("items")
@@ -127,12 +129,6 @@ def local_command(
         run_local(
             ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
         )
-    _report(out)
-
-
-def _run(server: ServerHome, out: Path, config: Config) -> None:
-    with terminated_like_interrupted(), show_rounds(config.server.rounds) as show:
-        run_to_the_end(server, out, show, say)
     _report(out)
 
 

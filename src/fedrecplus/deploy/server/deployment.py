@@ -84,8 +84,7 @@ class Journal:
 
     def lines(self) -> list[dict[str, Any]]:
         """All rounds so far; a line that a kill cut short is none."""
-        lines: list[dict[str, Any]] = []
-        path = self.folder / JOURNAL
+        lines, path = list[dict[str, Any]](), self.folder / JOURNAL
         for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             with contextlib.suppress(json.JSONDecodeError):
                 lines.append(json.loads(text))
@@ -154,7 +153,8 @@ def go_on(
     Rounds are counted on. Devices know the model by its name and have their factors still.
     """
     last = Checkpoint.read(previous / LAST)
-    if fixed_settings(load_config(previous / CONFIG)) != fixed_settings(config):
+    named = [choice.rule for choice in config.choices]  # a folder makes nobody import what they didn't name themselves
+    if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
     if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
         raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
