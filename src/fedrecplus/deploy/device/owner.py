@@ -121,6 +121,5 @@ def _lines(path: Path) -> list[list[str]]:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "no text"
         raise UserError(f"{path}: {why}", "give a text file of item and rating, in UTF-8") from None
-    first = text.partition("\n")[0]
-    separator = next((mark for mark in ("\t", ";", ",") if mark in first), ",")
+    separator = next((mark for mark in ("\t", ";", ",") if mark in text.partition("\n")[0]), ",")
     return list(csv.reader(text.splitlines(), delimiter=separator))

@@ -116,8 +116,14 @@ def train_locally(
         remember(problem, private, replace(client, client=number))
     tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
-    after = [replace(device_of(problem, private, n), client=client.client) for n, client in enumerate(clients)]
-    return [(replace(upload, client=clients[upload.client].client), after[upload.client]) for upload in uploads]
+    redraws = getattr(config.pseudo_items.options, "redraw", False)
+    none = None if redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
+    after = [device_of(problem, private, upload.client) for upload in uploads]
+    persons = [clients[upload.client].client for upload in uploads]
+    return [
+        (replace(upload, client=person), replace(device, client=person, kept=device.kept or none))
+        for upload, device, person in zip(uploads, after, persons, strict=True)
+    ]
 
 
 def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale) -> Problem:

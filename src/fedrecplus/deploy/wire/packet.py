@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from fedrecplus import __version__
-from fedrecplus.config import Choice, Config, to_tables
-from fedrecplus.parts import KINDS, built_in
+from fedrecplus.config import Config, to_tables
+from fedrecplus.parts import KINDS, built_in, part
 from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 from fedrecplus.settings import settings_of
 
@@ -66,11 +66,8 @@ class Packet:
 def layout() -> str:
     """A hash over the names of all that travels, settings too: a field that one side lacks is another protocol."""
     carried = [[field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)]
-    options = [
-        [kind.name, rule, [setting.name for setting in settings_of(Choice(kind.name, rule).part.settings_type)]]
-        for kind in KINDS.values()
-        for rule in built_in(kind)
-    ]
+    rules = [part(kind, rule) for kind in KINDS.values() for rule in built_in(kind)]
+    options = [[rule.kind, rule.name, [one.name for one in settings_of(rule.settings_type)]] for rule in rules]
     others = [[name, sorted(table)] for name, table in to_tables(Config()).items() if isinstance(table, dict)]
     return hashlib.sha256(json.dumps([carried, options, others]).encode()).hexdigest()[:6]
 

@@ -146,5 +146,4 @@ def _report(packet: Packet) -> ErrorReport | None:
     squared, rated = packet.facts.get("squared_error"), packet.facts.get("rated")
     if not isinstance(squared, float) or not isinstance(rated, int):
         return None
-    sound = np.isfinite(squared) and squared >= 0 and 0 < rated < 2**40
-    return ErrorReport(squared, rated) if sound else None
+    return ErrorReport(squared, rated) if 0 <= squared < np.inf and 0 < rated < 2**40 else None
