@@ -45,8 +45,8 @@ class Settings(_Settings):
     )
     item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
-    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of constant, popularity and average")] = 0.15
-    content_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of the catalogue's columns")] = 0.22
+    bias_scale: Annotated[float, number(0, 1e3, "prior sd of a person's bias")] = 0.5
+    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of popularity, average and catalogue")] = 0.18
     solve_over: Annotated[
         Literal["all", "rated"],
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
@@ -169,7 +169,9 @@ def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> ND
 def public_columns(public: PublicItems, settings: Settings) -> Array:
     """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""
     baseline, known, content = _features(public, settings)
-    return np.hstack([baseline[:, None], settings.public_scale * known, settings.content_scale * content])
+    columns = np.hstack([known, content]) * settings.public_scale
+    columns[:, 0] = settings.bias_scale
+    return np.hstack([baseline[:, None], columns])
 
 
 @functools.lru_cache(maxsize=4)
