@@ -18,15 +18,15 @@ from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.process import (
     CA,
-    LocalOptions,
     NodeHome,
     ServerHome,
     Supervised,
     run_to_the_end,
-    server_port,
     spread,
 )
-from fedrecplus.deploy.server import Deployment, Journal, begin, catalogue_of, new_model
+from fedrecplus.deploy.process.processes import server_port
+from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP
 
@@ -54,10 +54,9 @@ class Cluster:
 
     def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
-        self.options = LocalOptions(nodes=nodes, simulated_keys=True, poll=0.1)
-        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=GIVE_UP), **deployment)
-        begin(self.folder, config, self.deployment, catalogue_of(ratings), {"dataset": ratings.name})
-        self.homes = spread(ratings, config, folder / "nodes", self.options)
+        self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
+        begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
+        self.homes = spread(ratings, folder / "nodes", nodes, config.seed)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])
         self.journal = Journal(self.folder)
@@ -95,7 +94,7 @@ class Cluster:
 
     def start_node(self, home: NodeHome) -> Supervised:
         command = home.command(f"127.0.0.1:{self.server.port}", ca=self.server.certificates / CA, insecure=False)
-        environment = {**home.environment(poll=self.options.poll, share_error=False), **self.node_environment}
+        environment = {**home.environment(poll=0.1, share_error=False), **self.node_environment}
         process = self.keep(Supervised(command, environment, home.path / "node.log"))
         self.nodes.append(process)
         return process

@@ -15,9 +15,9 @@ from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.flower.apps import client as app
-from fedrecplus.deploy.process import LocalOptions, NodeHome, spread
-from fedrecplus.deploy.server import Deployment, begin, catalogue_of
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.process import NodeHome, spread
+from fedrecplus.deploy.server import Deployment, begin
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"
@@ -32,9 +32,9 @@ def small_config(name: str = "fedrec+private", rounds: int = 3, **settings: Any)
 
 def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> list[NodeHome]:
     """A run folder that is ready for its first round, and a store for each node."""
-    limits = replace(Deployment(MODEL, nodes=nodes, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
-    begin(folder / "run", config, limits, catalogue_of(ratings), {"dataset": "small"})
-    return spread(ratings, config, folder / "nodes", LocalOptions(nodes=nodes, simulated_keys=True))
+    limits = replace(Deployment(nodes, model=MODEL, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
+    begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
+    return spread(ratings, folder / "nodes", nodes, config.seed)
 
 
 @dataclass

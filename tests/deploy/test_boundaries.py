@@ -6,20 +6,22 @@ import ast
 import importlib
 import inspect
 import sys
-from dataclasses import replace
+import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from fedrecplus import deploy
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import Config, dumps
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.server import Journal, catalogue_of, first_state, serve
-from fedrecplus.deploy.wire import Packet, Refusal, check_rules, encode_request
+from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, decode_request, encode_request
 from fedrecplus.errors import UserError
+from fedrecplus.parts import KINDS
+from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
 
@@ -70,6 +72,8 @@ def is_there(place: str) -> bool:
 def test_flowers_private_parts_are_where_they_were() -> None:
     """Says by name what an upgrade of Flower moved."""
     assert [place for place in private.PLACES if not is_there(place)] == []
+    programs = [place for place in private.PLACES if place.rpartition(".")[2].startswith("flower_")]
+    assert [callable(private.get(place)) for place in programs] == [True] * 3, "functions, not modules of their names"
     source = {name: inspect.getsource(importlib.import_module(name)) for name in _TEXTS}
     assert [text for name, texts in _TEXTS.items() for text in texts if text not in source[name]] == []
 
@@ -84,48 +88,35 @@ _TEXTS = {
 }
 """what has no name to look up: literals that we rely on"""
 
-OUTSIDE = [
-    ("pseudo_items", "rule"),
-    ("pseudo_items", "encoder"),
-    ("virtual_ratings", "rule"),
-    ("aggregation", "rule"),
-    ("server", "step"),
-]
+
+def naming_outside(honest: Packet, kind: str) -> Packet:
+    """The same request with a rule that doesn't come with the package."""
+    tables = tomllib.loads(str(honest.facts["config"]))
+    tables[kind] = {"rule": "outside_package.rule"}
+    return Packet({**honest.facts, "config": tomli_w.dumps(tables)}, honest.arrays)
 
 
-def with_outside(section: str, option: str, name: str = "outside_package.rule") -> Config:
-    config = small_config()
-    return replace(config, **{section: replace(getattr(config, section), **{option: name})})
-
-
-@pytest.mark.parametrize(("section", "option"), OUTSIDE)
-def test_only_built_in_rules_and_those_that_the_owner_allowed_pass(section: str, option: str) -> None:
-    check_rules(small_config())
-    config = with_outside(section, option)
-    with pytest.raises(Refusal, match=rf"{section}\.{option} = 'outside_package\.rule'.*--allow-rule"):
-        check_rules(config, ["another.rule", "outside_package"])
-    check_rules(config, ["outside_package.rule"])
-
-
-@pytest.mark.parametrize(("section", "option"), OUTSIDE)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_node_imports_nothing_because_a_server_says_so(
-    section: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "outside_package").mkdir()
     for name in ("__init__", "rule"):
-        (tmp_path / "outside_package" / f"{name}.py").write_text("raise SystemExit('imported')")
+        (tmp_path / "outside_package" / f"{name}.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    path, catalogue = tmp_path / "device" / "store.db", catalogue_of(small_ratings())
+    path, catalogue = tmp_path / "device" / "store.db", ItemCatalogue.of(small_ratings())
     Store.create(path, Scale(1.0, 5.0, 1.0))
-    state = first_state(small_config(), catalogue.public, 0.0)
-    honest = encode_request(MODEL, state, small_config(), 0.0, catalogue, attach=True)
-    request = Packet({**honest.facts, "config": dumps(with_outside(section, option))}, honest.arrays)
+    state = start_server(small_config(), catalogue.public)
+    request = naming_outside(encode_request(MODEL, state, small_config(), catalogue, attach=True), kind)
     assert answer(request, path).facts["refusal"] == "rule"
     assert "outside_package" not in sys.modules
     with Store.open(path) as store:
         assert store.sent() == []
-        store.allow_rules(["outside_package.rule"])
-    assert answer(request, path).facts.get("refusal") != "rule", "let in; whether it runs is the engine's matter"
+    for allowed in ([], ["another.rule", "outside_package"]):
+        with pytest.raises(Refusal, match=r"'outside_package\.rule' would run code(.|\n)*--allow-rule"):
+            decode_request(request, allowed)
+    with pytest.raises(Refusal, match="RuntimeError: imported"):
+        decode_request(request, ["outside_package.rule"])
 
 
 def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
@@ -135,16 +126,13 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
     ask = link.ask
 
     def outside(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
-        config = dumps(with_outside("pseudo_items", "rule"))
-        return ask(
-            {node: Packet({**one.facts, "config": config}, one.arrays) for node, one in packets.items()}, seconds
-        )
+        return ask({node: naming_outside(packet, "pseudo_items") for node, packet in packets.items()}, seconds)
 
     link.ask = outside  # type: ignore[method-assign]
     with pytest.raises(UserError, match="no upload came"):
         serve(link, tmp_path / "run")
     assert "node-rule" in caplog.text
-    assert "`node join --allow-rule` lets it in" in caplog.text, "in the node's own log"
+    assert "--allow-rule" in caplog.text, "in the node's own log"
     assert Journal(tmp_path / "run").progress()["phase"] == "failed"
 
 

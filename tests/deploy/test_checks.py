@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply, version
+from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply
+from fedrecplus.deploy.wire import packet as version
 from fedrecplus.protocol import Upload
 from tests.deploy.in_process import MODEL, small_config
 
-EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_move=10.0)
+EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_change=10.0)
 SELF_WEIGHED = replace(EXPECTED, config=small_config(aggregation__weigh_on="client"))
 
 
@@ -31,7 +32,7 @@ def packet(**changes: Any) -> Packet:
 
 
 def test_a_sound_answer_becomes_uploads() -> None:
-    uploads = decode_reply(packet(), EXPECTED).uploads
+    uploads = decode_reply(packet(), EXPECTED)[0]
     assert [upload.client for upload in uploads] == [7, 9]
     assert [upload.items.tolist() for upload in uploads] == [[1, 5], [0, 5, 39]]
     assert uploads[1].delta.shape == (3, 4)
@@ -39,9 +40,7 @@ def test_a_sound_answer_becomes_uploads() -> None:
 
 def test_an_answer_without_persons_is_sound() -> None:
     nobody = np.zeros(0, dtype=np.int32)
-    assert (
-        decode_reply(packet(clients=nobody, rows=nobody, items=nobody, delta=np.zeros((0, 4))), EXPECTED).uploads == []
-    )
+    assert decode_reply(packet(clients=nobody, rows=nobody, items=nobody, delta=np.zeros((0, 4))), EXPECTED)[0] == []
 
 
 def _with(cell: Any) -> np.ndarray:
@@ -143,7 +142,7 @@ def test_any_change_of_a_byte_is_taken_or_refused_but_never_a_fault() -> None:
         raw = table.view(np.uint8).reshape(-1)
         raw[dice.integers(len(raw))] = dice.integers(256)
         try:
-            uploads = decode_reply(Packet(packet().facts, arrays), EXPECTED).uploads
+            uploads = decode_reply(Packet(packet().facts, arrays), EXPECTED)[0]
         except Refusal:
             continue
         assert all(np.isfinite(upload.delta).all() and upload.items.max() < 40 for upload in uploads)

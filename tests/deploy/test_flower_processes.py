@@ -23,11 +23,10 @@ from fedrecplus.deploy.process import (
     CA,
     NodeHome,
     ServerHome,
-    flower_environment,
     free_port,
-    server_port,
 )
 from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
+from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 

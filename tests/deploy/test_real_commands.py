@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrecplus.deploy.process import ServerHome, server_port
+from fedrecplus.deploy.process import ServerHome
+from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.deploy.server import Journal, is_served
 from fedrecplus.training.run_folder import RunFolder
 from tests.waiting import GIVE_UP

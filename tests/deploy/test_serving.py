@@ -13,18 +13,8 @@ from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import ServerHome, note_keys
-from fedrecplus.deploy.server import (
-    DEPLOYMENT,
-    ITEMS,
-    Deployment,
-    Journal,
-    go_on,
-    is_served,
-    only_server_of,
-    read_catalogue,
-    serve,
-)
-from fedrecplus.deploy.wire import Packet, Refusal, check_deployable
+from fedrecplus.deploy.server import Deployment, Journal, go_on, is_served, only_server_of, serve
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
@@ -103,9 +93,9 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
 def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
     homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
     if way == "folder that doesn't say":
-        facts = json.loads((tmp_path / "run" / DEPLOYMENT).read_text())
+        facts = json.loads((tmp_path / "run" / "deployment.json").read_text())
         del facts["keyed"]
-        (tmp_path / "run" / DEPLOYMENT).write_text(json.dumps(facts))
+        (tmp_path / "run" / "deployment.json").write_text(json.dumps(facts))
     link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
@@ -198,11 +188,11 @@ def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fedmf", "fedrec+private"])
 def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: str, tmp_path: Path) -> None:
-    config = small_config(name, engine="reference", precision="float64")
+    config = small_config(name, engine="reference", precision="float64", server__cooldown=0.0)
     homes = prepared(tmp_path, RATINGS, config)
     serve(InProcessLink(homes), tmp_path / "run")
-    more, catalogue = change(config, "server.rounds", 2), read_catalogue(tmp_path / "run" / ITEMS)
-    deployment = Deployment("feed", nodes=3)
+    more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
+    deployment = Deployment(3, model="feed")
     whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
     serve(InProcessLink(homes), tmp_path / "more" / "run")
     assert whole.server.rounds == 5
@@ -256,7 +246,7 @@ def test_a_device_with_another_scale_says_so_and_takes_no_part(
 def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
     with (
         only_server_of(tmp_path),
-        pytest.raises(UserError, match="another server app"),
+        pytest.raises(UserError, match=r"works on .* as its server"),
         only_server_of(tmp_path, patience=0.3),
     ):
         pass
@@ -277,9 +267,15 @@ def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"aggregation__denoising": 0.1, "aggregation__rule": "uniform"}, {"client__dropout": 0.1}, {"trainer": "central"}],
+    ("changes", "said"),
+    [
+        ({"aggregation__rule": "uniform", "channel__rule": "sums"}, "channel.rule=clear"),
+        ({"aggregation__rule": "uniform", "channel__rule": "denoising"}, "channel.rule=clear"),
+        ({"cohort__dropout": 0.1}, "cohort.dropout=0"),
+        ({"aggregation__covariance": "full"}, "covariance=diagonal"),
+        ({"engine": "central"}, "federated preset"),
+    ],
 )
-def test_what_only_a_simulation_can_do_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(UserError):
+def test_what_only_a_simulation_can_do_is_refused(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError, match=said):
         check_deployable(small_config(**changes))

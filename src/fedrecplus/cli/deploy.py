@@ -15,18 +15,9 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.process import LocalOptions, ServerHome, require_flower, run_local, run_to_the_end
-from fedrecplus.deploy.server import (
-    Deployment,
-    Journal,
-    begin,
-    go_on,
-    is_served,
-    new_model,
-    published_catalogue,
-    read_catalogue,
-    write_catalogue,
-)
+from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end
+from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -69,7 +60,6 @@ def run_command(
       fedrecplus deploy run fedrec+private --items items.safetensors --nodes 3 --out runs/first
       fedrecplus deploy run fedrec+private --resume --out runs/first
     """
-    require_flower()
     server = ServerHome.load(home.expanduser().absolute())
     if resume:
         if not RunFolder(out).begun:
@@ -84,13 +74,15 @@ def run_command(
             raise UserError(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
-        chosen, catalogue = _config(config, rounds, settings or []), read_catalogue(items)
-        deployment = Deployment(new_model(), nodes, quorum, deadline)
+        chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
+        deployment = Deployment(nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
-    _run(server, out, chosen)
+    with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
+        run_to_the_end(server, out, show, say)
+    _report(out)
 
 
 @deploy_app.command("items")
@@ -107,8 +99,8 @@ def items_command(
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = published_catalogue(load_with_bar(dataset, options), averages=not without_averages)
-    write_catalogue(out, catalogue)
+    catalogue = ItemCatalogue.published(load_with_bar(dataset, options), averages=not without_averages)
+    catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 
 
@@ -131,18 +123,12 @@ def local_command(
     overwrite: Overwrite = False,
 ) -> None:
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
-    require_flower()
     chosen = _config(config, rounds, settings or [])
-    how = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
-    ratings = load_with_bar(dataset, options)
+    ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
     with terminated_like_interrupted(), show_rounds(rounds) as show:
-        run_local(ratings, chosen, out, how, show, say, overwrite=overwrite)
-    _report(out)
-
-
-def _run(server: ServerHome, out: Path, config: Config) -> None:
-    with terminated_like_interrupted(), show_rounds(config.server.rounds) as show:
-        run_to_the_end(server, out, show, say)
+        run_local(
+            ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
+        )
     _report(out)
 
 

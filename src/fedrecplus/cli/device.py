@@ -125,7 +125,7 @@ def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
     """Show the last upload row by row: the server knows the items, not which of them you rated."""
     with Store.open(home_of(home).store) as store:
         rows = last_upload(store, _person(store, person))
-    cells = [[row.title or row.item, row.item, "yes" if row.rated else "", f"{row.change:.4f}"] for row in rows]
+    cells = [[title or item, item, "yes" if rated else "", f"{change:.4f}"] for item, title, rated, change in rows]
     show_table(["title", "item", "rated", "change"], cells)
 
 

@@ -1,13 +1,10 @@
 """A node's side: the store of ratings, the reply to a round's request, and recommendations. Knows only the wire."""
 
-from fedrecplus.deploy.device.database import StorageFull, remove_store
-from fedrecplus.deploy.device.owner_views import SentRow, last_upload, recommend, unknown_items
-from fedrecplus.deploy.device.participation import load_clients
-from fedrecplus.deploy.device.rating_files import import_many, import_own
-from fedrecplus.deploy.device.round import answer
-from fedrecplus.deploy.device.store import BATCH, OWNER, Store
+from fedrecplus.deploy.device.owner import import_many, import_own, last_upload, recommend, unknown_items
+from fedrecplus.deploy.device.round import answer, load_clients
+from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
 
 __all__ = [
-    "BATCH", "OWNER", "SentRow", "StorageFull", "Store", "answer", "import_many", "import_own", "last_upload",
+    "BATCH", "OWNER", "StorageFull", "Store", "answer", "import_many", "import_own", "last_upload",
     "load_clients", "recommend", "remove_store", "unknown_items",
 ]  # fmt: skip

@@ -1,14 +1,8 @@
 """How ratings that come later enter uploads: in batches, together with their share of new pseudo items.
 
-A row that appears in an upload by itself names a rating that was just given; a row that disappears names one that was
-taken back, and a row whose rating jumps names itself as rated. So changes wait until there are enough of them:
-
-- A new rating enters with the batch, beside at least as many new pseudo items as the settings give each rating.
-- A rating taken back becomes a pseudo item with a virtual rating at the next batch: no row ever disappears.
-- A changed rating is used in uploads from the next batch on.
-- Where the value of a row moves by any of these, kept virtual ratings move with it, as many as each rating's share.
-
-Recommendations use the person's ratings as they are at the moment.
+A row that appears, disappears or jumps by itself names a rating that was given, taken back or changed. So changes wait
+until there are enough of them. New ratings come with their share of new pseudo items, a rating taken back becomes a
+pseudo item, and where values move, kept virtual ratings move with them. Recommendations use ratings as they are now.
 """
 
 from __future__ import annotations
@@ -24,11 +18,10 @@ from fedrecplus.config import Config
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.device import Device, PseudoItems
-from fedrecplus.parts import part
+from fedrecplus.parts.pseudo_items import SetSettings, pseudo_count, size_class
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import keys, subkey
-from fedrecplus.rounds.filling import pseudo_count, size_class
-from fedrecplus.virtual_ratings._rounding import put_on_scale
+from fedrecplus.rounds.client import virtual_ratings
 
 Items = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -75,12 +68,13 @@ def _extended(before: Device, client: Device, broadcast: Broadcast, config: Conf
     # drawn for the new ratings alone: decoys that suit the other ratings would tell the new ones from them
     drawn_for = replace(client, items=client.items[new], ratings=client.ratings[new]) if new.any() else client
     fresh = np.union1d(_draw(count, old_rows, drawn_for, broadcast, config), taken_back)
-    ratings = _virtual_ratings(fresh, client, broadcast, config) if len(fresh) else np.empty(0)
     items = np.concatenate([kept.items[stay], fresh])
-    order = np.argsort(items)
-    extended = PseudoItems(items[order], np.concatenate([kept.ratings[stay], ratings])[order])
-    if config.virtual_ratings.refresh:
-        return extended  # all of them move in every round
+    if config.virtual_ratings.options.refresh:
+        return PseudoItems(np.sort(items), np.zeros(len(items)))  # every round computes its own
+    order, ratings = np.argsort(items), kept.ratings[stay]
+    if len(fresh):
+        ratings = np.concatenate([ratings, virtual_ratings(fresh, client, broadcast, config)])
+    extended = PseudoItems(items[order], ratings[order])
     rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
     rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
     moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
@@ -88,26 +82,19 @@ def _extended(before: Device, client: Device, broadcast: Broadcast, config: Conf
     return _moved(extended, kept.items[stay], count, client, broadcast, config)
 
 
-def _virtual_ratings(items: Items, client: Device, broadcast: Broadcast, config: Config) -> NDArray[np.float64]:
-    filled = part("virtual_ratings", config.virtual_ratings.rule).fill(items, client, broadcast, config)
-    return put_on_scale(filled, items, client, config, broadcast.round)
-
-
 def _share(rated: int, config: Config) -> float:
     """Pseudo items per rating."""
-    how = config.pseudo_items
-    if how.rule == "none":
+    how = config.pseudo_items.options
+    if not isinstance(how, SetSettings):
         return 0.0
     return how.ratio if how.count == 0 else how.count / max(rated, 1)
 
 
 def _new_count(new: int, rated: int, pseudo: int, items: int, config: Config) -> int:
     """New pseudo items of a batch: what the whole set lacks, and never less than the new ratings' own share."""
-    how = config.pseudo_items
-    if how.rule == "none":
-        return 0
+    how = config.pseudo_items.options
     wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(_share(rated - new, config) * new)))
-    if how.pad:
+    if getattr(how, "size_classes", False):
         wanted = size_class(rated + pseudo + wanted) - rated - pseudo
     return max(0, min(wanted, items - rated - pseudo))
 
@@ -118,11 +105,11 @@ def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, con
     What the rule gives first is taken first (the rest of a rated item's group, say): it is asked for more only by as
     many as are lacking. Of too many, a keyed choice.
     """
-    rule, items = part("pseudo_items", config.pseudo_items.rule), len(broadcast.V)
+    chosen, items = config.pseudo_items, len(broadcast.V)
     fresh, asked = np.empty(0, dtype=np.int64), count
     while len(fresh) < count:
-        chosen = rule.select(min(asked, items - len(client.items)), client, broadcast, config)
-        fresh = np.setdiff1d(chosen, np.union1d(old_rows, client.items))
+        given = chosen.part.select(min(asked, items - len(client.items)), client, broadcast, chosen.options)
+        fresh = np.setdiff1d(given, np.union1d(old_rows, client.items))
         if asked >= items:
             break
         asked += max(count - len(fresh), 1)
@@ -145,7 +132,7 @@ def _moved(
         return pseudo
     places = np.searchsorted(pseudo.items, chosen)
     middle = (STANDARD_LOW + STANDARD_HIGH) / 2
-    drawn, now = _virtual_ratings(chosen, other, broadcast, config), pseudo.ratings[places]
+    drawn, now = virtual_ratings(chosen, other, broadcast, config), pseudo.ratings[places]
     ratings = pseudo.ratings.copy()
     ratings[places] = np.where(drawn != now, drawn, now + np.where(now > middle, -client.step, client.step))
     return PseudoItems(pseudo.items, ratings)

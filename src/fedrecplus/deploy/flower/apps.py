@@ -10,8 +10,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.flower.messages import packet_of, record_of
-from fedrecplus.deploy.flower.unblocked_link import UnblockedLink
+from fedrecplus.deploy.flower.messages import UnblockedLink, packet_of, record_of
 from fedrecplus.deploy.process import SHARE_ERROR, STORE
 from fedrecplus.deploy.server import serve
 from fedrecplus.deploy.wire import Refusal, encode_refusal

@@ -5,7 +5,7 @@ Flower promises ``flwr.app``, ``flwr.clientapp`` and ``flwr.serverapp``; nothing
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from typing import Any
 
 PLACES = {
@@ -43,16 +43,11 @@ def get(place: str) -> Any:
 def put(place: str, value: Any) -> None:
     """Replace what is at one of ``PLACES``; it must be there."""
     get(place)
-    owner, name = _owner(place)
-    setattr(owner, name, value)
+    setattr(*_owner(place), value)
 
 
 def _owner(place: str) -> tuple[Any, str]:
     if place not in PLACES:
         raise KeyError(f"{place} is not listed in {__name__}.PLACES")
     path, _, name = place.rpartition(".")
-    try:
-        return importlib.import_module(path), name
-    except ModuleNotFoundError:  # a class within a module
-        module, _, inner = path.rpartition(".")
-        return getattr(importlib.import_module(module), inner), name
+    return pkgutil.resolve_name(path), name

@@ -1,8 +1,7 @@
 """Flower's SuperExec on a node, with the app's process forked from one that has everything imported.
 
-Flower starts a fresh interpreter for each message, which imports for seconds of processor time what a round of one
-person needs for milliseconds. A fork of this process has it all. Run as a module with the arguments of
-``flower-superexec``.
+Flower starts an interpreter for each message, which imports for seconds what a round of one person needs for
+milliseconds. A fork of this process has it all. Run as a module with the arguments of ``flower-superexec``.
 """
 
 from __future__ import annotations
@@ -45,17 +44,14 @@ class ForkingExecutor:
 def _be_the_app(spec: Any) -> None:
     """What the child does; it never returns."""
     certificates = private.get("flwr.supercore.tls.validate_and_resolve_root_certificates")
+    passed = ("runtime_api_address", "token", "insecure", "parent_pid", "runtime_dependency_install")
     code = 1
     try:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
         private.get("flwr.supernode.runtime.run_clientapp.run_clientapp")(
-            runtime_api_address=spec.runtime_api_address,
-            token=spec.token,
-            insecure=spec.insecure,
             certificates=certificates(spec.root_certificates_path, spec.insecure),
-            parent_pid=spec.parent_pid,
-            runtime_dependency_install=spec.runtime_dependency_install,
+            **{name: getattr(spec, name) for name in passed},
         )
         code = 0
     except SystemExit as ended:

@@ -1,9 +1,8 @@
 """Flower's SuperLink, with a gate in front: only nodes may call from other machines, and not with whatever they like.
 
-Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API starts runs,
-which means code, and the Runtime API hands work to helpers: both take anybody who can reach the port. Here they answer
-calls from this machine alone. Flower takes requests of any size into memory; it cuts arrays into chunks of 5 MB, so
-nothing honest is much longer than that. Run as a module with the arguments of ``flower-superlink``.
+Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API, which starts
+code, and the Runtime API take anybody who reaches the port: here they answer this machine alone. Flower takes requests
+of any size, and cuts arrays into chunks of 5 MB. Run as a module with the arguments of ``flower-superlink``.
 """
 
 from __future__ import annotations

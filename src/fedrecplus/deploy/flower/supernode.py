@@ -1,10 +1,9 @@
 """Flower's SuperNode, changed: it runs no code but the installed package's, and neither sleeps nor imports so long.
 
-A SuperLink sends its nodes the app to run. Ours holds names alone, so its bytes are known beforehand: any other bundle
-is refused. The loop that asks for messages sleeps three seconds when there is none; ``FEDRECPLUS_POLL`` says how long
-instead. The helper that starts the app is ours (``superexec.py``). A shorter heartbeat lets a killed node come
-back sooner, since Flower locks out a key that it believes connected. Run as a module with the arguments of
-``flower-supernode``.
+A SuperLink sends its nodes the app to run. Ours holds names alone, so its bytes are known, and any other bundle is
+refused. ``FEDRECPLUS_POLL`` says how long the loop that asks for messages sleeps. The helper that starts the app is
+``superexec.py``. A shorter heartbeat lets a killed node come back sooner, since Flower locks out a key that it believes
+connected. Run as a module with the arguments of ``flower-supernode``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.process import FLOWER_APP, POLL, end_with_parent, free_port
 
 _HEARTBEAT = 10
-_LONG_SLEEP = 1.0
 _LOOP = "flwr.supernode.start_client_internal"
 
 
@@ -29,7 +27,7 @@ def shorter_sleeps(poll: float) -> SimpleNamespace:
     """The ``time`` module for Flower's loop: long sleeps become ``poll``, half seconds a quarter of that."""
 
     def sleep(seconds: float) -> None:
-        time.sleep(min(seconds, poll if seconds > _LONG_SLEEP else max(poll / 4, 0.02)))
+        time.sleep(min(seconds, poll if seconds > 1.0 else max(poll / 4, 0.02)))
 
     return SimpleNamespace(**{**vars(time), "sleep": sleep})
 

@@ -1,26 +1,11 @@
-"""Processes of a deployment: homes of server and node, certificates, supervision, and following a run to its end.
+"""Homes of server and node, processes, certificates, and a run to its end. Nothing here imports Flower."""
 
-Flower's own programs are started as modules of ``deploy/flower``; nothing here imports Flower.
-"""
-
-from fedrecplus.deploy.process.environment import (
-    CA,
-    FLOWER_APP,
-    flower_environment,
-    free_port,
-    is_loopback,
-    require_flower,
-    server_port,
-    split_address,
-)
-from fedrecplus.deploy.process.follow import Show, note_keys, run_to_the_end
-from fedrecplus.deploy.process.local import LocalOptions, run_local, running_server, spread
-from fedrecplus.deploy.process.node import POLL, SHARE_ERROR, STORE, NodeHome
-from fedrecplus.deploy.process.superlink import ServerHome
-from fedrecplus.deploy.process.supervision import Supervised, end_with_parent
+from fedrecplus.deploy.process.homes import POLL, SHARE_ERROR, STORE, NodeHome, ServerHome
+from fedrecplus.deploy.process.processes import CA, FLOWER_APP, Supervised, end_with_parent, free_port, is_loopback
+from fedrecplus.deploy.process.runs import Show, note_keys, run_local, run_to_the_end, running_server, spread
 
 __all__ = [
-    "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "LocalOptions", "NodeHome", "ServerHome", "Show", "Supervised",
-    "end_with_parent", "flower_environment", "free_port", "is_loopback", "note_keys", "require_flower",
-    "run_local", "run_to_the_end", "running_server", "server_port", "split_address", "spread",
+    "CA", "FLOWER_APP", "POLL", "SHARE_ERROR", "STORE", "NodeHome", "ServerHome", "Show", "Supervised",
+    "end_with_parent", "free_port", "is_loopback", "note_keys", "run_local", "run_to_the_end", "running_server",
+    "spread",
 ]  # fmt: skip

@@ -1,21 +1,9 @@
-"""The server's side: rounds over a network, refusals, the catalogue, the run folder. Knows only the wire."""
+"""The server's side: rounds over a network, refusals, the run folder. Knows only the wire."""
 
-from fedrecplus.deploy.server.catalogue import (
-    FEWEST,
-    ITEMS,
-    catalogue_of,
-    published_catalogue,
-    read_catalogue,
-    write_catalogue,
-)
 from fedrecplus.deploy.server.collect import Link
-from fedrecplus.deploy.server.deployment import DEPLOYMENT, Deployment, new_model
-from fedrecplus.deploy.server.journal import JOURNAL, LOG, PROGRESS, Journal, is_served, only_server_of
+from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, begin, go_on, is_served, only_server_of
 from fedrecplus.deploy.server.rounds import serve
-from fedrecplus.deploy.server.run import begin, first_state, go_on
 
 __all__ = [
-    "DEPLOYMENT", "FEWEST", "ITEMS", "JOURNAL", "LOG", "PROGRESS", "Deployment", "Journal", "Link", "begin",
-    "catalogue_of", "first_state", "go_on", "is_served", "new_model", "only_server_of", "published_catalogue",
-    "read_catalogue", "serve", "write_catalogue",
+    "LOG", "Deployment", "Journal", "Link", "begin", "go_on", "is_served", "only_server_of", "serve",
 ]  # fmt: skip

@@ -6,24 +6,22 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, load_config, on_scale
-from fedrecplus.deploy.server.catalogue import ITEMS, read_catalogue
-from fedrecplus.deploy.server.collect import Collected, Link, collect
-from fedrecplus.deploy.server.deployment import Deployment
-from fedrecplus.deploy.server.journal import LOG, Journal, only_server_of
-from fedrecplus.deploy.server.misbehaviour import NodeRecords
-from fedrecplus.deploy.server.run import checkpoint_of, first_state, write_result
-from fedrecplus.deploy.wire import ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.config import load_config
+from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
+from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, checkpoint_of, only_server_of, write_result
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.engines import Diverged, RoundReport
+from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
+from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import ServerState, server_round
-from fedrecplus.simulation import RoundReport
+from fedrecplus.rounds import ServerState, broadcast, server_round, start_server, sums_of
+from fedrecplus.training.divergence import step_size
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
@@ -35,7 +33,7 @@ def serve(link: Link, path: Path) -> None:
         with only_server_of(path), _logging_to(path / LOG):
             if not RunFolder(path).finished:
                 journal.set_progress(phase="starting")
-                _ServedRun.of(link, path).finish()
+                _ServedRun(link, path).finish()
     except UserError as error:
         journal.set_progress(phase="failed", error=str(error))
         raise
@@ -57,49 +55,30 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-@dataclass
 class _ServedRun:
     """One run while it is served."""
 
-    link: Link
-    folder: RunFolder
-    config: Config
-    deployment: Deployment
-    catalogue: ItemCatalogue
-    mean: float
-    journal: Journal
-    records: NodeRecords
-    tally: Tally = field(default_factory=Tally)
-    informed: set[int] = field(default_factory=set)
-    """nodes that have the catalogue"""
-    overdue: dict[str, int] = field(default_factory=dict)
-    """messages of closed rounds whose replies may still come"""
-
-    @classmethod
-    def of(cls, link: Link, path: Path) -> _ServedRun:
-        """The run that the folder asks for."""
-        deployment, catalogue = Deployment.read(path), read_catalogue(path / ITEMS)
-        config = on_scale(check_deployable(load_config(path / CONFIG)), catalogue.scale)
-        mean = catalogue.mean if config.model.global_mean else 0.0
-        records = NodeRecords(deployment.strikes)
-        return cls(link, RunFolder(path), config, deployment, catalogue, mean, Journal(path), records)
+    def __init__(self, link: Link, path: Path) -> None:
+        self.link, self.folder, self.journal = link, RunFolder(path), Journal(path)
+        self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), ItemCatalogue.read(path / ITEMS)
+        self.deployment = Deployment.read(path)
+        self.records, self.tally = NodeRecords(self.deployment.strikes), Tally()
+        self.informed: set[int] = set()
+        """nodes that have the catalogue"""
+        self.overdue: dict[str, int] = {}
+        """messages of closed rounds whose replies may still come"""
 
     def finish(self) -> None:
-        """Run all rounds that are left, and write model and result."""
-        state = self._first_or_saved()
-        while state.round < self.config.server.rounds:
-            state = self._round(state)
-        write_result(self.folder, self.config, self.catalogue, state, self.mean, self.tally)
-        self.journal.set_progress(phase="finished", round=state.round)
-
-    def _first_or_saved(self) -> ServerState:
+        """Run all rounds that are left, from the checkpoint on, and write model and result."""
         saved = self.folder.checkpoint()
-        state = saved.state.server if saved else first_state(self.config, self.catalogue.public, self.mean)
+        state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
         self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
         self.records.restore(self.journal.keep_up_to(state.round))
-        if saved:
-            self.tally = saved.tally
-        return state
+        self.tally = saved.tally if saved else Tally()
+        while state.round < self.config.server.rounds:
+            state = self._round(state)
+        write_result(self.folder, self.config, self.catalogue, state, self.tally)
+        self.journal.set_progress(phase="finished", round=state.round)
 
     def _round(self, state: ServerState) -> ServerState:
         """One round; repeated while nobody answers, until patience is at its end."""
@@ -113,11 +92,18 @@ class _ServedRun:
             if time.monotonic() - began > patience:
                 raise UserError(f"no upload came in {patience:g} s", "check the nodes' logs")
             time.sleep(0.2)
-        after = server_round(state, collected.uploads, self.config)
-        if not np.isfinite(after.V).all():
-            remedy = "start again with a lower client.learning_rate"
-            raise UserError(f"V is not finite after round {after.round}", remedy)
+        after = self._aggregate(state, collected.uploads)
         self._save(after, collected, time.monotonic() - started)
+        return after
+
+    def _aggregate(self, state: ServerState, uploads: list[Upload]) -> ServerState:
+        public, config = self.catalogue.public, self.config
+        sums = sums_of(uploads, broadcast(state, public, np.zeros((0, 0))), config)  # no weight looks at encoded items
+        after = server_round(state, sums, public, config)
+        try:
+            look_for_divergence(checkpoint_of(after, self.tally).state)
+        except Diverged as diverged:
+            raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
 
     def _cohort(self, state: ServerState, began: float) -> list[int]:
@@ -132,36 +118,28 @@ class _ServedRun:
             if connected and state.round > 0 and time.monotonic() - began > self.deployment.deadline:
                 break
             if time.monotonic() - began > patience:
-                remedy = "start more nodes, or ask for fewer with --nodes"
-                raise UserError(f"{len(connected)} of {wanted} nodes came in {patience:g} s", remedy)
+                problem = f"{len(connected)} of {wanted} nodes came in {patience:g} s"
+                raise UserError(problem, "start more nodes, or ask for fewer with --nodes")
             self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
             time.sleep(0.3)
         if not connected:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
-        fraction = self.config.client.fraction
+        fraction = self.config.cohort.fraction
         if fraction < 1.0:
             draws = uniform(subkey(self.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))
             connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
         return connected
 
     def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
-        deployment = self.deployment
-        short, long = (
-            encode_request(deployment.model, state, self.config, self.mean, self.catalogue, attach=attach)
-            for attach in (False, True)
-        )
+        ours, config = self.deployment, self.config
         self.informed -= self.records.without_catalogue
         self.records.without_catalogue.clear()
+        short, long = (encode_request(ours.model, state, config, self.catalogue, attach=more) for more in (False, True))
         packets = {node: short if node in self.informed else long for node in nodes}
-        limits = (deployment.clients_per_node, deployment.largest_move)
-        terms = RoundTerms(deployment.model, state.round, state.V.shape, self.config, *limits)
-
-        def tell(now: Collected) -> None:
-            counts = {"asked": len(nodes), "answered": len(now.answered), "lost": len(now.lost)}
-            self.journal.set_progress(phase="round", round=state.round, **counts)
-
-        collected = collect(self.link, packets, terms, deployment, self.records, self.overdue, tell)
+        limits = (ours.clients_per_node, ours.largest_change)
+        terms = RoundTerms(ours.model, state.round, state.V.shape, config, *limits)
+        collected = collect(self.link, packets, terms, ours, self.records, self.overdue, self.journal)
         self.informed |= collected.answered.keys()
         down = sum(packet.size for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
@@ -174,17 +152,11 @@ class _ServedRun:
         line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": rmse}
         counts = {"uploads": len(collected.uploads), "dropouts": len(collected.asked) - len(collected.answered)}
         self.folder.add_metrics({**line, **counts, **self.tally.figures()})
-        self.journal.add(
-            {
-                **line,
-                "seconds": seconds,
-                "nodes": {str(node): round(took, 3) for node, took in collected.answered.items()},
-                "lost": {str(node): why for node, why in collected.lost.items()},
-                "silent": [str(collected.asked[message]) for message in collected.waiting],
-                "clients": [upload.client for upload in collected.uploads],
-                "bound": {str(node): clients for node, clients in collected.bound.items() if clients},
-                "bytes_up": collected.bytes_up,
-                "refusals": self.records.to_dict(),
-            }
-        )
+        line |= {"seconds": seconds, "bytes_up": collected.bytes_up, "refusals": self.records.to_dict()}
+        line["nodes"] = {str(node): round(took, 3) for node, took in collected.answered.items()}
+        line["lost"] = {str(node): why for node, why in collected.lost.items()}
+        line["silent"] = [str(collected.asked[message]) for message in collected.waiting]
+        line["clients"] = [upload.client for upload in collected.uploads]
+        line["bound"] = {str(node): clients for node, clients in collected.bound.items() if clients}
+        self.journal.add(line)
         self.folder.save_checkpoint(checkpoint_of(state, self.tally))

@@ -12,26 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.aggregation.wasserstein import SMALLEST
 from fedrecplus.config import Config
-from fedrecplus.deploy.wire.packet import Packet
-from fedrecplus.deploy.wire.version import VERSION, mismatch
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.request import Request, weighs_itself
+from fedrecplus.parts.aggregation.wasserstein import SMALLEST
 from fedrecplus.protocol import ErrorReport, Upload
 
 REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 _LAYOUT = {"clients": "i", "rows": "i", "items": "i", "delta": "f"}
-"""arrays of a reply, and the kind of their numbers"""
+"""arrays of a reply, and the kind of their numbers; ``weights`` come along where clients weigh themselves"""
 _CLIENT_NUMBERS = 2**62
-
-
-class Refusal(Exception):
-    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender."""
-
-    def __init__(self, kind: str, detail: str = "", *, blame: bool = True) -> None:
-        super().__init__(f"{kind}: {detail}" if detail else kind)
-        self.kind = kind
-        self.blame = blame
 
 
 @dataclass(frozen=True)
@@ -44,33 +35,22 @@ class RoundTerms:
     """of V"""
     config: Config
     clients_per_node: int
-    largest_move: float
-    """greatest change of a factor"""
+    largest_change: float
+    """greatest number of an update"""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A node's reply that may touch the model."""
-
-    uploads: list[Upload]
-    report: ErrorReport | None
-    bytes: int
-
-
-def encode_reply(
-    model: str, round_number: int, columns: int, uploads: Sequence[Upload], report: ErrorReport | None, config: Config
-) -> Packet:
+def encode_reply(request: Request, uploads: Sequence[Upload], report: ErrorReport | None) -> Packet:
     """The uploads of a node's persons, end to end. Item numbers travel in 32 bits, deltas in ``config.precision``."""
-    number = np.dtype(config.precision)
+    config, columns, number = request.config, request.V.shape[1], np.dtype(request.config.precision)
     arrays: dict[str, NDArray[Any]] = {
         "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
         "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
         "items": np.concatenate([np.empty(0, np.int32), *(upload.items.astype(np.int32) for upload in uploads)]),
         "delta": np.concatenate([np.empty((0, columns), number), *(u.delta.astype(number) for u in uploads)]),
     }
-    if config.aggregation.weigh_on == "client":
+    if weighs_itself(config):
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
-    facts: dict[str, Any] = {"version": VERSION, "model": model, "round": round_number}
+    facts: Facts = {"version": VERSION, "model": request.model, "round": request.round}
     if report is not None:
         facts.update(squared_error=report.squared, rated=report.ratings)
     return Packet(facts, arrays)
@@ -81,33 +61,39 @@ def encode_refusal(reason: str) -> Packet:
     return Packet({"version": VERSION, "refusal": reason}, {})
 
 
-def decode_reply(packet: Packet, terms: RoundTerms) -> Reply:
-    """The uploads in a reply, all of them sound; otherwise ``Refusal``."""
+def decode_reply(packet: Packet, terms: RoundTerms) -> tuple[list[Upload], ErrorReport | None]:
+    """The uploads in a reply, all of them sound, and the report if there is one; otherwise ``Refusal``."""
     _check_facts(packet, terms)
     _check_size(packet, terms)
     strange = packet.arrays.keys() - _LAYOUT.keys() - {"weights"}
-    if strange:
-        raise Refusal("malformed", f"{len(strange)} arrays that nobody asked for")
+    _demand(not strange, "malformed", f"{len(strange)} arrays that nobody asked for")
     clients, rows, items, delta = (_array(packet, name) for name in _LAYOUT)
+    fit = delta.shape == (len(items), terms.shape[1]) and len(rows) == len(clients)
+    _demand(fit, "malformed", "arrays that don't fit together")
+    whole = (rows > 0).all() and int(rows.sum(dtype=np.int64)) == len(items)
+    _demand(whole, "malformed", "row counts that don't add up")
+    apart = len(np.unique(clients)) == len(clients) and _within(clients, _CLIENT_NUMBERS)
+    _demand(apart, "malformed", "client numbers twice or out of range")
+    ends, delta = np.cumsum(rows, dtype=np.int64), delta.astype(np.float64)
     weights = _weights(packet, len(clients), terms.config)
-    if delta.shape != (len(items), terms.shape[1]) or len(rows) != len(clients):
-        raise Refusal("malformed", "arrays that don't fit together")
-    if (rows < 1).any() or int(rows.sum(dtype=np.int64)) != len(items):
-        raise Refusal("malformed", "row counts that don't add up")
-    if len(np.unique(clients)) != len(clients) or not _within(clients, _CLIENT_NUMBERS):
-        raise Refusal("malformed", "client numbers twice or out of range")
-    ends = np.cumsum(rows, dtype=np.int64)
-    _check_items(items, ends, terms.shape[0])
-    if not np.isfinite(delta).all():
-        raise Refusal("non-finite", "delta")
-    if delta.size and np.abs(delta).max() > terms.largest_move:
-        raise Refusal("out-of-range", f"a factor moved by more than {terms.largest_move:g}")
-    parts = (slice(int(end - count), int(end)) for count, end in zip(rows.astype(np.int64), ends, strict=True))
+    _demand(_within(items, terms.shape[0]), "out-of-range", "item numbers")
+    rising = np.diff(items.astype(np.int64)) > 0
+    rising[ends[:-1] - 1] = True  # where the next client's items begin
+    _demand(rising.all(), "malformed", "items twice or out of order")
+    _demand(np.isfinite(delta).all(), "non-finite", "delta")
+    most = terms.largest_change * np.repeat(weights, rows)[:, None]  # a client that weighs itself sends w·Δ
+    _demand((np.abs(delta) <= most).all(), "out-of-range", f"an update is greater than {terms.largest_change:g}")
+    own = weights.tolist() if weighs_itself(terms.config) else [None] * len(rows)
     uploads = [
-        Upload(int(client), items[here].astype(np.int64), delta[here].astype(np.float64), weight)
-        for client, here, weight in zip(clients, parts, weights, strict=True)
+        Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], weight)
+        for client, count, end, weight in zip(clients, rows.tolist(), ends.tolist(), own, strict=True)
     ]
-    return Reply(uploads, _report(packet), packet.size)
+    return uploads, _report(packet)
+
+
+def _demand(sound: Any, kind: str, detail: str) -> None:
+    if not sound:
+        raise Refusal(kind, detail)
 
 
 def _check_facts(packet: Packet, terms: RoundTerms) -> None:
@@ -117,20 +103,18 @@ def _check_facts(packet: Packet, terms: RoundTerms) -> None:
     if "refusal" in packet.facts:
         word = str(packet.facts["refusal"])
         raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)
-    if packet.facts.get("model") != terms.model:
-        raise Refusal("malformed", "another model")
-    if packet.facts.get("round") != terms.round:
-        raise Refusal("late", f"round {packet.facts.get('round')!s:.20} instead of {terms.round}")
+    _demand(packet.facts.get("model") == terms.model, "malformed", "another model")
+    said = packet.facts.get("round")
+    _demand(said == terms.round, "late", f"round {said!s:.20} instead of {terms.round}")
 
 
 def _check_size(packet: Packet, terms: RoundTerms) -> None:
     clients = packet.arrays.get("clients")
     count = len(clients) if clients is not None and clients.ndim == 1 else 0
-    if count > terms.clients_per_node:
-        raise Refusal("oversized", f"{count} persons, at most {terms.clients_per_node} are allowed")
-    row_bytes = 8 * (terms.shape[1] + 1)
-    if packet.size > count * (terms.shape[0] * row_bytes + 64) + 1024:
-        raise Refusal("oversized", f"{packet.size} bytes for {count} persons")
+    few = count <= terms.clients_per_node
+    _demand(few, "oversized", f"{count} persons, at most {terms.clients_per_node} are allowed")
+    most = count * (terms.shape[0] * 8 * (terms.shape[1] + 1) + 64) + 1024
+    _demand(packet.size <= most, "oversized", f"{packet.size} bytes for {count} persons")
 
 
 def _array(packet: Packet, name: str) -> NDArray[Any]:
@@ -140,29 +124,18 @@ def _array(packet: Packet, name: str) -> NDArray[Any]:
     return table
 
 
-def _weights(packet: Packet, count: int, config: Config) -> list[float | None]:
-    """The clients' own weights where they weigh themselves, and none elsewhere."""
+def _weights(packet: Packet, count: int, config: Config) -> NDArray[np.float64]:
+    """The clients' own weights where they weigh themselves, ones elsewhere."""
     weights = packet.arrays.get("weights")
-    if config.aggregation.weigh_on == "server":
-        if weights is not None:
-            raise Refusal("malformed", "weights that nobody asked for")
-        return [None] * count
+    if not weighs_itself(config):
+        _demand(weights is None, "malformed", "weights that nobody asked for")
+        return np.ones(count)
     if weights is None or weights.shape != (count,) or weights.dtype.kind != "f":
         raise Refusal("malformed", "weights are missing")
-    if not np.isfinite(weights).all():
-        raise Refusal("non-finite", "weights")
-    if (weights <= 0).any() or (weights > SMALLEST**-config.aggregation.temperature).any():
-        raise Refusal("out-of-range", "weights")
-    return [float(weight) for weight in weights]
-
-
-def _check_items(items: NDArray[Any], ends: NDArray[np.int64], item_count: int) -> None:
-    if not _within(items, item_count):
-        raise Refusal("out-of-range", "item numbers")
-    rising = np.diff(items.astype(np.int64)) > 0
-    rising[ends[:-1] - 1] = True  # where the next client's items begin
-    if not rising.all():
-        raise Refusal("malformed", "items twice or out of order")
+    _demand(np.isfinite(weights).all(), "non-finite", "weights")
+    largest = SMALLEST ** -getattr(config.aggregation.options, "temperature", 1.0)
+    _demand(((weights > 0) & (weights <= largest)).all(), "out-of-range", "weights")
+    return weights.astype(np.float64)
 
 
 def _within(numbers: NDArray[Any], end: int) -> bool:
@@ -173,5 +146,4 @@ def _report(packet: Packet) -> ErrorReport | None:
     squared, rated = packet.facts.get("squared_error"), packet.facts.get("rated")
     if not isinstance(squared, float) or not isinstance(rated, int):
         return None
-    sound = np.isfinite(squared) and squared >= 0 and 0 < rated < 2**40
-    return ErrorReport(squared, rated) if sound else None
+    return ErrorReport(squared, rated) if 0 <= squared < np.inf and 0 < rated < 2**40 else None

@@ -1,4 +1,4 @@
-"""What the server asks a node in a round.
+"""What the server asks a node in a round, and which settings may travel.
 
 Factors travel in ``Config.precision``: with float64 a deployed round equals a simulated one bit for bit, with float32
 (the default) messages are half as long and differ by rounding.
@@ -6,6 +6,7 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,18 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, check, dumps, loads
+from fedrecplus.config import Config, check, dumps, loads, to_tables
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
-from fedrecplus.deploy.wire.packet import Facts, Packet
-from fedrecplus.deploy.wire.reply import Refusal
-from fedrecplus.deploy.wire.rules import check_deployable, check_rules, fixed_settings
-from fedrecplus.deploy.wire.version import VERSION, mismatch
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
 from fedrecplus.errors import UserError
-from fedrecplus.parts import part
 from fedrecplus.protocol import Broadcast
-from fedrecplus.rounds import ServerState
-from fedrecplus.rounds.filling import rates_by_features, selects_by_features
-from fedrecplus.similarity import unit_rows
+from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
 
@@ -37,78 +32,100 @@ class Request:
     model: str
     config: Config
     round: int
-    V: NDArray[Any]
-    last_step: NDArray[Any]
-    last_spread: NDArray[Any]
-    mean: float
+    tables: dict[str, NDArray[Any]]
+    """V and, where clients weigh themselves, the last step and covariance"""
     catalogue: str
     """digest of the catalogue"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
     bytes: int
 
+    @property
+    def V(self) -> NDArray[Any]:
+        """The item table."""
+        return self.tables["V"]
+
     @cached_property
     def digest(self) -> str:
         """A hash over what a reply depends on."""
-        arrays = {"V": self.V, "last_step": self.last_step, "last_spread": self.last_spread}
-        facts: Facts = {"mean": self.mean, "catalogue": self.catalogue, "round": self.round}
-        return Packet({**facts, "settings": fixed_settings(self.config)}, arrays).digest
+        facts: Facts = {"catalogue": self.catalogue, "round": self.round, "settings": fixed_settings(self.config)}
+        return Packet(facts, self.tables).digest
+
+    def message(self, catalogue: ItemCatalogue) -> Broadcast:
+        """The round's broadcast; encoded items are computed here, from what everybody knows."""
+        V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
+        state = ServerState(self.round, V, step, covariance, [])
+        return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
-def encode_request(
-    model: str, state: ServerState, config: Config, mean: float, catalogue: ItemCatalogue, *, attach: bool
-) -> Packet:
-    """The packet of a request. Last step and spread go along only where clients weigh themselves."""
-    number = np.dtype(config.precision)
-    arrays: dict[str, NDArray[Any]] = {"V": state.V.astype(number)}
-    if config.aggregation.weigh_on == "client":
-        arrays.update(last_step=state.last_step.astype(number), last_spread=state.last_spread.astype(number))
+def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
+    """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
+    names = ("V", "last_step", "last_covariance") if weighs_itself(config) else ("V",)
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
-    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "mean": mean}
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round}
     return Packet({**facts, "config": dumps(config), "catalogue": catalogue.digest}, arrays)
 
 
 def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
-    """The request in a packet; ``Refusal`` where it makes no sense or names a rule that the node doesn't let in."""
+    """The request in a packet; ``Refusal`` where it makes no sense or names a rule that the node doesn't let in.
+
+    A rule's name may be an import path, so a server could make a node run any code that is installed on it: only
+    built-in rules are looked up, and those that the node's owner allowed (``node join --allow-rule``).
+    """
     wrong = mismatch(packet.facts.get("version"), "the server")
     if wrong:
         raise Refusal("version", wrong)
     try:
-        return _decode(packet, allowed_rules)
+        config = loads(str(packet.facts.get("config")), "the server's config", allow=allowed_rules)
+    except UserError as error:
+        raise Refusal("rule", str(error)) from None
+    try:
+        return _decode(packet, check_deployable(check(config)))
     except (KeyError, TypeError, ValueError, UserError) as error:
         raise Refusal("request", f"the server's request makes no sense: {error}") from None
 
 
-def _decode(packet: Packet, allowed_rules: Collection[str]) -> Request:
-    facts, arrays = packet.facts, packet.arrays
-    config = loads(str(facts["config"]), "the server's config")
-    check_rules(config, allowed_rules)  # first: the next line looks rules up
-    check_deployable(check(config))
-    attached = {name.removeprefix(_CATALOGUE): table for name, table in arrays.items() if name.startswith(_CATALOGUE)}
-    V = arrays["V"]
-    if V.ndim != 2 or not np.isfinite(V).all():
+def _decode(packet: Packet, config: Config) -> Request:
+    facts, tables = packet.facts, dict(packet.arrays)
+    attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
+    V = tables["V"]
+    if V.ndim != 2 or not all(np.isfinite(table).all() for table in tables.values()):
         raise ValueError("V is no table of finite numbers")
     int(str(facts["model"]), 16)
     return Request(
         model=str(facts["model"]),
         config=config,
         round=int(facts["round"]),
-        V=V,
-        last_step=arrays.get("last_step", np.zeros_like(V)),
-        last_spread=arrays.get("last_spread", np.zeros((0, V.shape[1]), V.dtype)),
-        mean=float(facts["mean"]),
+        tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         bytes=packet.size,
     )
 
 
-def broadcast_of(request: Request, catalogue: ItemCatalogue) -> Broadcast:
-    """The round's broadcast as the client function takes it; features are computed here, from what everybody knows."""
-    V, config = request.V.astype(np.float64), request.config
-    features = np.zeros((0, 0))
-    if selects_by_features(config) or rates_by_features(config):
-        features = unit_rows(part("encoders", config.pseudo_items.encoder).encode(V, catalogue.public))
-    last_step, last_spread = request.last_step.astype(np.float64), request.last_spread.astype(np.float64)
-    return Broadcast(request.round, V, last_step, last_spread, request.mean, features, catalogue.public)
+def check_deployable(config: Config) -> Config:
+    """Refuse what only a simulation can do."""
+    if config.engine == "central":
+        raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    if config.channel.part.has("SIMULATION_ONLY"):
+        why = "a deployment carries neither messages between clients nor encrypted sums"
+        raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
+    if config.cohort.dropout > 0:
+        raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
+    if getattr(config.aggregation.options, "covariance", "none") == "full":
+        raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
+    return config
+
+
+def weighs_itself(config: Config) -> bool:
+    """Whether clients weigh themselves."""
+    return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
+
+
+def fixed_settings(config: Config) -> str:
+    """The settings that must not change while a model is trained, as text; the number of rounds may."""
+    tables = to_tables(config)
+    del tables["evaluation"], tables["server"]["rounds"]
+    return json.dumps(tables, sort_keys=True)
