@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import load_config, preset, to_dict
+from fedrecplus.config import load_config, preset, to_tables
 from tests.cli.refusing import refused
 
 pytest.importorskip("optuna")
 
 TUNE = ["tune", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
 # plain server steps, so that few trials are pruned
-SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2", "--set", "server.step=plain"]
+SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2", "--set", "server_optimizer.rule=sgd"]
 ALONE = ["--workers", "1"]
-SEARCH = ["--search", "client.learning_rate=0.02..0.4:log", "--search", "model.factors=2..8"]
+SEARCH = ["--search", "model.noise=0.5..2:log", "--search", "model.factors=2..8"]
 
 # The signal is real, but the process sends it to itself: how far it is when another one's arrives is a matter of time.
 KILLED = """
@@ -73,8 +73,8 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     told = capsys.readouterr()
     found = json.loads(Path("found.json").read_text())
     winner = load_config("won.toml")
-    assert to_dict(winner) == found["config"]
-    assert winner.client.learning_rate == found["best"]["settings"]["client.learning_rate"]
+    assert to_tables(winner) == found["config"]
+    assert winner.model.options.noise == found["best"]["settings"]["model.noise"]
     assert len(found["trials"]) == 20
     assert (found["datasets"], found["fold"], found["share"], found["cut_seeds"]) == (["ratings.csv"], 0, 0.1, [0])
     assert found["search"] == [SEARCH[1], SEARCH[3]]
@@ -130,9 +130,9 @@ def test_workers_cuts_and_a_config_to_start_from(capsys: pytest.CaptureFixture[s
     assert exit_code_of([*again, *more]) == 0
     found = json.loads(Path("found.json").read_text())
     assert found["cut_seeds"] == [7, 8]
-    assert found["start"] == to_dict(load_config("first.toml"))
+    assert found["start"] == to_tables(load_config("first.toml"))
     assert sorted(trial["number"] for trial in found["trials"]) == [0, 1, 2, 3, 4]
-    assert to_dict(load_config("tuned-first.toml")) == found["config"]
+    assert to_tables(load_config("tuned-first.toml")) == found["config"]
     assert exit_code_of([*again, "--out", "first.toml"]) == 2
     assert "same file" in capsys.readouterr().err
 
@@ -144,7 +144,7 @@ def test_a_study_of_several_workers_that_is_killed_goes_on(here: Path) -> None:
     found = json.loads(Path("found.json").read_text())
     assert [trial["number"] for trial in found["trials"]] == list(range(6))
     assert found["best"]["rmse"] == min(trial["rmse"] for trial in found["trials"] if trial["rmse"])
-    assert to_dict(load_config("won.toml")) == found["config"]
+    assert to_tables(load_config("won.toml")) == found["config"]
 
 
 def kill_after(trials: int, *arguments: str) -> list[str]:
