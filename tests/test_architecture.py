@@ -21,10 +21,6 @@ from fedrecplus.parts import KINDS, built_in, part
 
 ROOT = Path(fedrecplus.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs"
-BEING_REBUILT = set[str]()
-"""packages that still import what is gone; to be emptied as their new forms are merged"""
-TO_BE_RENAMED = {"Case", "Cell", "Extent", "Outcome", "Rows", "Trial", "Truth"}
-"""class names that two files of the outer packages still share; to be emptied"""
 MOST_PACKAGES = 12
 LINES_OF_ALGORITHM_1 = 11
 FORBIDDEN_NAMES = {"util", "utils", "common", "helper", "helpers", "base", "manager", "misc"}
@@ -76,9 +72,7 @@ print(json.dumps(sorted(seen)))
 def trees() -> dict[str, ast.Module]:
     """Path within the package → its syntax tree."""
     files = sorted(ROOT.rglob("*.py"))
-    paths = {file.relative_to(ROOT).as_posix(): file for file in files}
-    kept = {path: file for path, file in paths.items() if top_of(path) not in BEING_REBUILT}
-    return {path: ast.parse(file.read_text(encoding="utf-8")) for path, file in kept.items()}
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
 def top_of(path: str) -> str:
@@ -139,9 +133,9 @@ def cited_equations(text: str) -> set[int]:
 
 def test_every_package_and_module_has_a_layer_in_the_document_and_they_are_few() -> None:
     there = {top_of(file.relative_to(ROOT).as_posix()) for file in ROOT.rglob("*.py")}
-    assert there - set(layers()) <= BEING_REBUILT, "a new package needs a row in docs/architecture.md"
+    assert there <= set(layers()), "a new package needs a row in docs/architecture.md"
     packages = {name for name in there if (ROOT / name).is_dir()}
-    assert len(packages - (BEING_REBUILT - set(layers()))) <= MOST_PACKAGES
+    assert len(packages) <= MOST_PACKAGES
 
 
 def test_imports_point_down() -> None:
@@ -198,7 +192,7 @@ def test_a_class_name_means_one_class() -> None:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name != "Settings" and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(path)
-    assert {name: paths for name, paths in homes.items() if len(paths) > 1 and name not in TO_BE_RENAMED} == {}
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
 def test_every_part_says_what_an_attacker_may_assume_where_its_kind_wants_that() -> None:
@@ -261,7 +255,7 @@ def test_kernels_point_to_the_readable_form_instead_of_the_paper() -> None:
 
 def test_attacks_know_only_what_a_server_sees() -> None:
     attacks = {path: names for path, names in imports().items() if path.startswith("audit/attacks/")}
-    assert attacks or "audit" in BEING_REBUILT
+    assert attacks
     for path, names in attacks.items():
         assert {target_of(name) for name in names} & NOT_FOR_ATTACKS == set(), path
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fedrecplus.audit.audit import Extent, audit_case, cases, run
+from fedrecplus.audit.audit import AuditExtent, audit_case, cases, run
 from fedrecplus.audit.tables import HEADINGS, line, strongest_to_markdown, summary, to_markdown
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
@@ -22,7 +22,7 @@ FIELDS = {
     "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr", "chance", "note", "recorded_rounds",
     "pseudo_items", "virtual_ratings",
 }  # fmt: skip
-QUICK = Extent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
+QUICK = AuditExtent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
 STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "server_optimizer.rule=sgd")
 
 
@@ -30,7 +30,7 @@ def small(name: str, *settings: str) -> Config:
     return assign(preset(name), ["model.factors=4", "server.rounds=6", *settings])
 
 
-def rows_of(config: Config, extent: Extent = QUICK) -> list[dict[str, Any]]:
+def rows_of(config: Config, extent: AuditExtent = QUICK) -> list[dict[str, Any]]:
     training, test = split(small_town(), 0)
     return audit_case(cases({"mine": config})[-1], training, test, extent)
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(UserError, match="nothing is uploaded"):
         cases({"pmf": preset("pmf")})
     with pytest.raises(UserError, match="one-rund"):
-        _ = Extent(attacks=("one-rund",)).chosen
+        _ = AuditExtent(attacks=("one-rund",)).chosen
 
 
 def written(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_attack_from_outside_is_one_file_with_its_own_option(outside: Path, monkeypatch) -> None:
     name = "somebody.sizes"
-    (plain,) = rows_of(small("fedrec"), Extent(3, 5, (name,)))
-    (turned,) = rows_of(small("fedrec"), Extent(3, 5, (name,), {name: {"sign": -1}}))
+    (plain,) = rows_of(small("fedrec"), AuditExtent(3, 5, (name,)))
+    (turned,) = rows_of(small("fedrec"), AuditExtent(3, 5, (name,), {name: {"sign": -1}}))
     assert plain["attack"] == name
     assert plain["auc"] != 0.5
     assert turned["auc"] == pytest.approx(1.0 - plain["auc"])
@@ -174,12 +174,12 @@ def test_an_attack_from_outside_is_one_file_with_its_own_option(outside: Path, m
     (row,) = written(outside, monkeypatch, str(config), "--attacks", name, "--attack-set", f"{name}.sign=-1")["rows"]
     assert row["auc"] == pytest.approx(turned["auc"])
     with pytest.raises(UserError, match="sign"):
-        _ = Extent(attacks=(name,), options={name: {"sign": 7}}).chosen
+        _ = AuditExtent(attacks=(name,), options={name: {"sign": 7}}).chosen
 
 
 def test_a_model_that_declares_nothing_is_attacked_through_its_own_training(outside: Path) -> None:
     config = assign(preset("fedrec"), ["model.rule=somebody.plain", "server.rounds=6"])
-    rows = rows_of(config, Extent(3, 5, ("one-round", "inversion", "u-step")))
+    rows = rows_of(config, AuditExtent(3, 5, ("one-round", "inversion", "u-step")))
     assert all("declares no `attacker`" in row["note"] for row in rows)
     found = {row["attack"]: row for row in rows}
     assert found["inversion"]["rating_exact"] > 0.9
@@ -187,8 +187,8 @@ def test_a_model_that_declares_nothing_is_attacked_through_its_own_training(outs
 
 
 def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outside: Path) -> None:
-    (known,) = rows_of(small("fedrec"), Extent(3, 8, ("one-round",)))
-    (unknown,) = rows_of(small("fedrec", "virtual_ratings.rule=somebody.mean"), Extent(3, 8, ("one-round",)))
+    (known,) = rows_of(small("fedrec"), AuditExtent(3, 8, ("one-round",)))
+    (unknown,) = rows_of(small("fedrec", "virtual_ratings.rule=somebody.mean"), AuditExtent(3, 8, ("one-round",)))
     assert unknown["rmse"] == pytest.approx(known["rmse"])
     assert "assumptions" in unknown["note"]
     assert known["note"] == ""

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.scoring import Truth, area, expected_hits, score, true_positives_at
+from fedrecplus.audit.scoring import AuditTruth, area, expected_hits, score, true_positives_at
 
 ITEMS = np.arange(10)
 RATED = ITEMS < 5
-TRUTH = Truth({1: (ITEMS[RATED], np.array([1.0, 2.0, 3.0, 4.0, 4.0]))}, step=1.0, majority=4.0)
+TRUTH = AuditTruth({1: (ITEMS[RATED], np.array([1.0, 2.0, 3.0, 4.0, 4.0]))}, step=1.0, majority=4.0)
 
 
 def said(rated: np.ndarray, ratings: np.ndarray | None = None) -> dict[int, list[Guess]]:
@@ -70,7 +70,7 @@ def test_without_pseudo_rows_there_is_nothing_to_tell_apart() -> None:
 
 
 def test_the_worst_tenth_is_the_most_exposed() -> None:
-    truth = Truth({client: (ITEMS[RATED], np.ones(5)) for client in range(10)}, 1.0, 1.0)
+    truth = AuditTruth({client: (ITEMS[RATED], np.ones(5)) for client in range(10)}, 1.0, 1.0)
     rows = {client: [Guess(0, ITEMS, silent(ITEMS), np.zeros(10))] for client in range(9)}
     found = score({**rows, 9: [Guess(0, ITEMS, silent(ITEMS), RATED.astype(float))]}, truth, 0.5)
     assert found["auc"] == pytest.approx(0.55)

@@ -22,7 +22,7 @@ TUNE = ["tune", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
 # plain server steps, so that few trials are pruned
 SHORT = [*TUNE, "--set", "server.rounds=6", "--set", "evaluation.every=2", "--set", "server_optimizer.rule=sgd"]
 ALONE = ["--workers", "1"]
-SEARCH = ["--search", "model.noise=0.5..2:log", "--search", "model.factors=2..8"]
+SEARCH = ["--search", "model.noise=0.5..2.0:log", "--search", "model.factors=2..8"]
 
 # The signal is real, but the process sends it to itself: how far it is when another one's arrives is a matter of time.
 KILLED = """
@@ -47,7 +47,7 @@ BAD = {
     "unknown setting": ([*TUNE, "--search", "model.factor=5..10"], "did you mean 'model.factors'"),
     "search without choices": ([*TUNE, "--search", "model.factors"], "part.option=low..high"),
     "search backwards": ([*TUNE, "--search", "model.factors=10..5"], "not below"),
-    "no logarithm": ([*TUNE, "--search", "aggregation.temperature=0..1:log"], "no logarithm"),
+    "no logarithm": ([*TUNE, "--search", "model.init_scale=0..1:log"], "no logarithm"),
     "no trials": ([*TUNE, "--trials", "0"], "--trials"),
     "no such fold": ([*TUNE, "--fold", "5"], "no fold 5"),
     "no such share": ([*TUNE, "--share", "1"], "share of 1"),
@@ -90,13 +90,13 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
 
 def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*SHORT, *ALONE, "--trials", "2"]) == 0
-    assert "model.regularisation" in capsys.readouterr().out
+    assert "model.item_prior" in capsys.readouterr().out
     assert load_config("tuned-fedmf.toml").algorithm == "fedmf"
     assert Path("tuned-fedmf.db").exists()
 
 
 def test_a_preset_outside_the_search_begins_at_its_edge(capsys: pytest.CaptureFixture[str]) -> None:
-    assert preset("fedmf").model.factors > 5
+    assert preset("fedmf").model.options.factors > 5
     assert exit_code_of([*SHORT, *ALONE, "--search", "model.factors=2..5", "--trials", "2", "--json", "-"]) == 0
     told = capsys.readouterr()
     assert "the first trial has 5" in told.err

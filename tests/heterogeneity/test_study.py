@@ -11,7 +11,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.heterogeneity import FIGURES, SCENARIOS, START, Cell, Extent, Study, heterogeneity
+from fedrecplus.experiments.heterogeneity import FIGURES, SCENARIOS, START, Study, StudyCell, StudyExtent, heterogeneity
 from fedrecplus.experiments.heterogeneity_tables import findings, table, to_csv, to_dict, to_markdown, verdict
 from fedrecplus.experiments.statistics import PairedTest, fold_mean
 from tests.small_data import small_ratings
@@ -23,7 +23,7 @@ SOME_RULES = ("wasserstein mean-own τ=0.5", "coordinate-median")
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return heterogeneity(RATINGS, CONFIG, Extent(rules=SOME_RULES), workers=1)
+    return heterogeneity(RATINGS, CONFIG, StudyExtent(rules=SOME_RULES), workers=1)
 
 
 def test_every_scenario_meets_every_rule_and_uniform(study: Study) -> None:
@@ -45,20 +45,20 @@ def test_affected_clients_and_attackers_weights_are_reported_where_there_are_any
 
 
 def test_a_second_study_gives_the_same(study: Study) -> None:
-    again = heterogeneity(RATINGS, CONFIG, Extent(("random",), SOME_RULES[:1]))
+    again = heterogeneity(RATINGS, CONFIG, StudyExtent(("random",), SOME_RULES[:1]))
     assert again.cell("random", SOME_RULES[0]).figures == study.cell("random", SOME_RULES[0]).figures
 
 
 def test_a_model_without_local_epochs_leaves_drift_out() -> None:
     config = assign(preset("fedrec+"), ["server.rounds=2", "model.factors=4"])
-    found = heterogeneity(RATINGS, config, Extent(rules=("uniform", "krum")), workers=1)
+    found = heterogeneity(RATINGS, config, StudyExtent(rules=("uniform", "krum")), workers=1)
     assert found.scenarios == [name for name in SCENARIOS if not name.startswith("drift")]
     assert all(cell.mean() is not None for cell in found.cells)
 
 
-def made_up(difference: float, p: float) -> Cell:
+def made_up(difference: float, p: float) -> StudyCell:
     figures = {**dict.fromkeys(FIGURES), "rmse": fold_mean([0.9])}
-    return Cell("random", SOME_RULES[0], figures, PairedTest("uniform", 100, difference, p), 1.0)
+    return StudyCell("random", SOME_RULES[0], figures, PairedTest("uniform", 100, difference, p), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_verdicts_follow_numbers(difference: float, p: float, said: str) -> None
 
 def test_a_step_that_blows_up_is_called_diverged() -> None:
     wild = assign(CONFIG, ["model.learning_rate=50", "server.rounds=20"])
-    found = heterogeneity(RATINGS, wild, Extent(("clean",), ("krum",)), workers=1)
+    found = heterogeneity(RATINGS, wild, StudyExtent(("clean",), ("krum",)), workers=1)
     assert verdict(found.cells[1]) == "diverges"
     assert table(found)[1] == [["uniform", "diverged"], ["krum", "diverged"]]
     assert "clean: every rule diverged." in findings(found)
@@ -90,17 +90,17 @@ def test_every_format_says_the_same(study: Study) -> None:
 @pytest.mark.parametrize(
     ("extent", "preset_name", "said"),
     [
-        (Extent(scenarios=("copicat",)), "fedmf", "did you mean 'copycat'"),
-        (Extent(rules=("crum",)), "fedmf", "did you mean 'krum'"),
-        (Extent(scenarios=()), "fedmf", "no scenario"),
-        (Extent(share=1.0), "fedmf", "no share"),
-        (Extent(folds=6), "fedmf", "6 of 5 folds"),
-        (Extent(), "pmf", "one place"),
-        (Extent(), "fedrec++", "channel.rule=denoising"),
-        (Extent(scenarios=("drift-5",)), "fedmf", "no option 'local_epochs'"),
+        (StudyExtent(scenarios=("copicat",)), "fedmf", "did you mean 'copycat'"),
+        (StudyExtent(rules=("crum",)), "fedmf", "did you mean 'krum'"),
+        (StudyExtent(scenarios=()), "fedmf", "no scenario"),
+        (StudyExtent(share=1.0), "fedmf", "no share"),
+        (StudyExtent(folds=6), "fedmf", "6 of 5 folds"),
+        (StudyExtent(), "pmf", "one place"),
+        (StudyExtent(), "fedrec++", "channel.rule=denoising"),
+        (StudyExtent(scenarios=("drift-5",)), "fedmf", "no option 'local_epochs'"),
     ],
 )
-def test_what_can_t_be_run_is_refused(extent: Extent, preset_name: str, said: str) -> None:
+def test_what_can_t_be_run_is_refused(extent: StudyExtent, preset_name: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         heterogeneity(RATINGS, preset(preset_name), extent)
 

@@ -11,7 +11,7 @@ import pytest
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
 from fedrecplus.experiments.theory.constants import constants, look
-from fedrecplus.experiments.theory.gradients import Rows, rows_at
+from fedrecplus.experiments.theory.gradients import GradientRows, rows_at
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=25, items=30)
@@ -84,7 +84,7 @@ def test_rated_and_pseudo_rows_make_up_the_whole_gradient() -> None:
 def test_local_variance_is_that_of_every_batch_there_is() -> None:
     rng = np.random.default_rng(2)
     gradient = rng.normal(size=(5, 3))
-    rows = Rows(1, np.zeros(5, int), np.arange(5), np.ones(5, bool), gradient, np.zeros(5), 5, 1.0)
+    rows = GradientRows(1, np.zeros(5, int), np.arange(5), np.ones(5, bool), gradient, np.zeros(5), 5, 1.0)
     errors = []
     for batch in itertools.combinations(range(5), 2):
         estimate = np.zeros((5, 3))

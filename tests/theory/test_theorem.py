@@ -7,7 +7,7 @@ import pytest
 
 from fedrecplus.config import Config, assign
 from fedrecplus.experiments.theory.constants import Constants
-from fedrecplus.experiments.theory.gradients import Rows
+from fedrecplus.experiments.theory.gradients import GradientRows
 from fedrecplus.experiments.theory.lemmas import BATCHES, gaussian, wasserstein_bound
 from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c, fit
 from fedrecplus.protocol import Upload
@@ -67,7 +67,7 @@ def test_batches_become_gaussian_at_the_square_root_s_rate() -> None:
     rng = np.random.default_rng(0)
     gradient = rng.exponential(size=(600, 2)) ** 2
     client = np.repeat([0, 1, 2], 200)
-    rows = Rows(3, client, np.arange(600), np.ones(600, bool), gradient, np.zeros(600), 600, 1.0)
+    rows = GradientRows(3, client, np.arange(600), np.ones(600, bool), gradient, np.zeros(600), 600, 1.0)
     found = gaussian(rows, seed=0)
     assert found["batch"] == list(BATCHES)
     assert found["distance"][0] > 4 * found["distance"][-1]

@@ -35,7 +35,7 @@ ORDER = (
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """One scheme with one number of local epochs."""
 
     scheme: str
@@ -54,7 +54,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Extent:
+class AuditExtent:
     """How much is watched, and by which attacks."""
 
     rounds: int = 20
@@ -93,7 +93,7 @@ def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def cases(schemes: Mapping[str, Config]) -> list[Case]:
+def cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
     """Every scheme at K = 1 and at its own K, where its model has local epochs."""
     found = []
     for name, config in schemes.items():
@@ -101,20 +101,20 @@ def cases(schemes: Mapping[str, Config]) -> list[Case]:
             raise UserError(f"{name} trains in one place: nothing is uploaded", "audit a federated scheme")
         # recorded uploads equal those that were applied only in double precision
         config = replace(config, engine="fast", precision="float64")
-        own = Case(name, check(config))
+        own = AuditCase(name, check(config))
         if own.epochs > 1:
-            found.append(Case(name, check(replace(config, model=config.model.with_options(local_epochs=1)))))
+            found.append(AuditCase(name, check(replace(config, model=config.model.with_options(local_epochs=1)))))
         found.append(own)
     return found
 
 
 def run(
-    cases: Sequence[Case],
+    cases: Sequence[AuditCase],
     training: Ratings,
     test: Ratings,
-    extent: Extent,
+    extent: AuditExtent,
     workers: int = 0,
-    tell: Callable[[Case, str, float], None] = lambda _, __, ___: None,
+    tell: Callable[[AuditCase, str, float], None] = lambda _, __, ___: None,
 ) -> list[dict[str, Any]]:
     """All rows of all cases, in the cases' order, side by side in processes. ``workers`` 0: one per core."""
     work = functools.partial(_work, training, test, extent)
@@ -122,12 +122,14 @@ def run(
     return [row for index in range(len(cases)) for row in found[index]]
 
 
-def _work(training: Ratings, test: Ratings, extent: Extent, case: Case, tell: Tell, _: Stop) -> list[dict[str, Any]]:
+def _work(
+    training: Ratings, test: Ratings, extent: AuditExtent, case: AuditCase, tell: Tell, _: Stop
+) -> list[dict[str, Any]]:
     return audit_case(case, training, test, extent, lambda what, share: tell((what, share)))
 
 
 def audit_case(
-    case: Case, training: Ratings, test: Ratings, extent: Extent, progress: Progress = lambda _, __: None
+    case: AuditCase, training: Ratings, test: Ratings, extent: AuditExtent, progress: Progress = lambda _, __: None
 ) -> list[dict[str, Any]]:
     """Train one case while taking notes, attack the notes, and score the guesses: a row per attack.
 
@@ -150,11 +152,11 @@ def audit_case(
 
 
 def _attacked(
-    case: Case,
+    case: AuditCase,
     problem: Problem,
     recording: Recording,
     test: Ratings,
-    extent: Extent,
+    extent: AuditExtent,
     progress: Progress,
     notes: list[str],
 ) -> list[dict[str, Any]]:
@@ -212,7 +214,7 @@ def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str,
     }
 
 
-def _row(case: Case, attack: str, **figures: Any) -> dict[str, Any]:
+def _row(case: AuditCase, attack: str, **figures: Any) -> dict[str, Any]:
     config = case.config
     named = {
         "scheme": case.scheme,

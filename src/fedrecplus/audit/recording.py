@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.scoring import Truth
+from fedrecplus.audit.scoring import AuditTruth
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.randomness import subkey, uniform
@@ -24,7 +24,7 @@ class Recording:
     """A transcript, the truth behind it, and the state that training ended in."""
 
     transcript: Transcript
-    truth: Truth
+    truth: AuditTruth
     state: SimulationState
     bytes_up_per_client_round: float
 
@@ -107,8 +107,8 @@ def note(
         transcript.crowd = engine.item_sets(problem, private, message, np.sort(crowd))
 
 
-def truth_of(problem: Problem, clients: NDArray[np.int64]) -> Truth:
+def truth_of(problem: Problem, clients: NDArray[np.int64]) -> AuditTruth:
     """What the scorer compares guesses with."""
     of_client = {int(client): problem.ratings.of(int(client)) for client in clients}
     values, counts = np.unique(problem.ratings.standard_values, return_counts=True)
-    return Truth(of_client, problem.ratings.scale.standard_step, float(values[counts.argmax()]))
+    return AuditTruth(of_client, problem.ratings.scale.standard_step, float(values[counts.argmax()]))

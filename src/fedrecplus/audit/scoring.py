@@ -25,7 +25,7 @@ MEANS = (
 
 
 @dataclass(frozen=True)
-class Truth:
+class AuditTruth:
     """The watched clients' ratings, in standard units."""
 
     of_client: Mapping[int, tuple[NDArray[np.int64], Array]]
@@ -42,7 +42,7 @@ class Truth:
         return np.where(rated[place] == items, ratings[place], np.nan)
 
 
-def score(guesses: Mapping[int, Sequence[Guess]], truth: Truth, share: float) -> dict[str, Any]:
+def score(guesses: Mapping[int, Sequence[Guess]], truth: AuditTruth, share: float) -> dict[str, Any]:
     """How well an attack did: ``MEANS`` per upload, then per user, then over users, and what users differ by.
 
     None where there is nothing to tell apart or nothing was guessed. ``precision_chance`` is the precision of somebody
@@ -70,7 +70,7 @@ def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean(values)) if values else np.nan for name, values in known.items()}
 
 
-def _of_upload(guess: Guess, ratings: Array, truth: Truth, share: float) -> dict[str, float]:
+def _of_upload(guess: Guess, ratings: Array, truth: AuditTruth, share: float) -> dict[str, float]:
     rated = ~np.isnan(ratings)
     found = dict.fromkeys(MEANS, np.nan)
     if rated.any():

@@ -86,7 +86,7 @@ def ablate_command(
     content: dict[str, Any]
     # misspellings are found before data is fetched
     if study == HETEROGENEITY:
-        extent = clients.Extent(
+        extent = clients.StudyExtent(
             None if scenarios is None else tuple(names_in(scenarios)),
             tuple(clients.RULES) if rules is None else tuple(names_in(rules)),
             clients.SHARE if share is None else share,
@@ -148,11 +148,11 @@ def _ablate(
 
 
 def _heterogeneity(
-    ratings: Ratings, config: Config, extent: clients.Extent, workers: int
+    ratings: Ratings, config: Config, extent: clients.StudyExtent, workers: int
 ) -> tuple[dict[str, Any], str, str]:
     """Run and show the study; its JSON, CSV and Markdown."""
 
-    def tell(trial: clients.Trial) -> None:
+    def tell(trial: clients.StudyTrial) -> None:
         error = "diverged" if trial.diverged else f"RMSE {trial.figures['rmse']:.4f}"
         typer.echo(f"{trial.scenario}, {trial.rule}, fold {trial.fold}: {error} ({trial.seconds:.1f} s)", err=True)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from fedrecplus.audit.audit import Case, Extent, cases, options_of, run
+from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
 from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
@@ -32,7 +32,7 @@ from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training.run_folder import CONFIG
 
-Tell = Callable[[Case, str, float], None]
+Tell = Callable[[AuditCase, str, float], None]
 
 
 @reads_own_files
@@ -83,7 +83,7 @@ def audit_command(
 
         plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
-    extent = Extent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
+    extent = AuditExtent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
     _ = extent.chosen  # misspellings are found before data is fetched
     found = cases(_configs(schemes, settings or [], seed))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
@@ -120,7 +120,7 @@ def _config_of(name: str) -> Config:
 
 
 @contextlib.contextmanager
-def _bars(found: Sequence[Case]) -> Iterator[Tell]:
+def _bars(found: Sequence[AuditCase]) -> Iterator[Tell]:
     """A bar per case in a terminal; elsewhere a line per case when it is done."""
     console = plain_console(stderr=True)
     columns = (
@@ -132,7 +132,7 @@ def _bars(found: Sequence[Case]) -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in found}
 
-        def tell(case: Case, what: str, share: float) -> None:
+        def tell(case: AuditCase, what: str, share: float) -> None:
             bars.update(tasks[case.label], completed=share, what=what)
             if share >= 1.0 and not console.is_terminal:
                 console.print(f"{case.label}: {what}", soft_wrap=True)

@@ -16,7 +16,7 @@ from rich.table import Table
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
-    from fedrecplus.experiments.jobs import Job, Outcome
+    from fedrecplus.experiments.jobs import Job, JobOutcome
     from fedrecplus.experiments.tuning import Moment
     from fedrecplus.training import Progress, Step
 
@@ -144,7 +144,7 @@ def show_training(name: str) -> Iterator[Progress]:
 
 
 @contextlib.contextmanager
-def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress], Callable[[Outcome], None]]]:
+def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress], Callable[[JobOutcome], None]]]:
     """Progress of many trainings: a bar for all of them and one for each that runs; elsewhere a line per finished one.
 
     Gives the function that makes a job's progress, and the one to call with each outcome.
@@ -156,7 +156,7 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
         def of_job(job: Job) -> Progress:
             return functools.partial(bars.step, f"{job.algorithm}, fold {job.fold}")
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: JobOutcome) -> None:
             nonlocal ended
             ended += 1
             label = f"{outcome.job.algorithm}, fold {outcome.job.fold}"

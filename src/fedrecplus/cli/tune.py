@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, config_of, load_with_bar, reads_own_files
-from fedrecplus.config import Config, assign, check, dumps, value_of
+from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
@@ -76,7 +75,7 @@ def tune_command(
     if len(set(places)) < len(places):
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
     start = assign(config_of(algorithm), settings or [])
-    start = check(start if seed is None else replace(start, seed=seed))
+    start = check(start if seed is None else change(start, "seed", seed, "--seed"))
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
     import_optuna()  # if it is missing, that is said before data is fetched
     watch = Stopwatch()

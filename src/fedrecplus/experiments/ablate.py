@@ -11,7 +11,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.jobs import Callbacks, Outcome, against, cross_validation
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.markdown import csv_table, markdown_table
@@ -137,7 +137,7 @@ def ablate(
     return Ablation(study, ratings.name, config.algorithm, values, folds_count, dumps(config), found)
 
 
-def _cell(settings: dict[str, Any], own: list[Outcome], first: list[Outcome]) -> Cell:
+def _cell(settings: dict[str, Any], own: list[JobOutcome], first: list[JobOutcome]) -> Cell:
     rows = [outcome.row for outcome in own]
     return Cell(settings, {name: fold_mean([row[name] for row in rows]) for name in FIGURES}, rows, against(first, own))
 

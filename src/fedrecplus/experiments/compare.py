@@ -10,7 +10,7 @@ from typing import Any
 from fedrecplus.config import Config, check, preset, presets
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Callbacks, Outcome, against, cross_validation
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import TRIVIAL
@@ -129,7 +129,7 @@ def _config_by_name(name: str) -> Config:
     return preset(name)
 
 
-def _summary(dataset: str, own: Sequence[Outcome], baseline: Sequence[Outcome]) -> Summary:
+def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
     rows = [outcome.row for outcome in own]
     by_group = {group: [row["groups"][group]["rmse"] for row in rows] for group in GROUPS}
     known = {group: [value for value in values if value is not None] for group, values in by_group.items()}

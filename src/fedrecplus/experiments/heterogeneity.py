@@ -96,7 +96,7 @@ RULES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Extent:
+class StudyExtent:
     """What is run."""
 
     scenarios: tuple[str, ...] | None = None
@@ -109,7 +109,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Trial:
+class StudyTrial:
     """One scenario, one rule, one fold."""
 
     scenario: str
@@ -128,7 +128,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One scenario under one rule, over all folds that were trained."""
 
     scenario: str
@@ -160,9 +160,9 @@ class Study:
     share: float
     folds: int
     config: str
-    cells: list[Cell]
+    cells: list[StudyCell]
 
-    def cell(self, scenario: str, rule: str) -> Cell | None:
+    def cell(self, scenario: str, rule: str) -> StudyCell | None:
         """One of them, if it was run."""
         return next((cell for cell in self.cells if (cell.scenario, cell.rule) == (scenario, rule)), None)
 
@@ -180,11 +180,11 @@ class Study:
 def heterogeneity(
     ratings: Ratings,
     config: Config = START,
-    extent: Extent = Extent(),  # noqa: B008 -- it can't be changed
+    extent: StudyExtent = StudyExtent(),  # noqa: B008 -- it can't be changed
     *,
     workers: int = 0,
     stop: Stop = lambda: False,
-    done: Callable[[Trial], None] = lambda _: None,
+    done: Callable[[StudyTrial], None] = lambda _: None,
 ) -> Study:
     """Every scenario under every rule, on the first of five folds or some more of them."""
     scenarios, folds = check_extent(extent, config), range(extent.folds)
@@ -200,7 +200,7 @@ def heterogeneity(
     return Study(ratings.name, config.algorithm, extent.share, extent.folds, dumps(config), cells)
 
 
-def check_extent(extent: Extent, config: Config) -> tuple[str, ...]:
+def check_extent(extent: StudyExtent, config: Config) -> tuple[str, ...]:
     """The scenarios to run. Refuses unknown names, numbers out of range, and settings that can't be together."""
     require_federation(config, any_weights=True)
     scenarios = extent.scenarios
@@ -226,7 +226,7 @@ def _config_of(config: Config, scenario: str, rule: str) -> Config:
     return check(assign(config, [*SCENARIOS[scenario].settings, *RULES[rule]]))
 
 
-def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int], _: Tell, stop: Stop) -> Trial:
+def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int], _: Tell, stop: Stop) -> StudyTrial:
     """Train under one rule where clients are as the scenario says; test honest and affected clients apart."""
     rule, name, fold = job
     began, scenario, config = time.perf_counter(), SCENARIOS[name], _config_of(start, name, rule)
@@ -252,7 +252,7 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
                 figures[figure] = float(np.sqrt(errors.squared[some].sum() / count))
         shares = attacked.weight_shares[1:]  # before the first round there is no last step to send back
         figures |= {"target_rating": float(told.mean()), "weight_share": float(np.mean(shares)) if shares else np.nan}
-    return Trial(name, rule, fold, figures, time.perf_counter() - began, by_client)
+    return StudyTrial(name, rule, fold, figures, time.perf_counter() - began, by_client)
 
 
 def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> Predictor:
@@ -268,11 +268,11 @@ def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, 
     return predictor
 
 
-def _cell(trials: Sequence[Trial], baseline: Sequence[Trial]) -> Cell:
+def _cell(trials: Sequence[StudyTrial], baseline: Sequence[StudyTrial]) -> StudyCell:
     first, test = trials[0], None
     if first.rule != BASELINE and not any(trial.diverged for trial in [*trials, *baseline]):
         errors = [client_means([trial.client_rmse for trial in some]) for some in (trials, baseline)]
         test = paired_test(errors[0], errors[1], BASELINE)
     values = {name: [trial.figures[name] for trial in trials] for name in FIGURES}
     figures = {name: None if np.isnan(some).any() else fold_mean(some) for name, some in values.items()}
-    return Cell(first.scenario, first.rule, figures, test, sum(trial.seconds for trial in trials))
+    return StudyCell(first.scenario, first.rule, figures, test, sum(trial.seconds for trial in trials))

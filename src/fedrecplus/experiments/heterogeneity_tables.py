@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.experiments.heterogeneity import BASELINE, FIGURES, RULES, SCENARIOS, Cell, Study
+from fedrecplus.experiments.heterogeneity import BASELINE, FIGURES, RULES, SCENARIOS, Study, StudyCell
 from fedrecplus.markdown import csv_table, markdown_table
 
 SIGNIFICANT = 0.05
@@ -12,7 +12,7 @@ LEAST_DIFFERENCE = 1e-3
 """smaller differences of RMSE are called none, however significant"""
 
 
-def verdict(cell: Cell) -> str:
+def verdict(cell: StudyCell) -> str:
     """What a rule does against uniform weights: helps, harms, makes no difference, diverges."""
     if cell.rule == BASELINE:
         return "reference"

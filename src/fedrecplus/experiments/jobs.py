@@ -37,7 +37,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What a job came to."""
 
     job: Job
@@ -52,7 +52,7 @@ class Callbacks:
 
     progress: Callable[[Job], Progress] = lambda _: silent
     """makes a job's progress function"""
-    done: Callable[[Outcome], None] = lambda _: None
+    done: Callable[[JobOutcome], None] = lambda _: None
     stop: Stop = lambda: False
 
 
@@ -64,7 +64,7 @@ def cross_validation(
     folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
     callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
     resume: bool = False,
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[JobOutcome]]:
     """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
     seed = next(iter(configs.values())).seed
     folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
@@ -75,14 +75,14 @@ def cross_validation(
     ]
     shown = [callbacks.progress(job) for job in jobs]
     run = functools.partial(_run, ratings, folds_count, resume)
-    outcomes: dict[tuple[str, int], Outcome] = {}
+    outcomes: dict[tuple[str, int], JobOutcome] = {}
     for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
         outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
         callbacks.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
 
 
-def against(baseline: Sequence[Outcome], own: Sequence[Outcome]) -> PairedTest | None:
+def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
     """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself."""
     if own is baseline:
         return None
@@ -90,7 +90,7 @@ def against(baseline: Sequence[Outcome], own: Sequence[Outcome]) -> PairedTest |
     return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
 
 
-def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> Outcome:
+def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
     training, test = split(ratings, job.fold, folds_count, job.config.seed)
     if job.algorithm in TRIVIAL:
@@ -107,10 +107,10 @@ def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell,
         stop=stop,
         about_data={"dataset": ratings.name, "folds": folds_count},
     )
-    return Outcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
+    return JobOutcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
 
 
-def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
+def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
     watch, started = Stopwatch(), time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training)
     seconds = time.perf_counter() - started
@@ -134,4 +134,4 @@ def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
-    return Outcome(job, row, errors.rmse_by_client())
+    return JobOutcome(job, row, errors.rmse_by_client())

@@ -16,7 +16,7 @@ from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.synthetic.options import SyntheticOptions
-from fedrecplus.data.synthetic.truth import Truth
+from fedrecplus.data.synthetic.truth import LatentTruth
 from fedrecplus.randomness import keys, normal, subkey
 
 _CLIENTS_AT_ONCE = 4096
@@ -28,7 +28,7 @@ def generate(
     options: SyntheticOptions, progress: Progress | None = None, clients_at_once: int = _CLIENTS_AT_ONCE
 ) -> Ratings:
     """All ratings. Only a chunk of clients is held in wide numbers at a time: 50 million ratings take 150 MB."""
-    truth, scale = Truth.of(options), Scale.parse(options.scale)
+    truth, scale = LatentTruth.of(options), Scale.parse(options.scale)
     indptr = np.concatenate([[0], np.cumsum(truth.activity())])
     items = np.empty(indptr[-1], dtype=narrowest(options.items))
     codes = np.empty(indptr[-1], dtype=scale.codes(np.zeros(0)).dtype)
@@ -52,7 +52,7 @@ def generate(
     )
 
 
-def _rated(truth: Truth, scale: Scale, clients: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[Any]:
+def _rated(truth: LatentTruth, scale: Scale, clients: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[Any]:
     """Level numbers of what clients say of items: the truth, noise, then the nearest level."""
     cell = clients * truth.options.items + items
     noisy = truth.expected(clients, items) + truth.options.noise * normal(subkey(truth.key, "noise"), cell)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.experiments.theory.gradients import Rows
+from fedrecplus.experiments.theory.gradients import GradientRows
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Constants:
     chi_pw: float
 
 
-def look(number: int, rows: Rows, p: Array, moved: float, batch_size: int) -> Look:
+def look(number: int, rows: GradientRows, p: Array, moved: float, batch_size: int) -> Look:
     """Measure one state; ``p`` are the clients' weights, summing to one."""
     true, w = rows.true(), np.full(rows.clients, 1.0 / rows.clients)
     of_w, of_p, norms = true.mean(w), true.mean(p), true.norms()
@@ -74,7 +74,7 @@ def look(number: int, rows: Rows, p: Array, moved: float, batch_size: int) -> Lo
     )
 
 
-def _gap(rows: Rows) -> float:
+def _gap(rows: GradientRows) -> float:
     """max_u ‖∇F̄_u − ∇F̃_u‖². Rated and pseudo rows are disjoint, so the two never cancel. Paper: Assumption 4"""
     if rows.rated.all():
         return 0.0

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import PseudoItems, merge
-from fedrecplus.device import Rows as DeviceRows
+from fedrecplus.device import PseudoItems, Rows, merge
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, device_of, message_of
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
@@ -22,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class GradientRows:
     """All rows of all clients of a cohort: the gradient of each, and whose it is."""
 
     clients: int
@@ -53,11 +52,11 @@ class Rows:
         totals: Array = np.bincount(self.client, weights=values, minlength=self.clients).astype(np.float64)
         return totals
 
-    def scaled(self, factor: Array) -> Rows:
+    def scaled(self, factor: Array) -> GradientRows:
         """The same rows with gradient and loss times a factor per row."""
         return replace(self, gradient=self.gradient * factor[:, None], loss=self.loss * factor)
 
-    def true(self) -> Rows:
+    def true(self) -> GradientRows:
         """∇F̄_u: rated rows alone, scaled up to represent all rows of the client."""
         return self.scaled(np.where(self.rated, 1.0 / self.alpha[self.client], 0.0))
 
@@ -84,7 +83,7 @@ class Rows:
         return self.norms() * (self.count - batch) / batch
 
 
-def rows_at(engine: Engine, problem: Problem, state: SimulationState) -> Rows:
+def rows_at(engine: Engine, problem: Problem, state: SimulationState) -> GradientRows:
     """The rows of the next round's cohort. See ``parts/model/mf.py`` for the equations."""
     clients, message = problem.cohort(state.server.round), message_of(problem, state)
     decay, parts = problem.config.model.options.regularisation, []
@@ -95,12 +94,12 @@ def rows_at(engine: Engine, problem: Problem, state: SimulationState) -> Rows:
         parts.append((np.full(len(own.items), number), own.items, own.rated, gradient, loss))
     client, item, rated, gradient, loss = (np.concatenate(column) for column in zip(*parts, strict=True))
     largest = float((state.private.U[clients, :-1].astype(np.float64) ** 2).sum(axis=1).max())
-    return Rows(len(clients), client, item, rated, gradient, loss, problem.ratings.item_count, largest + decay)
+    return GradientRows(len(clients), client, item, rated, gradient, loss, problem.ratings.item_count, largest + decay)
 
 
 def _device_rows(
     engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: NDArray[np.int64]
-) -> list[DeviceRows]:
+) -> list[Rows]:
     """What each client trains on: the engine chooses the pseudo items, for all clients at once."""
     sets, config, found = engine.item_sets(problem, private, message, clients), problem.config, []
     for client in clients.tolist():

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fedrecplus.config import Config
 from fedrecplus.experiments.theory.constants import Constants, Look
-from fedrecplus.experiments.theory.gradients import Rows
+from fedrecplus.experiments.theory.gradients import GradientRows
 from fedrecplus.parts.aggregation import update_variance
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import keys, normal, subkey
@@ -21,7 +21,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 DRAWS, SOME_CLIENTS = 2_000, 12
 
 
-def gaussian(rows: Rows, seed: int) -> dict[str, Any]:
+def gaussian(rows: GradientRows, seed: int) -> dict[str, Any]:
     """How far a batch's gradient is from a Gaussian, by batch size: Kolmogorov's distance along random directions.
 
     Batches are drawn with replacement, as the lemma has them. ``at_best`` is the distance that as many truly normal
@@ -46,7 +46,7 @@ def gaussian(rows: Rows, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _distance(rows: Rows, client: int, size: int, seed: int) -> float:
+def _distance(rows: GradientRows, client: int, size: int, seed: int) -> float:
     gradient = rows.gradient[rows.client == client]
     direction = normal(subkey(seed, "direction", client), np.arange(gradient.size)).reshape(gradient.shape)
     along = len(gradient) * (gradient * direction).sum(axis=1)

@@ -22,7 +22,7 @@ LOOKS = 24
 
 
 @dataclass(frozen=True)
-class Case:
+class StudiedRun:
     """What a run trained on, how, and what it came to."""
 
     config: Config
@@ -32,7 +32,7 @@ class Case:
     run: Recommender
 
 
-def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = ()) -> Case:
+def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = ()) -> StudiedRun:
     """A finished run; refuses other data than the run saw, and models that the theorem isn't about."""
     result, data = RunFolder(folder).result(), RunFolder(folder).data()
     config = load_config(folder / CONFIG, allow)
@@ -46,7 +46,7 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     training, test = (ratings, None) if fold is None else split(ratings, fold, data.get("folds", 5), config.seed)
     if fingerprint(training, test) != data.get("fingerprint"):
         raise UserError(f"{name} is not what {folder} was trained on", "name the same ratings with --dataset")
-    return Case(config, training, fold, Recommender.load(folder, allow))
+    return StudiedRun(config, training, fold, Recommender.load(folder, allow))
 
 
 def looked_at(count: int, looks: int = LOOKS) -> list[int]:

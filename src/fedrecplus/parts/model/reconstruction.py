@@ -43,9 +43,7 @@ class Settings(_Settings):
     item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
     bias_scale: Annotated[float, number(0, 1e3, "prior sd of a person's bias")] = 0.5
-    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of other public columns")] = (
-        0.18
-    )
+    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of other public columns")] = 0.18
     solve_over: Annotated[
         Literal["all", "rated"],
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
