@@ -99,7 +99,7 @@ class Sums:
     """Σ w over all clients of the cohort"""
     clients: int
     covariance: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
-    """mean covariance of the clients' updates; empty unless the aggregation needs it"""
+    """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """Σ w s of the model's small dense statistic"""
 

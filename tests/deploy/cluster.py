@@ -21,8 +21,8 @@ from fedrecplus.deploy.process import (
     NodeHome,
     ServerHome,
     Supervised,
+    deal_out,
     run_to_the_end,
-    spread,
 )
 from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.deploy.server import Deployment, Journal, begin
@@ -56,7 +56,7 @@ class Cluster:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
         begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
-        self.homes = spread(ratings, folder / "nodes", nodes, config.seed)
+        self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])
         self.journal = Journal(self.folder)

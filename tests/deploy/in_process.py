@@ -15,7 +15,7 @@ from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.flower.apps import client as app
-from fedrecplus.deploy.process import NodeHome, spread
+from fedrecplus.deploy.process import NodeHome, deal_out
 from fedrecplus.deploy.server import Deployment, begin
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
@@ -34,7 +34,7 @@ def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **d
     """A run folder that is ready for its first round, and a store for each node."""
     limits = replace(Deployment(nodes, model=MODEL, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
     begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
-    return spread(ratings, folder / "nodes", nodes, config.seed)
+    return deal_out(ratings, folder / "nodes", nodes, config.seed)
 
 
 @dataclass

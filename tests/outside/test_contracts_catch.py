@@ -54,7 +54,7 @@ BROKEN = {
     ),
     "learns-the-wrong-way": (
         testing.ModelContract, "my_model", "V + settings.learning_rate", "V - settings.learning_rate",
-        "test_training_lowers_the_error",
+        "test_training_learns_more_than_the_mean",
     ),
     "no-meaning": (
         testing.EncoderContract, "my_encoder", '"of every number"', '""',

@@ -10,7 +10,7 @@ from fedrecplus.markdown import markdown_table
 Row = dict[str, Any]
 """one attack on one case; unknown figures are None"""
 HEADINGS = (
-    "scheme", "K", "ρ", "RMSE", "KB up", "attack", "ratings", "floor", "AUC", "95 %", "worst tenth", "precision",
+    "scheme", "K", "ρ", "RMSE", "KB up", "attack", "ratings", "by guessing", "AUC", "95 %", "worst tenth", "precision",
     "recall", "TPR at 1 % FPR",
 )  # fmt: skip
 

@@ -71,7 +71,7 @@ def assumptions(config: Config) -> list[Assumed]:
 
 def hides_rows(config: Config) -> bool:
     """Whether there are pseudo items."""
-    return hasattr(config.pseudo_items.options, "ratio")
+    return config.hides_rows
 
 
 @dataclass

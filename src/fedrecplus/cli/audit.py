@@ -15,6 +15,7 @@ from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
+    Allow,
     JsonFile,
     Seed,
     Settings,
@@ -24,13 +25,11 @@ from fedrecplus.cli.options import (
     names_in,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps, load_config
+from fedrecplus.config import Config, assign, change, check, dumps
 from fedrecplus.data import FileOptions, split
-from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.run_folder import CONFIG
 
 Tell = Callable[[AuditCase, str, float], None]
 
@@ -59,6 +58,7 @@ def audit_command(
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     settings: Settings = None,
+    allow: Allow = None,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
@@ -85,7 +85,7 @@ def audit_command(
     watch = Stopwatch()
     extent = AuditExtent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
     _ = extent.chosen  # misspellings are found before data is fetched
-    found = cases(_configs(schemes, settings or [], seed))
+    found = cases(_configs(schemes, settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
@@ -102,21 +102,14 @@ def audit_command(
         write_text(html_file, page_of([content], training.name))
 
 
-def _configs(names: Sequence[str], settings: Sequence[str], seed: int | None) -> dict[str, Config]:
+def _configs(
+    names: Sequence[str], settings: Sequence[str], seed: int | None, allow: Sequence[str]
+) -> dict[str, Config]:
     configs = {}
     for name in names:
-        config = assign(_config_of(name), settings)
+        config = assign(config_of(name, allow), settings)
         configs[name] = check(config if seed is None else change(config, "seed", seed, "--seed"))
     return configs
-
-
-def _config_of(name: str) -> Config:
-    """A run's folder, a TOML file, or a preset."""
-    if Path(name).is_dir():
-        if not (Path(name) / CONFIG).exists():
-            raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
-        return load_config(Path(name) / CONFIG)
-    return config_of(name)
 
 
 @contextlib.contextmanager

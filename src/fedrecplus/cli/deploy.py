@@ -10,7 +10,7 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.foreground import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
-from fedrecplus.cli.options import Settings, config_of, load_with_bar, reads_own_files
+from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
 from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
@@ -39,6 +39,7 @@ def run_command(
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
+    allow: Allow = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     pardon: Annotated[
         bool,
@@ -64,7 +65,7 @@ def run_command(
     if resume:
         if not RunFolder(out).begun:
             raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
-        chosen = load_config(out / CONFIG)
+        chosen = load_config(out / CONFIG, allow or ())
         if pardon:
             if is_served(out):
                 raise UserError(f"the run in {out} is at work", "stop it first")

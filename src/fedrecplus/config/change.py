@@ -92,6 +92,8 @@ def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: 
     config = start or Config()
     for name, value in tables.items():
         if not isinstance(value, Mapping):
+            if "." in name:  # a quoted key would get past whoever looks for rules in the tables
+                raise unknown_setting(name, _known_paths(config))
             config = change(config, name, value, source)
             continue
         for option, inner in sorted(value.items(), key=lambda pair: pair[0] != "rule"):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from fedrecplus.parts import Part, part
+from fedrecplus.parts.pseudo_items import SetSettings
 from fedrecplus.settings import Annotated, Settings, number, read_settings, text
 
 
@@ -105,17 +106,42 @@ class Config:
         return tuple(value for value in vars(self).values() if isinstance(value, Choice))
 
     @property
+    def hides_rows(self) -> bool:
+        """Whether there are pseudo items."""
+        return isinstance(self.pseudo_items.options, SetSettings)
+
+    @property
+    def redraws(self) -> bool:
+        """Whether clients draw new pseudo items each round."""
+        return self.hides_rows and bool(self.pseudo_items.options.redraw)
+
+    @property
+    def weighs_on_client(self) -> bool:
+        """Whether clients weigh themselves."""
+        return self.aggregation.part.has("weight") and self.aggregation.options.weigh_on == "client"
+
+    def needs_on_device(self, what: str) -> bool:
+        """Whether a part that runs on the device looks at something that is not always provided."""
+        there = [self.model, self.channel]
+        there += [self.pseudo_items, self.virtual_ratings] if self.hides_rows else []
+        there += [self.aggregation] if self.weighs_on_client else []
+        return any(chosen.part.needs(what) for chosen in there)
+
+    @property
     def needs_features(self) -> bool:
         """Whether a part looks at encoded items, so that a broadcast needs them."""
-        if self.pseudo_items.rule == "none":
-            return False
-        return self.pseudo_items.part.needs("features") or self.virtual_ratings.part.needs("features")
+        return self.needs_on_device("features") or self.aggregation.part.needs("features")
 
     @property
     def needs_uploads(self) -> bool:
         """Whether the server must see single uploads: sums are not enough."""
         how = self.aggregation
-        if how.part.needs("uploads"):
+        if how.part.has("aggregate") or how.part.needs("uploads") or self.covariance != "none":
             return True
-        on_server = how.options.weigh_on == "server" and how.part.needs("last_step")
-        return on_server or getattr(how.options, "covariance", "none") != "none"
+        return not self.weighs_on_client and not how.part.has("CONSTANT")
+
+    @property
+    def covariance(self) -> str:
+        """Which covariance of updates the aggregation looks at: ``none``, ``diagonal`` or ``full``."""
+        how = self.aggregation
+        return str(how.part.covariance_kind(how.options)) if how.part.has("covariance_kind") else "none"

@@ -97,7 +97,7 @@ def start_private(problem: Problem, dtype: Any = np.float64) -> PrivateState:
 
 def redraws(problem: Problem) -> bool:
     """Whether clients draw new pseudo items each round."""
-    return bool(getattr(problem.config.pseudo_items.options, "redraw", False))
+    return problem.config.redraws
 
 
 def refreshes(problem: Problem) -> bool:

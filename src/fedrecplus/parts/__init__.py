@@ -1,7 +1,7 @@
 """The choices of a training: a file is a choice, and owns everything about itself.
 
-``parts/pseudo_items/user_average.py`` is the choice ``user-average`` of the kind ``pseudo_items``. Files whose name
-begins with an underscore are shared by the choices of their kind and are none themselves. A name with a dot is the
+``parts/virtual_ratings/user_average.py`` is the choice ``user-average`` of the kind ``virtual_ratings``. Files whose
+name begins with an underscore are shared by the choices of their kind and are none themselves. A name with a dot is the
 import path of a module outside the package; entry points of the group ``fedrecplus.<kind>`` add names of their own.
 """
 

@@ -27,7 +27,7 @@ def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: P
     """The client's own update, before anything is done to it for the way to the server."""
     rows = merge(device, pseudo)
     U, V = config.model.part.local_training(device, rows, broadcast, config.model.options)
-    kept = None if getattr(config.pseudo_items.options, "redraw", False) else pseudo
+    kept = None if config.redraws else pseudo
     return Upload(device.client, rows.items, V - broadcast.V[rows.items]), replace(device, U=U, kept=kept)
 
 
@@ -47,7 +47,7 @@ def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
     Ours: the server then needs only sums, which secure aggregation can give it without any client's Δ.
     """
     how = config.aggregation
-    if getattr(how.options, "weigh_on", "server") == "server":
+    if not config.weighs_on_client:
         return update
     weight = float(how.part.weight(update.items, update.delta, broadcast, how.options))
     return replace(update, delta=weight * update.delta, weight=weight)

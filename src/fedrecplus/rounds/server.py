@@ -34,7 +34,7 @@ def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -
     """The server before the first round."""
     model, items = config.model, len(public.popularity)
     V = model.part.start_items(config.seed, items, model.options, public).astype(dtype)
-    kind = getattr(config.aggregation.options, "covariance", "none")
+    kind = config.covariance
     if kind == "full":
         check_full(V.size)
     shape = {"none": (0, V.shape[1]), "diagonal": V.shape, "full": (V.size, V.size)}[kind]
@@ -122,9 +122,9 @@ def weighted_sum(uploads: Sequence[Upload], weights: Sequence[float], shape: tup
 def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> list[float]:
     """Each client's weight: as it says itself, or by the rule."""
     how = config.aggregation
-    if how.options.weigh_on == "client":
+    if config.weighs_on_client:
         return [_own_weight(upload) for upload in uploads]
-    if getattr(how.options, "global_step", "last") == "mean":
+    if how.part.has("against_mean") and how.part.against_mean(how.options):
         mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), how.options.normalise)
         optimizer = config.server_optimizer.options
         message = replace(message, last_step=rate(optimizer, message.round) * mean)
@@ -136,7 +136,7 @@ def _covariance(uploads: Sequence[Upload], weights: Sequence[float], message: Br
 
     Ours: the paper has Σ_g in M of Eq. (18) and leaves open what it is.
     """
-    kind = getattr(config.aggregation.options, "covariance", "none")
+    kind = config.covariance
     if kind == "none":
         return np.zeros((0, 0))
     total, size = np.zeros(message.last_covariance.shape), config.aggregation.options.batch_size

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
 from fedrecplus.audit.attacks._prior import against_group
 from fedrecplus.audit.attacks._reading import Reading, of_model, reading
-from fedrecplus.audit.attacks.crowd import company, public_groups
+from fedrecplus.audit.attacks.crowd import co_occurrence, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import attack as u_step
@@ -47,7 +47,7 @@ def _in_groups(transcript: Transcript, last: Reading, ranked: list[Array]) -> li
 
 
 def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) -> list[Array]:
-    found = company(transcript, client, last.items)
+    found = co_occurrence(transcript, client, last.items)
     outer, inner = likeness(transcript, client, last)
     consensus = _consensus(transcript, client, last.items)
     surprise = last.ratings - transcript.public.averages()[last.items]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._reading import rated_share
-from fedrecplus.audit.attacks.crowd import company, fitting, public_groups
+from fedrecplus.audit.attacks.crowd import co_occurrence, fitting, public_groups
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.transcript import Transcript
 
@@ -23,7 +23,7 @@ _SURE = 0.98
 
 def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
     """Log odds that a row is rated: how often its item is, and how well it fits in with the others and their taste."""
-    fits, taste = fitting(transcript, company(transcript, client, items)), fit(transcript, items)
+    fits, taste = fitting(transcript, co_occurrence(transcript, client, items)), fit(transcript, items)
     return np.asarray(
         _rated_of_uploaded(transcript)[items]
         + _COMPANY * _standard(fits)

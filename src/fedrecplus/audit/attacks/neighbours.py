@@ -55,7 +55,7 @@ def reach(transcript: Transcript, client: int, reading: Reading) -> Array:
 def likeness(transcript: Transcript, client: int, reading: Reading) -> tuple[Array, Array]:
     """Greatest cosine of each row with an item outside the upload, and with another row of it."""
     items = reading.items
-    anew = getattr(transcript.config.pseudo_items.options, "redraw", False)
+    anew = transcript.config.redraws
     features = _when_drawn(transcript, client, reading, anew).features
     if not _has_features(transcript):
         return np.zeros(len(items)), np.zeros(len(items))

@@ -116,8 +116,7 @@ def train_locally(
         remember(problem, private, replace(client, client=number))
     tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
-    redraws = getattr(config.pseudo_items.options, "redraw", False)
-    none = None if redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
+    none = None if config.redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
     after = [device_of(problem, private, upload.client) for upload in uploads]
     persons = [clients[upload.client].client for upload in uploads]
     return [

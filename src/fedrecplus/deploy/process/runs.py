@@ -118,7 +118,7 @@ def run_local(
     """
     require_flower()
     begin(folder, config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
-    homes = spread(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
+    homes = deal_out(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
     with contextlib.ExitStack() as processes:
         server = processes.enter_context(running_server(folder / "server", say))
         for home in homes:
@@ -129,7 +129,7 @@ def run_local(
         run_to_the_end(server, folder, show, say)
 
 
-def spread(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> list[NodeHome]:
+def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> list[NodeHome]:
     """A store for each node, persons dealt out in turn; with a seed they have a simulation's numbers and secrets."""
     values, homes = ratings.values, []
     for number in range(nodes):

@@ -60,7 +60,8 @@ class Request:
 
 def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
     """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
-    names = ("V", "last_step", "last_covariance") if weighs_itself(config) else ("V",)
+    told = config.needs_on_device("last_step") or config.weighs_on_client
+    names = ("V", "last_step", "last_covariance") if told else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
@@ -109,19 +110,15 @@ def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
-    if config.channel.part.has("SIMULATION_ONLY"):
+    channel = config.channel.part
+    if channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads":
         why = "a deployment carries neither messages between clients nor encrypted sums"
         raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
-    if getattr(config.aggregation.options, "covariance", "none") == "full":
+    if config.covariance == "full":
         raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
     return config
-
-
-def weighs_itself(config: Config) -> bool:
-    """Whether clients weigh themselves."""
-    return bool(getattr(config.aggregation.options, "weigh_on", "server") == "client")
 
 
 def fixed_settings(config: Config) -> str:

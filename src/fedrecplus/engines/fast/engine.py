@@ -123,7 +123,7 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    own_weights = len(clients) if config.aggregation.options.weigh_on == "client" else 0
+    own_weights = len(clients) if config.weighs_on_client else 0
     up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
 

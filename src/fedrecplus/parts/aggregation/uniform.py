@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from fedrecplus.parts.aggregation._weights import WeightSettings
 from fedrecplus.protocol import Broadcast
 
+CONSTANT = True
+"""weights that no upload has a say in: whoever gives them need not see any"""
+
 
 class Settings(WeightSettings):
     """Options of the rule."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
 from fedrecplus.parts.aggregation._weights import WeightSettings
 from fedrecplus.protocol import Broadcast
@@ -39,6 +40,37 @@ class Settings(WeightSettings):
         text("leave tr(M²) out (large batches), or estimate it; full: small tables"),
     ] = "none"
     batch_size: Annotated[int, number(0, 10**9, "B of the local steps, for the covariance; 0: all rows")] = 0
+
+
+def check_with(config: Any) -> None:
+    """Refuse what can't be together with these options."""
+    settings: Settings = config.aggregation.options
+    if config.weighs_on_client and against_mean(settings):
+        raise UserError(
+            "a client can't weigh itself against this round's mean, which it doesn't know",
+            "set aggregation.global_step=last or aggregation.weigh_on=server",
+        )
+    batch_size = getattr(config.model.options, "batch_size", 0)
+    if settings.covariance != "none" and settings.batch_size != batch_size:
+        raise UserError(
+            f"aggregation.batch_size = {settings.batch_size} is not the model's, {batch_size}",
+            f"set aggregation.batch_size={batch_size}",
+        )
+
+
+def covariance_kind(settings: Settings) -> str:
+    """Which covariance of the clients' updates the distances need."""
+    return settings.covariance
+
+
+def against_mean(settings: Settings) -> bool:
+    """Whether distances are measured to this round's mean, so that uploads must be seen twice."""
+    return settings.global_step == "mean"
+
+
+def largest_weight(settings: Settings) -> float:
+    """No honest client has a greater one."""
+    return float(SMALLEST**-settings.temperature)
 
 
 def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:

@@ -6,11 +6,13 @@ After: Liang, Pan, Ming 2021 (FedRec++)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device
+from fedrecplus.errors import UserError
 from fedrecplus.protocol import PeerMessage, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number
@@ -25,6 +27,16 @@ class Settings(_Settings):
     """Options of the channel."""
 
     share: Annotated[float, number(1e-9, 1, "share of the cohort that collects the others' pseudo rows")] = 0.25
+
+
+def check_with(config: Any) -> None:
+    """Refuse weights: a denoising client's upload is a sum over several clients."""
+    how = config.aggregation
+    if how.rule != "uniform" or config.weighs_on_client:
+        raise UserError(
+            f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",
+            "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
+        )
 
 
 def exchange(
