@@ -68,8 +68,8 @@ def test_a_text_from_somebody_else_imports_nothing_that_was_not_allowed(tmp_path
     [
         ("def nothing(): pass", "it has no fill"),
         ("import nowhere_to_be_found", "can't be imported: ModuleNotFoundError"),
-        ("def fill(): pass\nclass Settings: pass", "its Settings are none of a virtual rating rule"),
-        ("from fedrecplus.settings import Settings\ndef fill(): pass", "its Settings are none"),
+        ("def fill(): pass\nclass Settings: pass", "its Settings lack what every virtual rating rule has"),
+        ("from fedrecplus.settings import Settings\ndef fill(): pass", "its Settings lack"),
     ],
 )
 def test_a_module_that_is_no_part_is_refused_when_it_is_chosen(

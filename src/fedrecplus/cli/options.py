@@ -16,7 +16,7 @@ from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
-CONFIG = "config.toml"
+CONFIG, DATA = "config.toml", "data.json"
 
 Seed = Annotated[int | None, typer.Option(help="Seed of folds, start values and draws. Default: 0.")]
 Settings = Annotated[
@@ -97,7 +97,10 @@ def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG, allow or ())
-    return load_config(name) if name.endswith(".toml") else preset(name)
+    if name.endswith(".toml"):
+        of_a_run = Path(name).name == CONFIG and (Path(name).parent / DATA).exists()
+        return load_config(name, (allow or ()) if of_a_run else None)  # a file of one's own may name any rule
+    return preset(name)
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:

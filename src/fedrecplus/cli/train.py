@@ -22,7 +22,7 @@ from fedrecplus.cli.options import (
     load_with_bar,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, load_config
+from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
@@ -155,7 +155,7 @@ def _config_of(
     if algorithm is None and file is None and began is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
     start = algorithm or (str(began.path) if began else "")
-    config = load_config(file) if file is not None else config_of(start, allow)
+    config = config_of(str(file), allow) if file is not None else config_of(start, allow)
     if seed is not None:
         config = change(config, "seed", seed, "--seed")
     return check(assign(config, settings))

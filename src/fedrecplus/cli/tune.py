@@ -9,7 +9,16 @@ import typer
 
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, config_of, load_with_bar, reads_own_files
+from fedrecplus.cli.options import (
+    Allow,
+    JsonFile,
+    Seed,
+    Settings,
+    check_file_place,
+    config_of,
+    load_with_bar,
+    reads_own_files,
+)
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
@@ -42,6 +51,7 @@ def tune_command(
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Trials side by side; 0: one per core.")] = 0,
     seed: Seed = None,
+    allow: Allow = None,
     settings: Settings = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The winning config. Default: tuned-PRESET.toml.")
@@ -60,7 +70,7 @@ def tune_command(
     Examples:
       fedrecplus tune --dataset ml-100k --algorithm fedmf --trials 100
       fedrecplus tune --dataset ml-100k --dataset my.csv --algorithm fedrec+ --search model.factors=10..60 \\
-        --search client.learning_rate=0.02..0.5:log --search virtual_ratings.rule=predicted,weighted
+        --search model.noise=0.5..2:log --search virtual_ratings.rule=predicted,weighted
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
       fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
 
@@ -74,7 +84,7 @@ def tune_command(
     places = [place.absolute() for place in (out, storage, json_file, Path(algorithm)) if place]
     if len(set(places)) < len(places):
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
-    start = assign(config_of(algorithm), settings or [])
+    start = assign(config_of(algorithm, allow), settings or [])
     start = check(start if seed is None else change(start, "seed", seed, "--seed"))
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
     import_optuna()  # if it is missing, that is said before data is fetched

@@ -67,6 +67,8 @@ def load_config(path: str | Path, allow: Collection[str] | None = None) -> Confi
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", "give the path of a TOML config") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: {error.reason}", "save it as UTF-8") from None
     return check(loads(text, str(path), allow))
 
 

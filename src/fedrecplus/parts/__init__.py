@@ -118,6 +118,10 @@ KINDS = {
 """the kinds that a config chooses from, each a section of it"""
 
 
+VIEWS = ("uploads", "sums")
+"""what a channel may show the server"""
+
+
 def choices(kind: str | Kind) -> tuple[str, ...]:
     """The names of all parts of a kind, those of installed packages included.
 
@@ -174,7 +178,7 @@ def _part(kind: Kind, name: str) -> Part:
 def _import_outside(told: str, name: str, path: str) -> ModuleType:
     try:
         return importlib.import_module(path)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
             f"{told} {name!r} can't be imported: {type(error).__name__}: {error}",
             f"give the import path of a module, as in `python -c 'import {path}'`",
@@ -187,11 +191,15 @@ def _checked(kind: Kind, name: str, module: ModuleType) -> Part:
             f"{name} is no {kind.told}: it has no {' or '.join(alternatives)}",
             f"see docs/extending.md, and the files in {kind.package} for examples",
         )
+    if kind.name == "channel" and module.VIEW not in VIEWS:
+        raise UserError(f"{name}: VIEW = {module.VIEW!r} says not what the server sees", f"write {' or '.join(VIEWS)}")
     shared = kind.shared_settings(module)
     settings = getattr(module, "Settings", shared)
     if not (isinstance(settings, type) and issubclass(settings, shared)):
         home = "fedrecplus.settings" if shared is Settings else kind.package
-        raise UserError(f"{name}: its Settings are none of a {kind.told}", f"derive them from {home}.{shared.__name__}")
+        raise UserError(
+            f"{name}: its Settings lack what every {kind.told} has", f"derive them from {home}.{shared.__name__}"
+        )
     return Part(kind.name, name, module)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.device import Device, PseudoItems, merge
+from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, Upload
@@ -36,7 +37,12 @@ def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) 
     upload = weigh(update, broadcast, config)
     channel = config.channel
     if channel.part.has("protect"):
-        protected: Upload = channel.part.protect(upload, secret, broadcast, channel.options)
+        protected = channel.part.protect(upload, secret, broadcast, channel.options)
+        if not isinstance(protected, Upload):
+            raise UserError(
+                f"channel.rule = {channel.rule!r}: protect gave no upload, but {type(protected).__name__}",
+                "return an Upload; fedrecplus.testing.ChannelContract says what is wrong",
+            )
         return protected
     return upload
 
@@ -46,11 +52,22 @@ def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
 
     Ours: the server then needs only sums, which secure aggregation can give it without any client's Δ.
     """
-    how = config.aggregation
     if not config.weighs_on_client:
         return update
-    weight = float(how.part.weight(update.items, update.delta, broadcast, how.options))
+    weight = weight_of(update, broadcast, config)
     return replace(update, delta=weight * update.delta, weight=weight)
+
+
+def weight_of(update: Upload, broadcast: Broadcast, config: Config) -> float:
+    """The rule's weight of a client, if it is one."""
+    how = config.aggregation
+    weight = float(how.part.weight(update.items, update.delta, broadcast, how.options))
+    if np.isfinite(update.delta).all() and not 0.0 < weight < np.inf:
+        raise UserError(
+            f"aggregation.rule = {how.rule!r} gave client {update.client} the weight {weight:g}",
+            "give positive numbers; fedrecplus.testing.AggregationContract says what is wrong",
+        )
+    return weight
 
 
 def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> PseudoItems:
@@ -66,11 +83,28 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     if kept is not None:
         items = kept.items
     else:
-        count = pseudo_count(len(device.items), len(broadcast.V), chosen.options)
-        items = chosen.part.select(count, device, broadcast, chosen.options)
+        items = select_items(
+            pseudo_count(len(device.items), len(broadcast.V), chosen.options), device, broadcast, config
+        )
     if len(items) == 0:
         return PseudoItems(items, np.empty(0))
     return PseudoItems(items, virtual_ratings(items, device, broadcast, config))
+
+
+def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:
+    """What the rule chooses, if it keeps what rules promise: so many unrated items, ascending, each once."""
+    chosen = config.pseudo_items
+    items = np.asarray(chosen.part.select(count, device, broadcast, chosen.options))
+    kept = items.shape == (count,) and (count == 0 or items.dtype.kind in "iu")
+    if kept and count:
+        in_range = items[0] >= 0 and items[-1] < len(broadcast.V)
+        kept = bool(in_range and (np.diff(items.astype(np.int64)) > 0).all() and not np.isin(items, device.items).any())
+    if not kept:
+        raise UserError(
+            f"pseudo_items.rule = {chosen.rule!r} chose no {count} different unrated items in ascending order",
+            "correct its select; fedrecplus.testing.PseudoItemsContract says what is wrong",
+        )
+    return items.astype(np.int64)
 
 
 def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadcast, config: Config) -> Array:

@@ -15,6 +15,7 @@ from fedrecplus.parts.aggregation import check_full, update_covariance, update_v
 from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+from fedrecplus.rounds.client import weight_of
 
 Array = NDArray[np.float64]
 
@@ -128,7 +129,7 @@ def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) ->
         mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), how.options.normalise)
         optimizer = config.server_optimizer.options
         message = replace(message, last_step=rate(optimizer, message.round) * mean)
-    return [float(how.part.weight(u.items, u.delta, message, how.options)) for u in uploads]
+    return [weight_of(upload, message, config) for upload in uploads]
 
 
 def _covariance(uploads: Sequence[Upload], weights: Sequence[float], message: Broadcast, config: Config) -> Array:

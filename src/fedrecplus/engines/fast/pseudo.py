@@ -22,7 +22,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, device_of, redraws, refreshes
 from fedrecplus.parts.virtual_ratings import TIE
 from fedrecplus.protocol import Broadcast
-from fedrecplus.rounds import predictions
+from fedrecplus.rounds import predictions, select_items
 
 
 class KernelRows(NamedTuple):
@@ -106,7 +106,7 @@ def _select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
     for client in np.concatenate(on_threads(work, chunks(clients, np.diff(problem.ratings.indptr)))).tolist():
         places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
         device = device_of(problem, some.private, client)
-        out[places] = chosen.part.select(places.stop - places.start, device, some.message, chosen.options)
+        out[places] = select_items(places.stop - places.start, device, some.message, problem.config)
 
 
 def _fill(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
