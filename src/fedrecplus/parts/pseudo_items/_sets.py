@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import Device
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
@@ -81,6 +80,6 @@ def draw_unrated(
     return np.sort(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.int64)
 
 
-def set_key(device: Device, settings: SetSettings, round_number: int) -> int:
+def set_key(secret: int, settings: SetSettings, round_number: int) -> int:
     """The key of the client's set: of the round where sets are drawn anew, the same for good where they are kept."""
-    return subkey(device.secret, "pseudo-items", round_number if settings.redraw else 0)
+    return subkey(secret, "pseudo-items", round_number if settings.redraw else 0)

@@ -50,7 +50,7 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
     unrated = np.ones(len(group), dtype=bool)
     unrated[device.items] = False
     chosen = np.flatnonzero(unrated & np.isin(group, touched))
-    key = set_key(device, settings, broadcast.round)
+    key = set_key(device.secret, settings, broadcast.round)
     if len(chosen) > count:
         # ρ is less than a group needs, so some rated items get no decoy
         return np.sort(chosen[np.argsort(keys(subkey(key, "few"), chosen), kind="stable")[:count]])

@@ -46,7 +46,7 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
     place = np.argsort(ranking, kind="stable")
     taken = np.zeros(items, dtype=bool)
     taken[device.items] = True
-    key = set_key(device, settings, broadcast.round)
+    key = set_key(device.secret, settings, broadcast.round)
     order = device.items[np.argsort(keys(key, device.items), kind="stable")]
     chosen = np.empty(count, dtype=np.int64)
     for place_of in range(count):

@@ -41,4 +41,4 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
         by_popularity = np.searchsorted(shares, draws, side="right")
         return np.where(numbers < PATIENCE * items, by_popularity, (draws * items).astype(np.int64))
 
-    return draw_unrated(count, device.items, items, set_key(device, settings, broadcast.round), item_of)
+    return draw_unrated(count, device.items, items, set_key(device.secret, settings, broadcast.round), item_of)

@@ -25,4 +25,4 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
     def item_of(numbers: NDArray[np.int64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
         return (draws * items).astype(np.int64)
 
-    return draw_unrated(count, device.items, items, set_key(device, settings, broadcast.round), item_of)
+    return draw_unrated(count, device.items, items, set_key(device.secret, settings, broadcast.round), item_of)
