@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, surprise_svd
 from benchmarks.line import Line, as_table
-from fedrecplus.fast.threads import thread_count
+from fedrecplus.workers import core_count
 
 MEASURES = {
     "engines": engines.measure,
@@ -50,7 +50,7 @@ def _machine() -> dict[str, object]:
     return {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cores": os.cpu_count(),
-        "threads": thread_count(),
+        "threads": core_count(),
         "load_average": os.getloadavg(),
         "python": platform.python_version(),
         "numpy": version("numpy"),

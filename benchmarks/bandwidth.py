@@ -1,7 +1,8 @@
 """Bytes that local training moves, over what a plain copy moves in the same time, on one core.
 
 A client's rows live in the first caches, so the copy to compare with is one of a block of that size; the copy through
-memory is shown beside it. Counts are read off ``columns.py``, ``local_training.py`` and ``updates.py`` in ``fast/``.
+memory is shown beside it. Counts are read off ``_columns.py``, ``mf.py`` and ``_updates.py`` of
+``engines/fast/model/``.
 """
 
 from __future__ import annotations
@@ -13,22 +14,20 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.engines import SAME
 from benchmarks.line import Line
-from benchmarks.rounds import fold, settings
-from fedrecplus import simulation
-from fedrecplus.fast import engine
-from fedrecplus.fast.local_training import train_clients
-from fedrecplus.fast.pseudo import pseudo_rows
-from fedrecplus.fast.updates import left_by_decay
+from benchmarks.rounds import MF, fold, settings
+from fedrecplus.engines import Problem, engine_of, message_of, prepare
+from fedrecplus.engines.fast.model import mf
+from fedrecplus.engines.fast.pseudo import pseudo_rows
+from fedrecplus.engines.fast.weighing import Weighing, target_of
 
 NUMBER = 4  # bytes
 
 
 def measure() -> list[Line]:
     """FedMF's local training, K=5, d=20, on one thread."""
-    problem = simulation.prepare(fold()[0], settings("fedmf", *SAME))
-    factors, epochs = problem.config.model.factors, problem.config.client.local_epochs
+    problem = prepare(fold()[0], settings("fedmf", *MF))
+    factors, epochs = problem.config.model.options.factors, problem.config.model.options.local_epochs
     rows = len(problem.ratings)
     moved = rows * (epochs * bytes_per_row_epoch(factors, epochs) + bytes_per_row(factors))
     flops = rows * epochs * flops_per_row_epoch(factors)
@@ -64,16 +63,16 @@ def flops_per_row_epoch(d: int) -> float:
     return 2 * d + 2 * d + 2 * d
 
 
-def _training_seconds(problem: simulation.Problem) -> float:
-    state = simulation.start(problem, np.float32)
-    clients = problem.taking_part(0)
-    state, pseudo = pseudo_rows(problem, state, clients)
-    V, U = state.server.V, state.U.copy()
-    rows = engine._rows(problem, pseudo, int(np.diff(problem.ratings.indptr).max()))
-    steps = engine._steps(problem, state)
-    how = engine._weighing(problem, state, left_by_decay(V, steps), state.server.last_step, dry=False)
-    total, per_item, spread = np.zeros_like(V), np.zeros(len(V)), np.zeros_like(state.server.last_spread)
-    return _least(lambda: train_clients(clients, rows, steps, how, V, U, False, total, per_item, spread), 100)
+def _training_seconds(problem: Problem) -> float:
+    state, clients = engine_of(problem.config).start(problem), problem.cohort(0)
+    message = message_of(problem, state, clients)
+    private, pseudo = pseudo_rows(problem, state.private, message, clients)
+    V, U, steps, rows = message.V, private.U.copy(), mf._steps(problem, message), pseudo.rows(problem)
+    target = target_of(mf._left(V, steps), message.last_step)
+    total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(np.diff(problem.ratings.indptr).max())
+    return _least(
+        lambda: mf.train_clients(clients, rows, largest, steps, Weighing(), target, V, U, total, per_item), 100
+    )
 
 
 def _copy_bandwidth(size: int) -> float:

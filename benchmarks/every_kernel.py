@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import time
 from types import ModuleType
+from typing import Any
 
-import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from fedrecplus import data, fast, simulation
+from fedrecplus import data
 from fedrecplus.config import Config, assign
-from fedrecplus.fast import (
-    columns,
-    filling,
-    grouping,
-    local_training,
-    neighbours,
-    prediction,
-    robust,
-    selection,
-    traffic,
-)
-from fedrecplus.parts import choices
+from fedrecplus.engines import engine_of, fast, item_columns, prepare
+from fedrecplus.engines.fast import likeness
+from fedrecplus.engines.fast.compiling import Inner
+from fedrecplus.parts import KINDS, built_in
 
-MODULES = (columns, filling, grouping, local_training, prediction, robust, selection, traffic)
+
+def modules() -> list[ModuleType]:
+    """All modules of the fast engine."""
+    found = pkgutil.walk_packages(fast.__path__, f"{fast.__name__}.")
+    return [importlib.import_module(module.name) for module in found]
+
+
+def kernels() -> dict[str, Any]:
+    """Every kernel by its name; what is only ever compiled into others is none."""
+    named = [(name, value) for module in modules() for name, value in vars(module).items()]
+    return {name: value for name, value in named if isinstance(value, Dispatcher) and not isinstance(value, Inner)}
 
 
 def main() -> None:
     ratings = data.load("synthetic:clients=60,items=80,ratings_per_client=10")
     started, used = time.perf_counter(), time.process_time()
     for changes in _all_settings():
-        problem = simulation.prepare(ratings, assign(Config(), changes))
-        state, _ = fast.simulate_round(problem, simulation.start(problem, np.float32))
-        fast.prediction_factors(problem, state)
-    neighbours.LARGEST_TABLE = 1  # as if there were too many items for a table
-    problem = simulation.prepare(ratings, assign(Config(), ["pseudo_items.rule=similar"]))
-    fast.simulate_round(problem, simulation.start(problem, np.float32))
+        _run(ratings, assign(Config(), changes))
+    likeness.LARGEST_TABLE = 1  # as if there were too many items for a table
+    _run(ratings, assign(Config(), ["pseudo_items.rule=similar"]))
     taken = {"wall": time.perf_counter() - started, "processor": time.process_time() - used}
-    kernels = {name for module in MODULES for name in _kernels(module)}
-    idle = {name for module in MODULES for name in _kernels(module) if not getattr(module, name).signatures}
-    print(json.dumps({**taken, "kernels": len(kernels), "never used": sorted(idle)}))
+    there = kernels()
+    idle = sorted(name for name, kernel in there.items() if not kernel.signatures)
+    print(json.dumps({**taken, "kernels": len(there), "never used": idle}))
+
+
+def _run(ratings: Any, config: Config) -> None:
+    problem, engine = prepare(ratings, config), engine_of(config)
+    state, _ = engine.round(problem, engine.start(problem))
+    engine.user_weights(problem, state.private, item_columns(problem, state.server.V))
 
 
 def _all_settings() -> list[list[str]]:
-    base = ["prediction.factors=refit", "virtual_ratings.predict_after=0"]
-    lines = [[*base, "pseudo_items.rule=random", f"virtual_ratings.rule={rule}"] for rule in choices("virtual_ratings")]
-    lines += [[*base, f"pseudo_items.rule={rule}"] for rule in choices("pseudo_items")]
-    lines += [[*base, f"aggregation.rule={rule}"] for rule in choices("aggregation")]
-    return [*lines, ["pseudo_items.rule=random", "aggregation.denoising=0.25"]]
-
-
-def _kernels(module: ModuleType) -> list[str]:
-    compiled = [(name, value) for name, value in vars(module).items() if isinstance(value, Dispatcher)]
-    return [name for name, value in compiled if value.targetoptions.get("inline") != "always"]  # no section of another
+    drawn = ["pseudo_items.rule=random"]
+    lines = [
+        [*(drawn if kind != "pseudo_items" else []), f"{kind}.rule={rule}"]
+        for kind in ("model", "pseudo_items", "virtual_ratings", "aggregation", "channel")
+        for rule in built_in(KINDS[kind])
+    ]
+    lines += [[*drawn, f"model.rule={rule}", "virtual_ratings.rule=predicted"] for rule in built_in(KINDS["model"])]
+    return [*lines, [*drawn, "virtual_ratings.rule=hybrid", "virtual_ratings.predict_after=0"]]
 
 
 if __name__ == "__main__":

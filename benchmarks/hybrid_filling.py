@@ -1,12 +1,10 @@
-"""Client-rounds per second with FedRec's hybrid-filling settings, and with the paper's letter."""
+"""Client-rounds per second with FedRec's hybrid-filling settings, with the paper's letter, and with our presets."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from benchmarks.line import Line
 from benchmarks.rounds import fold, least_and_median, seconds_per_round, settings
-from fedrecplus import fast, simulation
+from fedrecplus.engines import prepare
 
 
 def measure() -> list[Line]:
@@ -14,12 +12,14 @@ def measure() -> list[Line]:
     return [
         _line("fedrec-hf", "≥ 250,000", 200, "virtual_ratings.predict_after=0"),
         _line("fedrec+paper", "", 10),
+        _line("fedmf", "", 50),
+        _line("fedrec+", "", 50),
     ]
 
 
 def _line(name: str, goal: str, rounds: int, *changes: str) -> Line:
-    problem = simulation.prepare(fold()[0], settings(name, *changes))
-    taken = least_and_median(seconds_per_round(fast.simulate_round, problem, np.float32, rounds))
-    clients = len(problem.taking_part(0))
+    problem = prepare(fold()[0], settings(name, *changes, "server.cooldown=0"))
+    taken = least_and_median(seconds_per_round(problem, "fast", rounds))
+    clients = len(problem.cohort(0))
     parts = {"ms per round": taken["least"], "by the median": 1e3 * clients / taken["median"]}
     return Line(f"client-rounds per second, {name}", 1e3 * clients / taken["least"], "1/s", goal, parts)

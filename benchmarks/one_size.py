@@ -7,11 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.engines import SAME
-from benchmarks.rounds import seconds_per_round, settings
-from fedrecplus import data, fast, simulation
+from benchmarks.rounds import MF, seconds_per_round, settings
+from fedrecplus import data
+from fedrecplus.engines import prepare
 
 ROUNDS = 2
 
@@ -21,9 +19,9 @@ def main(clients: int) -> None:
     started = time.perf_counter()
     ratings = data.load(f"synthetic:clients={clients},items=4000,ratings_per_client=50")
     built, build = time.perf_counter() - started, peak()
-    config = settings("fedrec+", *SAME, "pseudo_items.pad=false", "pseudo_items.encoder=content")
-    problem = simulation.prepare(ratings, config)
-    taken = seconds_per_round(fast.simulate_round, problem, np.float32, ROUNDS, warm_up=1)
+    config = settings("fedrec+", *MF, "pseudo_items.size_classes=false", "encoder.rule=content")
+    problem = prepare(ratings, config)
+    taken = seconds_per_round(problem, "fast", ROUNDS, warm_up=1)
     figures = {
         "clients": clients,
         "ratings": len(ratings),

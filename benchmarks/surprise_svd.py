@@ -18,24 +18,39 @@ import numpy as np
 
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
-from fedrecplus import simulation
-from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.engines import engine_of
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.data import Ratings
+from fedrecplus.engines import engine_of, item_columns, prepare
+from fedrecplus.training.evaluation import Fallback, Predictor, score
 
 REPEATS = 5
 
 
+NOTED_RMSE = 0.937
+"""what Surprise's SVD ends with on this fold, the mean of five seeds: for a machine without it"""
+
+
 def measure() -> list[Line]:
-    """A line for FedMF and one for FedRec+."""
-    svd = _surprise()
+    """A line for FedMF and one for FedRec+; without Surprise, our seconds to the RMSE that it is known to reach."""
+    names, svd = ("fedmf", "fedrec+"), _surprise()
+    better = [_seconds(name, rmse) for rmse in (0.90, 0.89) for name in names]
     if "error" in svd:
-        return [Line("time to Surprise's RMSE over its training time", None, "×", "≤ 1, aim .2", svd)]
-    return [_line(name, svd) for name in ("fedmf", "fedrec+")]
+        missing = Line("time to Surprise's RMSE over its training time", None, "×", "≤ 1, aim .2", svd)
+        return [missing, *(_seconds(name, NOTED_RMSE) for name in names), *better]
+    return [*(_line(name, svd) for name in names), *better]
+
+
+def _runs(name: str, rmse: float) -> list[dict[str, Any]]:
+    return [_time_to(name, rmse) for _ in range(REPEATS + 1)][1:]  # the first compiles
+
+
+def _seconds(name: str, rmse: float) -> Line:
+    runs = _runs(name, rmse)
+    parts = {"rounds": runs[0]["rounds"], "median": float(np.median([r["seconds"] for r in runs]))}
+    return Line(f"time to RMSE {rmse:g}, {name}", min(run["seconds"] for run in runs), "s", "", parts)
 
 
 def _line(name: str, svd: dict[str, Any]) -> Line:
-    runs = [_time_to(name, svd["rmse"]) for _ in range(REPEATS + 1)][1:]  # the first compiles
+    runs = _runs(name, svd["rmse"])
     ours = min(run["seconds"] for run in runs)
     parts = {
         "ours s": ours,
@@ -48,27 +63,28 @@ def _line(name: str, svd: dict[str, Any]) -> Line:
 
 
 def _time_to(name: str, rmse: float) -> dict[str, Any]:
-    """Seconds of all rounds up to the first whose test RMSE is as good, and of the refit after it.
+    """Seconds of all rounds up to the first whose test RMSE is as good, and of the weights for predictions after it.
 
     Looking at the test ratings after every round is not counted: Surprise doesn't look either.
     """
     training, test = fold()
-    config, fallback = settings(name), Fallback.of(training)
+    config, fallback = settings(name), Fallback.of(training, settings(name))
     started = time.perf_counter()
-    problem, engine = simulation.prepare(training, config), engine_of(config)
+    problem, engine = prepare(training, config), engine_of(config)
     state = engine.start(problem)
     seconds = time.perf_counter() - started
-    while state.server.round < config.server.rounds:
+    while True:  # the model before its first round counts too: its public columns may be enough
         started = time.perf_counter()
-        state, _ = engine.simulate_round(problem, state)
+        X = item_columns(problem, state.server.V)
+        predictor = Predictor(engine.user_weights(problem, state.private, X), X)
+        weights = time.perf_counter() - started
+        if score(test, predictor.predict, fallback).rmse <= rmse:
+            return {"seconds": seconds + weights, "rounds": state.server.round}
+        if state.server.round == config.server.rounds:
+            return {"seconds": float("inf"), "rounds": state.server.round}
+        started = time.perf_counter()
+        state, _ = engine.round(problem, state)
         seconds += time.perf_counter() - started
-        started = time.perf_counter()
-        U, V = engine.prediction_factors(problem, state), simulation.prediction_table(problem, state)
-        factors = Factors(U, V, problem.mean)
-        refit = time.perf_counter() - started
-        if score(test, factors.predict, fallback).rmse <= rmse:
-            return {"seconds": seconds + refit, "rounds": state.server.round}
-    return {"seconds": float("inf"), "rounds": state.server.round}
 
 
 def _surprise() -> dict[str, Any]:

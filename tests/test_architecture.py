@@ -1,79 +1,124 @@
-"""The house stands as docs/architecture.md draws it: imports point down, and each equation has one home."""
+"""The package is built as docs/architecture.md says: imports point down, parts explain themselves, names say something.
+
+One test per rule; each failure names the file.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
+import graphlib
 import importlib
-import inspect
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
-
-import pytest
 
 import fedrecplus
-from fedrecplus.parts import choices, part
+from fedrecplus.parts import KINDS, built_in, part
 
-HOUSE = Path(fedrecplus.__file__).parent
+ROOT = Path(fedrecplus.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs"
-PARTS = ("pseudo_items", "encoders", "virtual_ratings", "aggregation", "server_steps")
-FLOORS = {
-    "errors": 0, "randomness": 0, "protocol": 0, "device": 0, "similarity": 0, "provenance": 0, "markdown": 0,
-    "data": 1, "parts": 1,
-    "config": 2,
-    "model": 3,
-    "gradients": 4,
-    **dict.fromkeys(PARTS, 5),
-    "rounds": 6,
-    "simulation": 7,
-    "fast": 8,
-    "training": 9,
-    "experiments": 10, "audit": 10, "deploy": 10, "theory": 10,
-    "__init__": 11, "report": 11,
-    "cli": 12,
-    "__main__": 13,
-}  # fmt: skip
+MOST_PACKAGES = 12
 LINES_OF_ALGORITHM_1 = 11
 FORBIDDEN_NAMES = {"util", "utils", "common", "helper", "helpers", "base", "manager", "misc"}
-NOT_FOR_ATTACKS = {
-    "device", "data", "rounds", "simulation", "fast", "training", "experiments", "deploy", "theory", "report",
-}  # fmt: skip
-"""what knows a client's ratings, its U or its secret: a server has none of it"""
+NOT_FOR_ATTACKS = {"device", "data", "rounds", "engines", "training", "experiments", "deploy", "report"}
+"""what knows a client's ratings, its weights or its secret: a server has none of it"""
+WITH_ATTACKER = ("pseudo_items", "virtual_ratings")
+"""kinds whose parts say what an attacker may assume of them"""
+WITH_ORIGIN = ("pseudo_items", "virtual_ratings", "encoder", "aggregation", "server_optimizer")
+"""kinds whose functions are somebody's formula"""
 
-FILES = sorted(HOUSE.rglob("*.py"))
-TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
+TRACED = """
+import builtins, importlib, json, sys
+seen = set()
+plain_import, plain_import_module = builtins.__import__, importlib.import_module
+
+def note(importer, imported):
+    if str(importer).startswith("fedrecplus") and imported.startswith("fedrecplus"):
+        seen.add((importer, imported))
+
+def traced_import(name, globals=None, locals=None, fromlist=(), level=0):
+    module = plain_import(name, globals, locals, fromlist, level)
+    importer = (globals or {}).get("__name__", "")
+    if name != "fedrecplus":
+        note(importer, name)
+    for each in fromlist or ():
+        if f"{name}.{each}" in sys.modules or (name == "fedrecplus" and each != "__version__"):
+            note(importer, f"{name}.{each}")
+    return module
+
+def traced_import_module(name, package=None):
+    note(sys._getframe(1).f_globals.get("__name__", ""), name)
+    return plain_import_module(name, package)
+
+builtins.__import__, importlib.import_module = traced_import, traced_import_module
+import fedrecplus as fr
+folder = sys.argv[1]
+training, test = fr.split(fr.load("synthetic:clients=30,items=40,ratings_per_client=8"), fold=0)
+for number, name in enumerate(("fedrec+", "fedrec++", "pmf", "fedrec+private")):
+    config = fr.assign(fr.preset(name), ["server.rounds=2"])
+    fr.train(training, test, config, out=f"{folder}/{number}")
+    fr.train(training, test, config, out=f"{folder}/{number}", resume=True)
+    fr.Recommender.load(f"{folder}/{number}").recommend(training.client_ids[0], 3)
+fr.train(training, None, fr.assign(fr.preset("fedrec-hf"), ["server.rounds=2", "engine=reference"]))
+print(json.dumps(sorted(seen)))
+"""
 
 
-def path_of(file: Path) -> str:
-    return file.relative_to(HOUSE).as_posix()
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Path within the package → its syntax tree."""
+    files = sorted(ROOT.rglob("*.py"))
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
-def room_of(file: Path) -> str:
-    return file.relative_to(HOUSE).with_suffix("").parts[0]
+def top_of(path: str) -> str:
+    """The package, or the module outside of any, that a file belongs to."""
+    return path.removesuffix(".py").split("/")[0]
 
 
-def imported_rooms(tree: ast.Module) -> dict[str, int]:
-    """Room → line of its first import, at the top of the file, inside a function, or by name through importlib."""
-    names: list[tuple[str, int]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: write the whole name of what is imported"
-            names += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            names += [(str(a.value), node.lineno) for a in node.args if isinstance(a, ast.Constant)]
-    rooms: dict[str, int] = {}
-    for name, line in names:
-        if name.split(".")[0] == "fedrecplus" and name != "fedrecplus.__version__":
-            inner = name.split(".")[1]
-            rooms.setdefault(inner if inner in FLOORS or (HOUSE / inner).is_dir() else "__init__", line)
-    return rooms
+@functools.cache
+def layers() -> dict[str, int]:
+    """Package or module → its layer in the document."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ((?:`\w+`(?:, )?)+) \|", text, re.M)
+    return {name: int(layer) for layer, names in rows for name in re.findall(r"`(\w+)`", names)}
 
 
-def docstrings(tree: ast.Module) -> list[str]:
+def may_import(importer: str, imported: str) -> bool:
+    """Lower layers, oneself, and in the lowest layer each other."""
+    above, below = layers().get(importer, 99), layers().get(imported, 0)
+    return importer == imported or below < above or above == below == 0
+
+
+@functools.cache
+def imports() -> dict[str, dict[str, int]]:
+    """File → what it imports of the package, by its whole name → the line, at the top or inside a function."""
+    found: dict[str, dict[str, int]] = {}
+    for path, tree in trees().items():
+        names: list[tuple[str, int]] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names += [(alias.name, node.lineno) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}, line {node.lineno}: write the whole name of what is imported"
+                names += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+        found[path] = {name: line for name, line in names if name.split(".")[0] == "fedrecplus"}
+    return found
+
+
+def target_of(name: str) -> str:
+    """The package or module that an imported name is in; the package's own front door is ``__init__``."""
+    inner = name.split(".")[1] if "." in name else "__init__"
+    return inner if (ROOT / inner).is_dir() or (ROOT / f"{inner}.py").exists() else "__init__"
+
+
+def docstrings(path: str) -> list[str]:
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds))
+    found = (ast.get_docstring(node) for node in ast.walk(trees()[path]) if isinstance(node, kinds))
     return [text for text in found if text]
 
 
@@ -86,111 +131,142 @@ def cited_equations(text: str) -> set[int]:
     return numbers
 
 
-@pytest.mark.parametrize("file", FILES, ids=path_of)
-def test_imports_point_down(file: Path) -> None:
-    here = room_of(file)
-    for room, line in imported_rooms(TREES[file]).items():
-        if room != here:
-            assert FLOORS[room] < FLOORS[here], (
-                f"{path_of(file)}, line {line}: {here} (floor {FLOORS[here]}) imports {room} (floor {FLOORS[room]})"
-            )
+def test_every_package_and_module_has_a_layer_in_the_document_and_they_are_few() -> None:
+    there = {top_of(file.relative_to(ROOT).as_posix()) for file in ROOT.rglob("*.py")}
+    assert there <= set(layers()), "a new package needs a row in docs/architecture.md"
+    packages = {name for name in there if (ROOT / name).is_dir()}
+    assert len(packages) <= MOST_PACKAGES
 
 
-def test_every_room_has_a_floor() -> None:
-    assert {room_of(file) for file in FILES} <= set(FLOORS), "a new room needs a floor, here and in the document"
+def test_imports_point_down() -> None:
+    wrong = [
+        f"{path}, line {line}: {top_of(path)} imports {name}"
+        for path, names in imports().items()
+        for name, line in names.items()
+        if name != "fedrecplus.__version__" and not may_import(top_of(path), target_of(name))
+    ]
+    assert wrong == []
 
 
-def test_the_document_has_the_same_floors() -> None:
-    table = re.findall(r"^\| (\d+) \| ((?:`[^`]+`(?:, )?)+) \|", (DOCS / "architecture.md").read_text("utf-8"), re.M)
-    drawn = {name: int(floor) for floor, rooms in table for name in re.findall(r"`(\w+)(?:/|\.py)`", rooms)}
-    assert drawn == FLOORS
+def test_packages_do_not_import_each_other_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for path, names in imports().items():
+        others = {target_of(name) for name in names if name != "fedrecplus.__version__"} - {top_of(path)}
+        graph.setdefault(top_of(path), set()).update(others)
+    list(graphlib.TopologicalSorter(graph).static_order())  # a circle is an error that names it
 
 
-def test_rooms_of_parts_do_not_know_each_other() -> None:
-    for file in FILES:
-        if room_of(file) in PARTS:
-            assert set(imported_rooms(TREES[file])) & (set(PARTS) - {room_of(file)}) == set(), path_of(file)
+def test_imports_of_a_running_training_point_down(tmp_path: Path) -> None:
+    """Also those by a name that is put together at run time."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED, str(tmp_path)], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    seen = [(importer, imported) for importer, imported in json.loads(done.stdout)]
+    assert ("fedrecplus.engines.fast.registry", "fedrecplus.engines.fast.pseudo_items.matched") in seen
+    tops = {(target_of(importer), target_of(imported)) for importer, imported in seen}
+    assert [(one, other) for one, other in tops if one != "cli" and not may_import(one, other)] == []
 
 
 def test_no_file_has_a_name_that_says_nothing() -> None:
-    for file in FILES:
-        words = set(re.split(r"[_/.]", path_of(file)))
-        assert words & FORBIDDEN_NAMES == set(), path_of(file)
+    assert [path for path in trees() if set(re.split(r"[_/.]", path)) & FORBIDDEN_NAMES] == []
 
 
-def test_attacks_know_only_what_a_server_sees() -> None:
-    attacks = [file for file in FILES if path_of(file).startswith("audit/attacks/")]
-    assert attacks
-    for file in attacks:
-        assert set(imported_rooms(TREES[file])) & NOT_FOR_ATTACKS == set(), path_of(file)
+def test_files_with_an_underscore_are_imported_by_their_own_package_alone() -> None:
+    wrong = []
+    for path, names in imports().items():
+        for name, line in names.items():
+            folders = name.split(".")[1:]
+            private = next((place for place, word in enumerate(folders) if re.match(r"_[a-z]", word)), None)
+            if private is not None and (ROOT.joinpath(*folders[: private + 1]).with_suffix(".py")).exists():
+                own = "/".join(folders[:private])
+                if not path.startswith(f"{own}/"):
+                    wrong.append(f"{path}, line {line}: {name}")
+    assert wrong == []
 
 
-@pytest.mark.parametrize(("room", "name"), [(room, name) for room in PARTS for name in choices(room)])
-def test_every_public_function_of_a_part_says_where_it_comes_from(room: str, name: str) -> None:
-    module = part(room, name)
-    functions = own_public_functions(module)
-    assert functions
-    for function in functions:
-        last_paragraph = (inspect.getdoc(function) or "").split("\n\n")[-1]
-        assert re.search(r"\b(Paper|After|Ours): \S", last_paragraph), (
-            f"{module.__name__}.{function.__name__}: end the docstring with Paper: …, After: … or Ours: …"
-        )
+def test_a_class_name_means_one_class() -> None:
+    homes: dict[str, list[str]] = {}
+    for path, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name != "Settings" and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
-def own_public_functions(module: ModuleType) -> list:
-    functions = inspect.getmembers(module, inspect.isfunction)
-    return [function for name, function in functions if function.__module__ == module.__name__ and name[0] != "_"]
+def test_every_part_says_what_an_attacker_may_assume_where_its_kind_wants_that() -> None:
+    silent = [
+        f"{kind}.{rule}"
+        for kind in WITH_ATTACKER
+        for rule in built_in(KINDS[kind])
+        if rule != "none" and not part(kind, rule).has("ATTACKER")
+    ]
+    assert silent == []
 
 
-def test_equations_have_one_home() -> None:
-    homes: dict[int, set[str]] = {}
-    for file in FILES:
-        for text in docstrings(TREES[file]):
-            for number in cited_equations(text):
-                homes.setdefault(number, set()).add(path_of(file))
-    assert {number: files for number, files in homes.items() if len(files) > 1} == {}
-    assert homes[1] == {"model.py"}
-    assert homes[3] == homes[4] == {"gradients.py"}
-    assert homes[9] == {"similarity.py"}
-    assert homes[18] == homes[19] == homes[23] == {"aggregation/wasserstein.py"}
+def test_functions_of_parts_say_where_they_come_from() -> None:
+    wrong = []
+    for kind in WITH_ORIGIN:
+        for rule in built_in(KINDS[kind]):
+            for name in [name for names in KINDS[kind].functions for name in names]:
+                function = getattr(part(kind, rule).module, name, None)
+                if callable(function):
+                    last = (function.__doc__ or "").split("\n\n")[-1]
+                    if not re.search(r"\b(Paper|After|Ours): \S", last):
+                        wrong.append(f"{kind}.{rule}.{name}: end the docstring with Paper: …, After: … or Ours: …")
+    assert wrong == []
 
 
-def test_equations_are_cited_by_numbers_that_the_notation_explains() -> None:
+def test_equations_have_one_home_and_numbers_that_the_notation_explains() -> None:
     table = (DOCS / "notation.md").read_text("utf-8").split("## Equation numbers")[1].split("\n## ")[0]
     known: set[int] = set()
     for first, last in re.findall(r"^\| \((\d+)\)(?: to \((\d+)\))? \|", table, re.M):
         known |= set(range(int(first), int(last or first) + 1))
-    for file in FILES:
-        for text in docstrings(TREES[file]):
-            assert not re.search(r"Eq\. \((?!\d+\))", text), f"{path_of(file)} cites an equation without its number"
-            assert cited_equations(text) <= known, path_of(file)
+    homes: dict[int, set[str]] = {}
+    for path in trees():
+        for text in docstrings(path):
+            assert not re.search(r"Eq\. \((?!\d+\))", text), f"{path} cites an equation without its number"
+            for number in cited_equations(text):
+                homes.setdefault(number, set()).add(path)
+    assert {number: paths for number, paths in homes.items() if len(paths) > 1} == {}
+    assert set(homes) <= known
+    assert {1, 3, 4, 9, 18, 19, 23} <= set(homes)
 
 
 def test_cited_lines_of_algorithm_1_exist() -> None:
-    for file in FILES:
-        for text in docstrings(TREES[file]):
+    for path in trees():
+        for text in docstrings(path):
             for lines in re.findall(r"Algorithm 1, lines? ([\d–]+)", text):
                 first, last = (int(number) for number in (lines.split("–") * 2)[:2])
-                assert 1 <= first <= last <= LINES_OF_ALGORITHM_1, path_of(file)
+                assert 1 <= first <= last <= LINES_OF_ALGORITHM_1, path
 
 
-def test_a_prediction_is_computed_by_one_function() -> None:
-    """``V @ U[:-1]`` is the sign of a prediction written out again; fast kernels have loops instead."""
-    writers = {path_of(file) for file in FILES if re.search(r"V\S* @ U", file.read_text("utf-8"))}
-    assert writers == {"model.py"}
+def test_kernels_point_to_the_readable_form_instead_of_the_paper() -> None:
+    wrong = []
+    for path in (path for path in trees() if path.startswith("engines/fast/")):
+        text = "\n".join(docstrings(path))
+        named = re.findall(r"``([a-z_/]+\.py)``", text)
+        kernels = "@kernel" in (ROOT / path).read_text(encoding="utf-8") and not path.endswith("compiling.py")
+        if "Paper:" in text or (kernels and not any((ROOT / name).exists() for name in named)):
+            wrong.append(path)
+    assert wrong == []
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) == "fast"], ids=path_of)
-def test_fast_kernels_point_to_the_reference_instead_of_the_paper(file: Path) -> None:
-    text = "\n".join(docstrings(TREES[file]))
-    assert "Paper:" not in text
-    if "@kernel" in file.read_text("utf-8") and file.name != "compiling.py":
-        named = re.findall(r"``([a-z_/.]+)``", text)
-        assert any(_exists(name) for name in named), f"{path_of(file)} names no file or function of the reference"
+def test_attacks_know_only_what_a_server_sees() -> None:
+    attacks = {path: names for path, names in imports().items() if path.startswith("audit/attacks/")}
+    assert attacks
+    for path, names in attacks.items():
+        assert {target_of(name) for name in names} & NOT_FOR_ATTACKS == set(), path
 
 
-def _exists(name: str) -> bool:
-    if "/" in name:
-        return (HOUSE / name).exists()
-    room, _, attribute = name.rpartition(".")
-    return room in FLOORS and hasattr(importlib.import_module(f"fedrecplus.{room}"), attribute)
+def test_nothing_in_the_package_is_of_one_machine() -> None:
+    pattern = re.compile(r"/(?:home|root|work|Users)/\w|localhost:\d|\.local/|C:\\\\")
+    assert [path for path in trees() if pattern.search((ROOT / path).read_text(encoding="utf-8"))] == []
+
+
+def test_every_module_can_be_imported() -> None:
+    for path in trees():
+        if path != "__main__.py":
+            name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            importlib.import_module("fedrecplus" if name == "__init__" else f"fedrecplus.{name}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
     from fedrecplus.training import Recommender, Run, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class PseudoItems:
     """A client's pseudo items and their virtual ratings, items ascending."""
 
     items: NDArray[np.int64]
-    ratings: NDArray[np.float64]
+    ratings: Array
     """on the standard scale"""
 
 
@@ -24,13 +26,30 @@ class Device:
     client: int
     items: NDArray[np.int64]
     """rated items, ascending"""
-    ratings: NDArray[np.float64]
+    ratings: Array
     """their ratings, on the standard scale"""
     step: float
     """distance between two ratings of the scale, in standard units"""
-    U: NDArray[np.float64]
-    """user factors (one per column of V; the item bias's is fixed at 1), then the user bias"""
+    U: Array
+    """what the model keeps on the device between rounds; empty where it keeps nothing"""
     secret: int
     """key of every draw of this client: from the operating system on a real device, from the seed in simulation"""
     kept: PseudoItems | None = None
     """pseudo items of the first round, where they are kept"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A client's rated and pseudo items together, ascending by item, so that their order tells nothing."""
+
+    items: NDArray[np.int64]
+    ratings: Array
+    rated: NDArray[np.bool_]
+
+
+def merge(device: Device, pseudo: PseudoItems) -> Rows:
+    """The rows that a client trains on and uploads."""
+    items = np.concatenate([device.items, pseudo.items])
+    order = np.argsort(items, kind="stable")
+    ratings = np.concatenate([device.ratings, pseudo.ratings])
+    return Rows(items[order], ratings[order], (np.arange(len(items)) < len(device.items))[order])

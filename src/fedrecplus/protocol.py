@@ -1,8 +1,8 @@
 """The privacy boundary: what is not a field of a type in this module never leaves a device.
 
 ``Broadcast`` goes from the server to every client; ``Upload`` comes back; ``PeerMessage`` goes from an ordinary client
-to a denoising client in FedRec++; ``ErrorReport`` from a deployed node to the server, if its owner allows.
-``docs/threat-model.md`` says of each field what it reveals.
+to a denoising client in FedRec++; ``ErrorReport`` from a deployed node to the server, if its owner allows. ``Sums`` is
+all that a server's step needs of a cohort's uploads. ``docs/threat-model.md`` says of each field what it reveals.
 """
 
 from __future__ import annotations
@@ -13,29 +13,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MIDDLE = 3.0
+Array = NDArray[np.float64]
+
+MIDDLE = 3.0
 """of the standard scale, 1 to 5"""
 
 BYTES_PER_NUMBER = 4
 """factors and item numbers travel as 32-bit numbers"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PublicItems:
     """What everybody may know of the items."""
 
-    content: NDArray[np.float64]
+    content: Array
     """items × features from the catalogue (genres, year); no columns where there is no catalogue"""
     popularity: NDArray[np.int64]
     """how often each item was rated, from public counts or one secure sum"""
-    average: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    average: Array = field(default_factory=lambda: np.zeros(0))
     """its mean rating on the standard scale, as shops and film sites show it; empty where nobody publishes one"""
     years: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """the year it is from, 0 where that is not known; empty where there is no catalogue"""
+    mean: float = MIDDLE
+    """mean of all ratings on the standard scale: one public number"""
+    noise: float = 1.0
+    """variance of a uniform rating over that of five stars, at least 1: coarse scales need more regularisation"""
 
-    def averages(self, items: int) -> NDArray[np.float64]:
-        """The mean ratings, or the middle of the scale where none are known."""
-        return self.average if len(self.average) else np.full(items, _MIDDLE)
+    def averages(self) -> Array:
+        """The mean ratings, or the mean of all ratings where none are known."""
+        return self.average if len(self.average) else np.full(len(self.popularity), self.mean)
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,12 @@ class Broadcast:
     round: int
     """rounds that were finished before this one"""
     V: NDArray[Any]
-    """item table: items × (factors, and the item bias where the model has one)"""
+    """item table: items × columns, as the model has them"""
     last_step: NDArray[Any]
     """V now minus V a round ago; a client that kept the table knows it without being sent"""
-    last_spread: NDArray[Any]
-    """spread of the clients' updates in the last round (Σ_g); empty unless the aggregation needs it"""
-    mean: float
-    """global mean that predictions start from, zero where the model has none"""
-    features: NDArray[np.float64]
+    last_covariance: NDArray[Any]
+    """mean covariance of the clients' updates in the last round (Σ_g); empty unless the aggregation needs it"""
+    features: Array
     """encoded items, unit rows: a function of V and of public things, so everybody can compute it"""
     public: PublicItems
 
@@ -65,20 +69,39 @@ class Upload:
     """a number for the connection, which the server needs to take each client once"""
     items: NDArray[np.int64]
     """rated and pseudo items together, ascending"""
-    delta: NDArray[np.float64]
+    delta: Array
     """a row per item: V_i after local training minus V_i before; times ``weight`` where the client weighs itself"""
     weight: float | None = None
     """the client's own aggregation weight, where it weighs itself"""
     counts: NDArray[np.int64] | None = None
     """denoising clients alone: how many gradients each row stands for, negative where noise is taken out"""
+    statistic: Array = field(default_factory=lambda: np.zeros(0))
+    """a small dense sum beside the rows, where the model has one"""
 
     @property
     def bytes(self) -> int:
         """Size on the wire, without framing."""
-        numbers = self.items.size + self.delta.size
+        numbers = self.items.size + self.delta.size + self.statistic.size
         numbers += self.counts.size if self.counts is not None else 0
         numbers += 1 if self.weight is not None else 0
         return BYTES_PER_NUMBER * int(numbers)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a cohort's uploads add up to: all that the server's step takes, and all that secure sums would show."""
+
+    total: NDArray[Any]
+    """Σ w Δ, a row per item"""
+    weights: Array
+    """Σ w over the clients that uploaded each item"""
+    overall: float
+    """Σ w over all clients of the cohort"""
+    clients: int
+    covariance: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
+    """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
+    statistic: Array = field(default_factory=lambda: np.zeros(0))
+    """Σ w s of the model's small dense statistic"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +109,7 @@ class PeerMessage:
     """What an ordinary client tells its denoising client: its pseudo rows. After: Liang, Pan, Ming 2021 (FedRec++)."""
 
     items: NDArray[np.int64]
-    delta: NDArray[np.float64]
+    delta: Array
 
     @property
     def bytes(self) -> int:

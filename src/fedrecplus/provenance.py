@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import platform
 import shlex
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus import __version__
+from fedrecplus.workers import core_count
 
 
 class Stopwatch:
@@ -36,7 +36,7 @@ class Stopwatch:
             "commit": self._commit,
             "seed": seed,
             "when": self._when.isoformat(timespec="seconds"),
-            "cores": _cores(),
+            "cores": core_count(),
             "python": platform.python_version(),
         }
 
@@ -80,7 +80,3 @@ def _git(folder: Path, *arguments: str) -> str:
         ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
     )
     return done.stdout.strip()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

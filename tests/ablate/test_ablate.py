@@ -14,8 +14,18 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse_vary, study_of
-from fedrecplus.experiments.ablate_tables import table, to_csv, to_markdown
+from fedrecplus.experiments.ablate import (
+    STUDIES,
+    Ablation,
+    ablate,
+    grid,
+    label,
+    parse_vary,
+    study_of,
+    table,
+    to_csv,
+    to_markdown,
+)
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
@@ -39,12 +49,8 @@ def test_a_cell_is_what_trainings_with_its_settings_give(found: Ablation) -> Non
     errors = [fr.train(*split(RATINGS, fold, count=2), config).rmse for fold in range(2)]
     assert [row["rmse"] for row in found.cells[2].rows] == errors
     assert found.cells[2].figures["rmse"].mean == pytest.approx(sum(errors) / 2)
-
-
-def test_cells_are_tested_against_the_first(found: Ablation) -> None:
-    assert found.cells[0].test is None
-    tests = [cell.test for cell in found.cells[1:]]
-    assert all(test and test.baseline == found.cells[0].name for test in tests)
+    baselines = [cell.test and cell.test.baseline for cell in found.cells]
+    assert baselines == [None, *[label(found.cells[0].settings)] * 3]
 
 
 def test_tables_have_a_line_per_cell_or_per_cell_and_fold(found: Ablation) -> None:
@@ -64,17 +70,24 @@ def test_tables_have_a_line_per_cell_or_per_cell_and_fold(found: Ablation) -> No
         (["pseudo_items.ratio"], "names no values"),
         (["pseudo_items.ratio="], "names no values"),
         (["pseudo_items.ration=1"], "did you mean 'pseudo_items.ratio'"),
-        (["pseudo_items.ratio=much"], "is not a number"),
+        (["pseudo_items.ratio=much"], "a number"),
         (["pseudo_items.ratio=1", "pseudo_items.ratio=2"], "varied twice"),
     ],
 )
 def test_what_cannot_be_varied_is_said(texts: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        parse_vary(texts, Config())
+        parse_vary(texts, assign(Config(), ["pseudo_items.rule=similar"]))
+
+
+def test_an_option_can_be_varied_with_the_rule_that_brings_it() -> None:
+    cells = grid(Config(), parse_vary(["pseudo_items.ratio=1,2", "pseudo_items.rule=random,similar"], Config()))
+    assert [(c.pseudo_items.options.ratio, c.pseudo_items.rule) for _, c in cells] == [
+        (1.0, "random"), (1.0, "similar"), (2.0, "random"), (2.0, "similar"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("study", STUDIES)
-@pytest.mark.parametrize("name", ["fedrec+", "fedmf"])
+@pytest.mark.parametrize("name", [name for name in fr.presets() if name not in ("pmf", "fedrec++")])
 def test_the_paper_s_studies_can_start_from_any_federated_preset(study: str, name: str) -> None:
     config, vary = study_of(study, preset(name))
     cells = grid(config, parse_vary(vary, config))

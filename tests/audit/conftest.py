@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import Catalogue, Ratings, Scale
-from fedrecplus.simulation import Problem, prepare
+from fedrecplus.engines import Problem, prepare
 
 CLIENTS, ITEMS, RATED = 60, 120, 20
 
@@ -49,17 +48,16 @@ def small_town(seed: int = 0) -> Ratings:
 
 def small_problem(scheme: str, *settings: str) -> Problem:
     config = assign(preset(scheme), ["precision=float64", "model.factors=6", "server.rounds=14", *settings])
-    return prepare(small_town(), replace(config, algorithm=scheme))
+    return prepare(small_town(), replace(config, algorithm=scheme, engine="fast"))
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory):
+def recorded():
     """Train a scheme on the small town and take notes, once per scheme and settings."""
 
     @cache
     def record_once(scheme: str, *settings: str) -> tuple[Recording, Config]:
-        folder: Path = tmp_path_factory.mktemp("transcript") / "notes"
         problem = small_problem(scheme, *settings)
-        return record(problem, folder, rounds=12, users=30), problem.config
+        return record(problem, 12, users=30), problem.config
 
     return record_once

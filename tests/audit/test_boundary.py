@@ -13,21 +13,19 @@ HOUSE = Path(fedrecplus.__file__).parent
 ATTACKS = sorted((HOUSE / "audit" / "attacks").glob("*.py"))
 KNOWS_THE_TRUTH = (
     "fedrecplus.data",
-    "fedrecplus.simulation",
-    "fedrecplus.fast",
+    "fedrecplus.engines",
     "fedrecplus.training",
     "fedrecplus.experiments",
     "fedrecplus.deploy",
-    "fedrecplus.rounds.server",
     "fedrecplus.audit.recording",
     "fedrecplus.audit.scoring",
     "fedrecplus.audit.audit",
-    "fedrecplus.audit.running",
 )
 HARMLESS = {"fedrecplus.data.scale"}
 """the ends of the standard scale"""
-ONLY_FOR_SHADOWS = ("fedrecplus.device", "fedrecplus.rounds", "fedrecplus.virtual_ratings", "fedrecplus.pseudo_items")
-"""the client's program, run on made-up clients: ``audit/shadow_clients.py`` is the one way to it"""
+CLIENTS_PROGRAM = ("fedrecplus.device", "fedrecplus.rounds")
+"""run on made-up clients: ``audit/shadow_clients.py`` is the one way to it"""
+RUN_IT = {"shadow", "inversion"}
 
 
 def file_of(module: str) -> Path | None:
@@ -69,12 +67,9 @@ def test_an_attack_can_reach_nothing_that_knows_the_truth(attack: Path) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda path: path.stem)
-def test_only_the_shadow_attack_reaches_the_clients_program(attack: Path) -> None:
-    ways = {module: by for module, by in reachable(attack).items() if module.startswith(ONLY_FOR_SHADOWS)}
-    if attack.stem == "shadow":
-        assert "shadow_clients.py" in ways.values()
-    else:
-        assert ways == {}
+def test_the_clients_program_is_run_by_made_up_clients_alone(attack: Path) -> None:
+    ways = {module: by for module, by in reachable(attack).items() if module.startswith(CLIENTS_PROGRAM)}
+    assert set(ways.values()) == ({"shadow_clients.py"} if attack.stem in RUN_IT else set())
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda path: path.stem)
@@ -85,29 +80,20 @@ def test_attacks_import_by_name_only(attack: Path) -> None:
         assert word not in text
 
 
-ROOMS_BY_NAME = {"pseudo_items", "virtual_ratings"}
-"""rules of the public algorithm, which attacks look up by the config's names"""
-
-
-def looked_up(path: Path) -> set[str]:
-    """Rooms that a file reaches through ``part``; an argument that isn't a plain string counts as itself."""
+def looks_up_parts(path: Path) -> bool:
+    """Whether a file reaches parts by a name of its own instead of those that the public config names."""
     calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-    rooms = [node.args[0] for node in calls if isinstance(node.func, ast.Name) and node.func.id == "part"]
-    return {ast.literal_eval(room) if isinstance(room, ast.Constant) else ast.unparse(room) for room in rooms}
+    return any(isinstance(node.func, ast.Name) and node.func.id in {"part", "choices"} for node in calls)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda path: path.stem)
-def test_attacks_look_up_nothing_but_rules(attack: Path) -> None:
-    assert looked_up(attack) <= ROOMS_BY_NAME
+def test_attacks_ask_the_parts_of_the_config_and_never_name_a_rule(attack: Path) -> None:
+    assert not looks_up_parts(attack)
+    assert ".rule" not in attack.read_text(encoding="utf-8")
 
 
-def test_a_room_that_is_looked_up_would_be_found(tmp_path: Path) -> None:
+def test_cheating_would_be_found(tmp_path: Path) -> None:
     cheat = tmp_path / "cheat.py"
-    cheat.write_text("from fedrecplus.parts import part\nroom = 'audit'\npart(room, 'recording')\n")
-    assert looked_up(cheat) == {"room"}
-
-
-def test_a_forbidden_import_would_be_found(tmp_path: Path) -> None:
-    cheat = tmp_path / "cheat.py"
-    cheat.write_text("def attack(t, c):\n    from fedrecplus.simulation import start\n    return start\n")
+    cheat.write_text("def attack(t, c):\n    from fedrecplus.engines import prepare\n    return part('a', 'b')\n")
     assert any(module.startswith(KNOWS_THE_TRUTH) for module in reachable(cheat))
+    assert looks_up_parts(cheat)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
+from fedrecplus.files import write_json, write_tensors, write_text
 from tests.cli.refusing import refused
 
 TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf"]
+MF = [*TRAIN[:4], "fedrec"]
 COMPARE = ["compare", "--dataset", "ratings.csv"]
+WILD = ["--set", "model.learning_rate=1e5"]
 
 BAD = {
     "unknown command": (["trian"], "did you mean 'train'"),
@@ -23,11 +27,13 @@ BAD = {
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
     "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),
     "missing config": ([*TRAIN[:3], "--config", "a.toml"], "a.toml"),
-    "unknown part": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
-    "unknown setting": ([*TRAIN, "--set", "client.lerning_rate=1"], "did you mean 'client.learning_rate'"),
+    "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
+    "unknown setting": ([*MF, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
+    "an old setting": ([*MF, "--set", "client.learning_rate=1"], "model.learning_rate"),
+    "an option of another rule": ([*TRAIN, "--set", "aggregation.trim=0.1"], "aggregation.rule=trimmed-mean first"),
     "setting without value": ([*TRAIN, "--set", "seed"], "part.option=value"),
-    "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "not a whole number"),
-    "setting out of range": ([*TRAIN, "--set", "server.rounds=0"], "out of range"),
+    "setting of another type": ([*TRAIN, "--set", "server.rounds=many"], "a whole number"),
+    "setting out of range": ([*TRAIN, "--set", "server.rounds=0"], "between 1 and 1e+07"),
     "a fold that isn't there": ([*TRAIN, "--fold", "5"], "no fold 5"),
     "a negative fold": ([*TRAIN, "--fold", "-1"], "no fold -1"),
     "fold that is no number": ([*TRAIN, "--fold", "first"], "first"),
@@ -43,20 +49,18 @@ BAD = {
     "json where nothing can be written": ([*TRAIN, "--json", "/proc/new/figures.json"], "can't be written"),
     "json is a device": ([*TRAIN, "--json", "/dev/null"], "is a device"),
     "an encoder of metadata that isn't there": (
-        [*TRAIN, "--set", "pseudo_items.rule=similar", "--set", "pseudo_items.encoder=content"],
+        [*TRAIN, "--set", "pseudo_items.rule=similar", "--set", "encoder.rule=content"],
         "needs titles, genres or years",
     ),
     "a table too large for its covariance": (
         [
             *TRAIN,
-            *(
-                f"--set={one}"
-                for one in ("engine=reference", "server.contrast=1", "aggregation.covariance=full", "model.factors=60")
-            ),
+            *(f"--set=aggregation.{one}" for one in ("rule=wasserstein", "covariance=full")),
+            "--set=model.factors=60",
         ],
         "at most 2,000 numbers",
     ),
-    "steps too large to train with": ([*TRAIN, "--set", "client.learning_rate=1e5", "--out", "run"], "diverged"),
+    "steps too large to train with": ([*MF, *WILD, "--out", "run"], "diverged"),
     "no scale": ([*TRAIN, "--scale", "1-5"], "low:high:step"),
     "rating off the scale": ([*TRAIN, "--scale", "1:3:1"], "line"),
     "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
@@ -79,6 +83,9 @@ BAD = {
     "recommend from nowhere": (["recommend", "run", "--client", "1"], "no such folder"),
     "recommend from no run": (["recommend", ".", "--client", "1"], "model.safetensors"),
     "unknown preset": (["presets", "fedrec+privat"], "did you mean 'fedrec+private'"),
+    "unknown part": (["settings", "similr"], "did you mean 'similar'"),
+    "unknown rule of a kind": (["settings", "pseudo_items.similr"], "did you mean 'similar'"),
+    "no part at all": (["settings", "json.decoder"], "is no part"),
 }
 
 
@@ -113,7 +120,7 @@ def test_compared_runs_in_the_way_are_refused(capsys: pytest.CaptureFixture[str]
 def test_a_run_that_cannot_come_to_its_end_leaves_other_files_alone() -> None:
     Path("run").mkdir()
     Path("run/notes.txt").write_text("mine")
-    assert exit_code_of([*TRAIN, "--set", "client.learning_rate=1e5", "--out", "run"]) == 2
+    assert exit_code_of([*MF, *WILD, "--out", "run"]) == 2
     assert [file.name for file in Path("run").iterdir()] == ["notes.txt"]
 
 
@@ -121,3 +128,51 @@ def test_a_client_that_isn_t_there_is_an_error(capsys: pytest.CaptureFixture[str
     assert exit_code_of([*TRAIN, "--set", "server.rounds=2", "--out", "run"]) == 0
     assert exit_code_of(["recommend", "run", "--client", "nobody"]) == 2
     assert "unknown client 'nobody'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def old_run(here: Path) -> Path:
+    """A run folder as fedrecplus 0.1 left it."""
+    folder = here / "old"
+    write_text(folder / "config.toml", "[model]\nfactors = 20\n\n[client]\nlearning_rate = 0.1\n")
+    write_json(folder / "data.json", {"dataset": "ratings.csv", "fold": 0, "fingerprint": ""})
+    write_json(folder / "result.json", {"dataset": "ratings.csv", "learning_rate": 0.1})
+    write_tensors(folder / "model.safetensors", {"V": np.zeros((2, 2))}, {"facts": "{}"}, private=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "--resume", "--out", "old"],
+        ["train", "--dataset", "ratings.csv", "--algorithm", "old"],
+        [*COMPARE, "--algorithms", "old/config.toml"],
+        ["recommend", "old", "--client", "1"],
+        ["theory", "old"],
+    ],
+    ids=" ".join,
+)
+def test_an_old_run_is_refused_with_the_version_that_reads_it(
+    command: list[str], old_run: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(command, "fedrecplus 0.1", here, capsys)
+
+
+def test_rules_that_a_run_folder_names_are_imported_only_if_allowed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(here / "mine" / "rule.py", "from fedrecplus.parts.pseudo_items.random import Settings, select\n")
+    monkeypatch.syspath_prepend(here)
+    mine = ["--set", "pseudo_items.rule=mine.rule", "--set", "server.rounds=4"]
+    assert exit_code_of([*MF, *mine, "--out", "run"]) == 0
+    assert exit_code_of([*MF, *mine, "--out", "run", "--resume"]) == 0
+    capsys.readouterr()
+    for command in (
+        ["train", "--resume", "--out", "run"],
+        ["recommend", "run", "--client", "1"],
+        ["theory", "run", "--looks", "4"],
+        [*COMPARE, "--algorithms", "run", "--folds", "2"],
+    ):
+        assert exit_code_of(command) == 2
+        assert "--allow-rule" in capsys.readouterr().err
+        assert exit_code_of([*command, "--allow-rule", "mine.rule"]) == 0

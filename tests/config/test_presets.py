@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from fedrecplus.config import assign, check, dumps, from_dict, loads, preset, preset_summary, presets, to_dict
+from fedrecplus.config import (
+    assign,
+    check,
+    dumps,
+    from_tables,
+    load_config,
+    loads,
+    preset,
+    preset_summary,
+    presets,
+    to_tables,
+)
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import Factors
+from fedrecplus.testing import assert_engines_agree, small_ratings
 from tests.rounds.engines import run_rounds
-from tests.small_data import small_ratings
 
 PRESETS = presets()
-FEDERATED = [name for name in PRESETS if preset(name).trainer == "federated"]
+FEDERATED = [name for name in PRESETS if preset(name).engine != "central"]
 NAMED = {
     "pmf", "fedmf-vanilla", "fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private",
 }  # fmt: skip
-RATINGS = small_ratings()
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_the_presets_that_the_documents_name_are_there() -> None:
+def test_the_presets_that_the_documents_name_are_there_and_say_what_they_are_for() -> None:
     assert set(PRESETS) >= NAMED
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_knows_its_name_and_what_it_is_for(name: str) -> None:
-    assert preset(name).algorithm == name
-    assert len(preset_summary(name)) > 20
-    assert check(preset(name)) == preset(name)
+    for name in PRESETS:
+        assert preset(name).algorithm == name
+        assert len(preset_summary(name)) > 20
+        assert check(preset(name)) == preset(name)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -37,7 +47,7 @@ def test_a_preset_survives_a_file_and_the_file_is_complete(name: str) -> None:
     assert loads(text) == config
     for other in presets():
         assert loads(f'extends = "{other}"\n{text}') == config
-    assert from_dict(to_dict(config)) == config
+    assert from_tables(to_tables(config)) == config
 
 
 def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
@@ -49,49 +59,48 @@ def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", FEDERATED)
-def test_a_preset_trains_two_rounds_in_both_engines(name: str) -> None:
-    config = assign(preset(name), ["precision=float64", "server.rounds=2"])
-    reference = run_rounds(RATINGS, config, "reference", rounds=2)[-1]
-    quick = run_rounds(RATINGS, config, "fast", rounds=2)[-1]
-    for part, table in reference.arrays().items():
-        assert np.isfinite(table).all(), part
-        np.testing.assert_allclose(quick.arrays()[part], table, rtol=0, atol=1e-9, err_msg=part)
-    single = run_rounds(RATINGS, config, "fast", rounds=2, dtype=np.float32)[-1]
-    np.testing.assert_allclose(single.server.V, reference.server.V, rtol=0, atol=1e-2)
-
-
-@pytest.mark.parametrize("name", [name for name in FEDERATED if preset(name).model.start == "constant"])
-def test_a_preset_that_starts_near_the_ratings_is_better_after_ten_rounds(name: str) -> None:
+def test_a_preset_trains_in_both_engines_and_in_single_precision(name: str) -> None:
     config = preset(name)
-    if config.aggregation.normalise == "clients":
-        # then η makes up for the number of clients, O(√(K·clients)), and the preset's is for a thousand
-        config = assign(config, ["server.learning_rate=2"])
-    states = run_rounds(RATINGS, config, "fast", rounds=10)
-    before, after = (training_error(state) for state in (states[0], states[-1]))
-    assert after < before
-
-
-def training_error(state: object) -> float:
-    factors = Factors(state.U, state.server.V, 0.0)  # type: ignore[attr-defined]
-    errors = RATINGS.standard_values - factors.predict(RATINGS.client_of_rating, RATINGS.items)
-    return float(np.sqrt((errors**2).mean()))
+    assert_engines_agree(config, rounds=2)
+    single, double = (
+        run_rounds(small_ratings(), replace(config, precision=precision), "fast", rounds=2)[-1].server.V
+        for precision in ("float32", "float64")
+    )
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, double, rtol=0, atol=1e-2)
 
 
 def test_the_private_preset_keeps_what_the_audit_needs_kept() -> None:
     config = preset("fedrec+private")
-    assert config.client.u_step == "all"
-    assert not config.pseudo_items.redraw
-    assert not config.virtual_ratings.refresh
-    assert config.virtual_ratings.rounding != "none" or config.virtual_ratings.rule == "nearest"
-    assert config.prediction.factors == "refit"
+    assert config.model.options.solve_over == "all"
+    assert not config.pseudo_items.options.redraw
+    assert not config.virtual_ratings.options.refresh
+    assert config.virtual_ratings.options.rounding != "none"
 
 
 def test_the_paper_preset_is_algorithm_1() -> None:
     config = preset("fedrec+paper")
-    assert config.client.u_step == "all"
-    assert config.client.batch_size == 0
-    assert config.pseudo_items.rule == "similar"
-    assert config.pseudo_items.redraw
-    assert (config.aggregation.rule, config.aggregation.normalise) == ("wasserstein", "clients")
-    assert (config.aggregation.temperature, config.aggregation.bound) == (1.0, 0.0)
-    assert config.server.step == "plain"
+    assert (config.model.rule, config.model.options.user_step, config.model.options.batch_size) == ("mf", "all", 0)
+    assert (config.pseudo_items.rule, config.pseudo_items.options.redraw) == ("similar", True)
+    assert (config.aggregation.rule, config.aggregation.options.normalise) == ("wasserstein", "cohort")
+    assert (config.aggregation.options.temperature, config.aggregation.options.bound) == (1.0, 0.0)
+    assert config.server_optimizer.rule == "sgd"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("equal-*.toml")), ids=lambda file: file.stem)
+def test_equal_settings_are_those_of_fedrec_plus_but_for_what_is_compared(file: Path) -> None:
+    ours, theirs = to_tables(preset("fedrec+")), to_tables(load_config(file))
+    compared = {"pseudo_items", "virtual_ratings", "aggregation"}
+    assert {name for name in ours if ours[name] != theirs[name]} == {*compared, "algorithm"}
+    assert theirs["pseudo_items"]["ratio"] == ours["pseudo_items"]["ratio"]
+    assert theirs["aggregation"]["rule"] == "uniform"
+
+
+def test_a_file_may_say_only_what_is_other_than_in_a_preset() -> None:
+    own = loads('extends = "fedrec+"\n[server]\nrounds = 7\n[pseudo_items]\nratio = 3')
+    assert own == assign(preset("fedrec+"), ["algorithm=custom", "server.rounds=7", "pseudo_items.ratio=3"])
+    assert loads('extends = "fedrec+"\nalgorithm = "mine"').algorithm == "mine"
+    for name in ('"fedrec*"', "3", "[]"):
+        with pytest.raises(UserError, match=r"unknown preset in mine\.toml") as error:
+            loads(f"extends = {name}", "mine.toml")
+        assert "Known: fedmf" in str(error.value)

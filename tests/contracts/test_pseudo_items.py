@@ -1,4 +1,4 @@
-"""What every rule for pseudo items promises. A new file in pseudo_items/ is enrolled by being there."""
+"""What single rules of pseudo items promise beyond their contract, and the drawing that they share."""
 
 from __future__ import annotations
 
@@ -9,100 +9,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus import simulation
-from fedrecplus.device import Device
-from fedrecplus.fast.pseudo import pseudo_rows
-from fedrecplus.parts import choices, part
-from fedrecplus.pseudo_items._drawing import draw_unrated
-from fedrecplus.rounds.filling import pseudo_count, pseudo_items
-from tests.contracts.one_round import broadcast_of, devices_of, problem_of
+from fedrecplus.parts import part
+from fedrecplus.parts.pseudo_items import SetSettings, grouped, pseudo_count, size_class
+from fedrecplus.parts.pseudo_items._sets import draw_unrated
+from fedrecplus.protocol import PublicItems
+from fedrecplus.testing import example_round
 
-RULES = choices("pseudo_items")
-DRAWN = [rule for rule in RULES if rule in ("random", "popular")]
-"""rules that draw by the client's secret"""
-
-ITEMS = 40
-PROBLEMS = {rule: problem_of(f"pseudo_items.rule={rule}") for rule in RULES}
-MESSAGES = {rule: broadcast_of(problem) for rule, problem in PROBLEMS.items()}
-DEVICES = devices_of(PROBLEMS["none"])
+RANDOM = np.random.default_rng(3)
+ITEMS = 401
+NO_CATALOGUE = PublicItems(np.zeros((ITEMS, 0)), RANDOM.integers(0, 400, ITEMS))
+WITH_YEARS = PublicItems(
+    np.zeros((ITEMS, 0)), np.sort(RANDOM.integers(100, 130, ITEMS)), years=RANDOM.integers(1990, 1994, ITEMS)
+)
 
 
-def select(rule: str, count: int, device: Device) -> np.ndarray:
-    return part("pseudo_items", rule).select(count, device, MESSAGES[rule], PROBLEMS[rule].config)
+def select(rule: str, count: int, device: object) -> np.ndarray:
+    problem, message, _ = example_round(f"pseudo_items.rule={rule}")
+    return part("pseudo_items", rule).select(count, device, message, problem.config.pseudo_items.options)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("count", [0, 1, 7, ITEMS])
-def test_a_set_is_of_unrated_items_as_many_as_asked_for_ascending(rule: str, count: int) -> None:
-    for device in DEVICES:
-        chosen = select(rule, count, device)
-        expected = 0 if rule == "none" else min(count, ITEMS - len(device.items))
-        assert chosen.dtype == np.int64
-        assert len(chosen) == expected
-        assert (np.diff(chosen) > 0).all()
-        assert not np.isin(chosen, device.items).any()
-        assert ((chosen >= 0) & (chosen < ITEMS)).all()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_client_that_rated_nothing_has_no_pseudo_items(rule: str) -> None:
-    newcomer = replace(DEVICES[0], items=np.empty(0, np.int64), ratings=np.empty(0))
-    assert pseudo_count(0, ITEMS, PROBLEMS[rule].config.pseudo_items) == 0
-    assert len(select(rule, 0, newcomer)) == 0
-    assert len(pseudo_items(MESSAGES[rule], newcomer, PROBLEMS[rule].config).items) == 0
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_the_same_client_asked_twice_chooses_the_same(rule: str) -> None:
-    for device in DEVICES:
-        assert (select(rule, 6, device) == select(rule, 6, device)).all()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_set_does_not_depend_on_who_was_asked_before(rule: str) -> None:
-    forwards = [select(rule, 6, device) for device in DEVICES]
-    backwards = [select(rule, 6, device) for device in reversed(DEVICES)][::-1]
-    assert all((first == second).all() for first, second in zip(forwards, backwards, strict=True))
-
-
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "none"])
-def test_a_set_does_not_depend_on_the_batch_of_the_fast_engine(rule: str) -> None:
-    problem = PROBLEMS[rule]
-    state = simulation.start(problem)
-    together = pseudo_rows(problem, state, problem.taking_part(0))[1]
-    for client in (3, 17):
-        alone = pseudo_rows(problem, state, np.array([client]))[1]
-        places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
-        assert (alone.items[places] == together.items[places]).all()
-        assert (alone.ratings[places] == together.ratings[places]).all()
-
-
-@pytest.mark.parametrize("rule", DRAWN)
-def test_other_secrets_draw_other_sets(rule: str) -> None:
-    sets = {tuple(select(rule, 6, replace(DEVICES[0], secret=secret))) for secret in range(10)}
-    assert len(sets) > 5
-
-
-@pytest.mark.parametrize("rule", DRAWN)
-def test_a_drawn_set_tells_nothing_of_the_ratings(rule: str) -> None:
-    flipped = replace(DEVICES[0], ratings=6.0 - DEVICES[0].ratings)
-    assert (select(rule, 6, DEVICES[0]) == select(rule, 6, flipped)).all()
+@pytest.mark.parametrize("rule", ["random", "popular"])
+def test_a_drawn_set_follows_the_secret_and_tells_nothing_of_the_ratings(rule: str) -> None:
+    device = example_round()[2][0]
+    assert len({tuple(select(rule, 6, replace(device, secret=secret))) for secret in range(10)}) > 5
+    flipped = replace(device, ratings=6.0 - device.ratings)
+    np.testing.assert_array_equal(select(rule, 6, device), select(rule, 6, flipped))
 
 
 def test_popular_items_are_drawn_as_often_as_they_are_rated() -> None:
-    device = replace(DEVICES[0], items=np.empty(0, np.int64), ratings=np.empty(0))
+    problem, _, devices = example_round()
+    device = replace(devices[0], items=np.empty(0, np.int64), ratings=np.empty(0))
     draws = np.concatenate([select("popular", 1, replace(device, secret=secret)) for secret in range(4000)])
-    popularity = PROBLEMS["popular"].public.popularity + 1.0
-    shares = np.bincount(draws, minlength=ITEMS) / len(draws)
+    popularity = problem.public.popularity + 1.0
+    shares = np.bincount(draws, minlength=len(popularity)) / len(draws)
     np.testing.assert_allclose(shares, popularity / popularity.sum(), atol=0.015)
 
 
 def test_similar_items_are_those_with_the_greatest_cosine() -> None:
-    features = MESSAGES["similar"].features
-    for device in DEVICES:
-        score = (features @ features[device.items].T).max(axis=1)
+    _, message, devices = example_round("pseudo_items.rule=similar")
+    for device in devices:
+        score = (message.features @ message.features[device.items].T).max(axis=1)
         chosen = select("similar", 5, device)
-        others = np.setdiff1d(np.arange(ITEMS), np.concatenate([chosen, device.items]))
+        others = np.setdiff1d(np.arange(len(score)), np.concatenate([chosen, device.items]))
         assert score[chosen].min() >= score[others].max() - 1e-9
 
 
@@ -120,15 +68,64 @@ def test_drawing_is_without_repetition_and_a_longer_set_holds_a_shorter_one(
     assert len(chosen) == min(count, items - len(rated))
     assert (np.diff(chosen) > 0).all()
     assert not np.isin(chosen, rated).any()
-    shorter = draw_unrated(count // 2, rated, items, key, item_of)
-    assert np.isin(shorter, chosen).all()
+    assert np.isin(draw_unrated(count // 2, rated, items, key, item_of), chosen).all()
 
 
 def test_uniform_drawing_prefers_no_item() -> None:
-    def item_of(numbers: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        return (draws * 10).astype(np.int64)
-
-    sets = [draw_unrated(3, np.array([4]), 10, key, item_of) for key in range(3000)]
+    sets = [draw_unrated(3, np.array([4]), 10, key, lambda _, draws: (draws * 10).astype(int)) for key in range(3000)]
     counts = np.bincount(np.concatenate(sets), minlength=10)
     assert counts[4] == 0
     np.testing.assert_allclose(np.delete(counts, 4) / 3000, 1 / 3, atol=0.04)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 60), st.floats(0, 5), st.integers(0, 50), st.booleans())
+def test_pseudo_items_never_outnumber_unrated_ones_and_fill_a_size_class(
+    rated: int, ratio: float, count: int, size_classes: bool
+) -> None:
+    number = pseudo_count(rated, 60, SetSettings(ratio=ratio, count=count, size_classes=size_classes))
+    assert 0 <= number <= 60 - rated
+    if rated == 0:
+        assert number == 0
+    elif size_classes and number < 60 - rated:
+        assert size_class(rated + number) == rated + number
+    elif count > 0 and not size_classes:
+        assert number == min(count, 60 - rated)
+
+
+def test_there_are_few_size_classes_each_less_than_a_third_above_the_last() -> None:
+    classes = sorted({size_class(rows) for rows in range(1, 1025)})
+    assert classes == [16, 21, 26, 32, 41, 51, 64, 81, 102, 128, 162, 204, 256, 323, 407, 512, 646, 813, 1024]
+    assert all(size_class(rows) >= rows and size_class(size_class(rows)) == size_class(rows) for rows in range(1, 5000))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("public", [NO_CATALOGUE, WITH_YEARS], ids=["bare", "years"])
+def test_every_item_is_in_one_group_and_the_last_group_takes_the_rest(public: PublicItems, size: int) -> None:
+    sizes = np.bincount(grouped.groups(public, grouped.Settings(ratio=size - 1)))
+    assert sizes.sum() == ITEMS
+    assert (sizes[:-1] == size).all()
+    assert size <= sizes[-1] < 2 * size
+
+
+def test_groups_are_of_neighbours_in_popularity_and_of_one_year_where_they_can_be() -> None:
+    bare = grouped.groups(NO_CATALOGUE, grouped.Settings())
+    most_popular_first = np.lexsort((np.arange(ITEMS), -NO_CATALOGUE.popularity))
+    np.testing.assert_array_equal(bare[most_popular_first][:-1], np.arange(ITEMS - 1) // 2)
+    group = grouped.groups(WITH_YEARS, grouped.Settings())
+    pairs = [np.flatnonzero(group == number) for number in range(group.max())]
+    assert np.mean([np.ptp(WITH_YEARS.years[pair]) == 0 for pair in pairs]) > 0.9, "by chance it would be a quarter"
+
+
+def test_a_client_uploads_whole_groups() -> None:
+    _, message, devices = example_round("pseudo_items.rule=grouped")
+    group = grouped.groups(message.public, grouped.Settings())
+    for device in devices:
+        rows = np.concatenate([device.items, select("grouped", len(device.items), device)])
+        whole = np.bincount(group[rows], minlength=group.max() + 1)
+        assert np.isin(whole[np.unique(group[device.items])], np.bincount(group)).all()
+
+
+def test_a_group_is_found_however_small_the_catalogue() -> None:
+    few = PublicItems(np.zeros((2, 0)), np.array([4, 1]))
+    assert grouped.groups(few, grouped.Settings(ratio=2.0)).tolist() == [0, 0]

@@ -40,8 +40,8 @@ class GroupLens:
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    stall: bool = False
-    """send half of an archive and then nothing"""
+    stalls: int = 0
+    """so many times, send half of an archive and then nothing"""
     half_sent: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -66,7 +66,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         half = len(contents) // 2
         self.wfile.write(contents[:half])
-        if self.lens.stall and self.path.endswith(".zip"):
+        if self.lens.stalls and self.path.endswith(".zip"):
+            self.lens.stalls -= 1
             self.wfile.flush()
             self.lens.half_sent.set()
             self.lens.released.wait(GIVE_UP)

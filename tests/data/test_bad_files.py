@@ -80,13 +80,9 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     assert "is a folder" in refusal(str(tmp_path)).problem
 
 
-@pytest.mark.parametrize("contents", ["", " \n\n", "user,item,rating\n", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("contents", ["", " \n\n", "user,item,rating\n", b"\xef\xbb\xbf\n", gzip.compress(b"")])
 def test_a_file_without_ratings_is_refused(write: Write, contents: str | bytes) -> None:
     assert "empty" in (problem := refusal(write(contents)).problem) or "no ratings" in problem
-
-
-def test_packed_emptiness_is_empty_too(write: Write) -> None:
-    assert "empty" in refusal(write(gzip.compress(b""), "r.csv.gz")).problem
 
 
 def test_gzip_that_is_none_cut_short_or_changed_is_told_apart(write: Write) -> None:
@@ -98,12 +94,10 @@ def test_gzip_that_is_none_cut_short_or_changed_is_told_apart(write: Write) -> N
     assert "damaged gzip" in refusal(write(changed, "r.csv.gz")).problem
 
 
-def test_a_zip_archive_and_binary_rubbish_are_told(write: Write) -> None:
+def test_what_is_no_table_of_several_users_and_items_is_told(write: Write) -> None:
     assert "zip archive" in refusal(write(b"PK\x03\x04 and so on")).problem
     assert "not a text file" in refusal(write(bytes(range(256)))).problem
-
-
-def test_a_single_user_or_item_is_refused(write: Write) -> None:
+    assert "2 columns in the first line" in refusal(write("1,2\n3,4\n")).problem
     assert "single user, 7" in refusal(write("7,1,5\n7,2,3\n")).problem
     assert "single item, 'x'" in refusal(write("1,x,5\n2,x,3\n")).problem
 
@@ -116,10 +110,6 @@ def test_a_missing_column_is_told_with_those_that_are_there(write: Write) -> Non
     assert "did you mean 'opinion'" in refusal(path, rating="opinoin").remedy
     assert "1 to 3" in refusal(path, rating=4).remedy
     assert "share a column" in refusal(path, rating="item").problem
-
-
-def test_too_few_columns_are_told(write: Write) -> None:
-    assert "2 columns in the first line" in refusal(write("1,2\n3,4\n")).problem
 
 
 def test_bad_parquet_is_told(write: Write) -> None:

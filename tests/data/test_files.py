@@ -1,11 +1,14 @@
-"""A user's own files that can be read."""
+"""Names, and a user's own files that can be read."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedrecplus.data import FileOptions, Ratings, Scale, load
+from fedrecplus.errors import UserError
 
 Write = Callable[..., str]
 Triple = tuple[Any, Any, float]
@@ -46,7 +50,7 @@ EXPECTED: list[Triple] = [(1, 10, 5.0), (1, 20, 3.0), (2, 10, 1.0)]
         "\n\nuser, item, rating\n\n1, 10, 5\n1, 20, 3\n\n\n2, 10, 1\n\n",
         "1,10,5\r1,20,3\r2,10,1\r",
         'user,title,review,rating\n1,10,"good,\n\nvery good",5\n1,20,"",3\n2,10,"say ""no""",1\n',
-        "user,item,rating,note\n1,10,5,\n1,20,3,so-so\n2,10,1,\n",
+        "user,item,rating,note\n1,10,5,\n1,20,3,so-so\n2,10,1,\x1e\x1f\n",
     ],
 )
 def test_usual_files_need_no_options(write: Write, text: str) -> None:
@@ -93,12 +97,11 @@ def test_columns_can_be_given_by_name_or_position(write: Write, options: dict[st
     assert triples(load(path, options=FileOptions(**options))) == EXPECTED
 
 
-def test_columns_of_a_headerless_file_can_be_given_by_position(write: Write) -> None:
+def test_separators_can_be_given_and_columns_of_a_headerless_file_by_position(write: Write) -> None:
     path = write("10#5#1\n20#3#1\n10#1#2\n")
     assert triples(load(path, options=FileOptions(user=3, item=1, rating=2, separator="#"))) == EXPECTED
-
-
-def test_a_separator_can_be_spelled_out(write: Write) -> None:
+    path = write("1<>10<>5\n1<>20<>3\n2<>10<>1\n")
+    assert triples(load(path, options=FileOptions(separator="<>"))) == EXPECTED
     path = write("1,a\t10\t5\n1,a\t20\t3\n2,a\t10\t1\n")
     assert load(path, options=FileOptions(separator="tab")).client_ids.tolist() == ["1,a", "2,a"]
 
@@ -133,6 +136,39 @@ def test_types_are_as_narrow_as_the_values_allow(write: Write) -> None:
     assert (few.items.dtype.name, few.codes.dtype.name) == ("uint16", "uint8")
     fine = load(write("1,1,-10\n2,2,3.01\n3,3,10\n"))
     assert fine.codes.dtype.name == "uint16"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"unknown data set 'ml-100'(?s:.*)did you mean 'ml-100k'"):
+        load("ml-100")
+
+
+@pytest.mark.parametrize("path", ["nowhere.csv", "./ml-100k", "no/where"])
+def test_what_looks_like_a_path_is_a_missing_file(path: str) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        load(path)
+
+
+def test_a_file_in_this_folder_needs_no_ending(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("1,1,5\n2,2,3\n", "mine")
+    monkeypatch.chdir(tmp_path)
+    assert load("mine").name == "mine"
+
+
+def test_file_options_are_refused_with_names() -> None:
+    assert load("synthetic:clients=5,items=9,ratings_per_client=2", options=FileOptions()).clients == 5
+    with pytest.raises(UserError, match="files only"):
+        load("synthetic", options=FileOptions(scale="1:5:1"))
+
+
+def test_modules_that_windows_lacks_are_not_needed(write: Write) -> None:
+    path = write("1,1,5\n2,2,3\n")
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(['fcntl', 'grp', 'pwd', 'resource', 'termios', 'tty', 'pty']);"
+        f"from fedrecplus.data import load; print(len(load({path!r})), len(load('synthetic')) > 0)"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert finished.stdout == "2 True\n", finished.stderr
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=6)

@@ -12,9 +12,9 @@ from local_grouplens import MOVIES_CSV, RATINGS_CSV, archive, small_set
 
 from fedrecplus.data import Ratings, describe, load
 from fedrecplus.data.movielens.cache import cached_path
-from fedrecplus.data.movielens.catalogue import title_and_year
-from fedrecplus.data.movielens.sets import KNOWN
-from fedrecplus.data.movielens.unpack import from_wheel
+from fedrecplus.data.movielens.movies import title_and_year
+from fedrecplus.data.movielens.read import read_set
+from fedrecplus.data.movielens.sets import KNOWN, RECBOLE
 from fedrecplus.errors import UserError
 
 FLAGS = "0|1|0|0|0|1" + "|0" * 13  # Action and Comedy
@@ -178,7 +178,7 @@ def test_ml_100k_with_a_rating_changed_is_refused_wherever_it_comes_from(
     wheel = tmp_path / "recbole.whl"
     wheel.write_bytes(archive(**{"ml-100k.inter": f"a header\n{u_data}", "ml-100k.item": "a header\n"}))
     with pytest.raises(UserError, match=r"ml-100k\.inter has md5 .*, as published it has 6e47"):
-        from_wheel(wheel, KNOWN["ml-100k"])
+        read_set(wheel, KNOWN["ml-100k"], RECBOLE)
     monkeypatch.setenv("FEDRECPLUS_DATA", str(tmp_path))
     (tmp_path / "ml-100k").mkdir()
     (tmp_path / "ml-100k" / "u.data").write_text(u_data)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedrecplus.data import Ratings, describe, load
+from fedrecplus.data import Catalogue, Ratings, describe, load
 
 
 @pytest.fixture
@@ -25,6 +26,29 @@ def test_a_mask_keeps_numbers(ratings: Ratings) -> None:
     assert kept.indptr.tolist() == [0, 1, 1, 2]
     assert kept.items.tolist() == [1, 2]
     assert kept.client_of_rating.tolist() == [0, 2]
+
+
+def test_damped_means_lie_between_the_items_own_and_the_overall_one(ratings: Ratings) -> None:
+    assert ratings.mean() == 3.5
+    assert ratings.item_means(0.0).tolist() == [3.0, 3.0, 5.0]
+    assert ratings.item_means(2.0) == pytest.approx([(6 + 7) / 4, (3 + 7) / 3, (5 + 7) / 3])
+    unrated = ratings.where(np.zeros(4, dtype=np.bool_))
+    assert unrated.mean() == 3.0
+    assert unrated.item_means().tolist() == [3.0, 3.0, 3.0]
+
+
+def test_content_features_weigh_rare_genres_more_and_know_nothing_of_unknown_years() -> None:
+    genres = np.array([[True, True], [True, False], [True, False]])
+    catalogue = Catalogue(("a", "b", "c"), np.array([1950, 2000, 0], dtype=np.int16), genres, ("drama", "western"))
+    features = catalogue.features()
+    assert features[:, 0].tolist() == [0.0, 0.0, 0.0], "what all items have tells nothing"
+    assert features[:, 1].tolist() == [np.log(2.0), 0.0, 0.0]
+    eras = features[:, 2:]
+    assert eras.shape == (3, 6)
+    assert (eras.argmax(axis=1)[:2] == [0, 5]).all()
+    assert not eras[2].any()
+    same_year = replace(catalogue, years=np.full(3, 1990, dtype=np.int16))
+    assert same_year.features().shape == (3, 2)
 
 
 def test_a_set_is_described(ratings: Ratings) -> None:

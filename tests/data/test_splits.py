@@ -25,16 +25,15 @@ def test_folds_are_equal_parts(ratings: Ratings, count: int, seed: int) -> None:
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_test_parts_are_disjoint_and_make_up_the_whole(ratings: Ratings) -> None:
-    tests = [cells(split(ratings, fold)[1]) for fold in range(5)]
+def test_test_parts_are_disjoint_and_train_is_what_test_is_not(ratings: Ratings) -> None:
+    tests = []
+    for fold in range(5):
+        train, test = split(ratings, fold)
+        assert cells(train) | cells(test) == cells(ratings)
+        assert not cells(train) & cells(test)
+        tests.append(cells(test))
     assert set.union(*tests) == cells(ratings)
     assert sum(map(len, tests)) == len(ratings)
-
-
-def test_train_is_what_test_is_not(ratings: Ratings) -> None:
-    train, test = split(ratings, 3)
-    assert cells(train) | cells(test) == cells(ratings)
-    assert not cells(train) & cells(test)
 
 
 def test_a_seed_gives_the_same_folds_again_and_another_gives_others(ratings: Ratings) -> None:
@@ -64,19 +63,16 @@ def test_a_validation_cut_does_not_follow_the_folds(ratings: Ratings) -> None:
     assert cells(validation) != cells(split(ratings, 0)[1])
 
 
-@pytest.mark.parametrize("fold", [-1, 5, 17])
+@pytest.mark.parametrize("fold", [-1, 5])
 def test_a_fold_that_is_not_there_is_refused(ratings: Ratings, fold: int) -> None:
     with pytest.raises(UserError, match=rf"there is no fold {fold}(?s:.*)0 to 4"):
         split(ratings, fold)
 
 
-@pytest.mark.parametrize("count", [0, 1, 256, 10**9])
-def test_an_impossible_number_of_folds_is_refused(ratings: Ratings, count: int) -> None:
-    with pytest.raises(UserError, match="folds"):
-        folds(ratings, count)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, float("nan")])
-def test_an_impossible_share_is_refused(ratings: Ratings, share: float) -> None:
-    with pytest.raises(UserError, match="share"):
-        validation_cut(ratings, share)
+def test_impossible_numbers_of_folds_and_shares_are_refused(ratings: Ratings) -> None:
+    for count in (0, 1, 256, 10**9):
+        with pytest.raises(UserError, match="folds"):
+            folds(ratings, count)
+    for share in (0.0, 1.0, -0.5, float("nan")):
+        with pytest.raises(UserError, match="share"):
+            validation_cut(ratings, share)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedrecplus.data import Ratings, load
 from fedrecplus.data.synthetic.generate import generate
 from fedrecplus.data.synthetic.options import SyntheticOptions
-from fedrecplus.data.synthetic.truth import Truth
+from fedrecplus.data.synthetic.truth import LatentTruth
 from fedrecplus.errors import UserError
 
 
@@ -35,7 +35,9 @@ def same(one: Ratings, other: Ratings) -> bool:
 )
 def test_nobody_rates_an_item_twice(clients: int, items: int, share: float, popularity: float, seed: int) -> None:
     per_client = max(1, int(share * items))
-    made = generate(SyntheticOptions(clients, items, per_client, popularity=popularity, seed=seed))
+    made = generate(
+        SyntheticOptions(clients=clients, items=items, ratings_per_client=per_client, popularity=popularity, seed=seed)
+    )
     for client in range(made.clients):
         own = made.items[made.indptr[client] : made.indptr[client + 1]].astype(int)
         assert 1 <= len(own) <= items
@@ -52,7 +54,6 @@ def test_the_same_seed_gives_the_same_ratings_in_chunks_of_any_size(ratings: Rat
 
 def test_a_client_is_the_same_among_few_and_many(ratings: Ratings) -> None:
     few = load("synthetic:clients=100,items=1000,seed=3")
-    assert same(few, generate(SyntheticOptions(clients=100, items=1000, seed=3)))
     assert np.array_equal(few.codes, ratings.codes[: len(few)])
 
 
@@ -62,15 +63,11 @@ def test_activity_is_as_skewed_as_in_movielens(ratings: Ratings) -> None:
     assert 1.4 < activity.mean() / np.median(activity) < 1.9  # MovieLens-100K: 1.63
 
 
-def test_popularity_follows_zipf() -> None:
-    popular = Truth.of(SyntheticOptions(items=1000)).cumulative_popularity
-    shares = np.sort(np.diff(popular, prepend=0.0))[::-1]
+def test_popularity_follows_zipf_and_popular_items_have_more_ratings(ratings: Ratings) -> None:
+    popularity = np.diff(LatentTruth.of(SyntheticOptions(items=1000, seed=3)).cumulative_popularity, prepend=0.0)
+    shares = np.sort(popularity)[::-1]
     assert np.allclose(shares * np.arange(1, 1001), shares[0])
-
-
-def test_popular_items_have_more_ratings(ratings: Ratings) -> None:
-    wanted = np.diff(Truth.of(SyntheticOptions(clients=3000, items=1000, seed=3)).cumulative_popularity, prepend=0.0)
-    assert np.corrcoef(np.log(wanted), np.log(ratings.item_counts() + 1.0))[0, 1] > 0.95
+    assert np.corrcoef(np.log(popularity), np.log(ratings.item_counts() + 1.0))[0, 1] > 0.95
     even = load("synthetic:clients=3000,items=1000,popularity=0")
     assert even.item_counts().std() / even.item_counts().mean() < 0.15
 
@@ -78,20 +75,20 @@ def test_popular_items_have_more_ratings(ratings: Ratings) -> None:
 def test_without_noise_a_rating_is_the_truth_rounded() -> None:
     options = SyntheticOptions(clients=200, items=100, noise=0.0, scale="0.5:5:0.5")
     made = generate(options)
-    expected = Truth.of(options).expected(made.client_of_rating.astype(np.int64), made.items.astype(np.int64))
+    expected = LatentTruth.of(options).expected(made.client_of_rating.astype(np.int64), made.items.astype(np.int64))
     assert np.abs(made.standard_values - np.clip(expected, 1, 5)).max() <= made.scale.standard_step / 2 + 1e-9
 
 
 def test_noise_is_as_large_as_asked() -> None:
     options = SyntheticOptions(clients=500, items=200, noise=0.5, scale="-30:30:0.01")
     made = generate(options)
-    expected = Truth.of(options).expected(made.client_of_rating.astype(np.int64), made.items.astype(np.int64))
+    expected = LatentTruth.of(options).expected(made.client_of_rating.astype(np.int64), made.items.astype(np.int64))
     inside = (expected > 2.9) & (expected < 3.1)
     assert (made.standard_values - expected)[inside].std() == pytest.approx(0.5, rel=0.05)
 
 
 def test_the_truth_is_of_low_rank() -> None:
-    truth = Truth.of(SyntheticOptions(clients=60, items=50, factors=3))
+    truth = LatentTruth.of(SyntheticOptions(clients=60, items=50, factors=3))
     clients, items = (side.ravel() for side in np.meshgrid(np.arange(60), np.arange(50), indexing="ij"))
     table = truth.expected(clients, items).reshape(60, 50)
     assert np.linalg.matrix_rank(table) == 3 + 2  # and the two biases
@@ -102,7 +99,7 @@ def test_genres_tell_of_the_truth(ratings: Ratings) -> None:
     assert catalogue is not None
     assert catalogue.titles[17] == "Item 17"
     assert catalogue.genres.shape == (1000, len(catalogue.genre_names))
-    factors = Truth.of(SyntheticOptions(items=1000, seed=3)).item_factors
+    factors = LatentTruth.of(SyntheticOptions(items=1000, seed=3)).item_factors
     assert np.corrcoef(catalogue.genres[:, 0], factors[:, 0])[0, 1] > 0.5
 
 
@@ -124,8 +121,8 @@ def test_the_name_makes_the_same_set_again() -> None:
         ("client=5", "did you mean 'clients'"),
         ("clients=many", "not a whole number"),
         ("noise=loud", "not a number"),
-        ("noise=nan", "out of range"),
-        ("clients=1", "at least 2"),
+        ("noise=nan", "not a number"),
+        ("clients=1", "out of range"),
         ("items=10", "nobody rates an item twice"),
         ("scale=1:5", "no rating scale"),
         ("clients", "not a whole number"),

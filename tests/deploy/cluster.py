@@ -16,16 +16,17 @@ import numpy as np
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.certificates import CA
-from fedrecplus.deploy.environment import server_port
-from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.local import LocalOptions, spread
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.running import begin, new_model, run_to_the_end
-from fedrecplus.deploy.settings import Deployment
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.process import (
+    CA,
+    NodeHome,
+    ServerHome,
+    Supervised,
+    deal_out,
+    run_to_the_end,
+)
+from fedrecplus.deploy.process.processes import server_port
+from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP
 
@@ -53,10 +54,9 @@ class Cluster:
 
     def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
         self.folder, self.ratings, self.config = folder / "run", ratings, config
-        self.options = LocalOptions(nodes=nodes, simulated_keys=True, poll=0.1)
-        self.deployment = replace(Deployment(new_model(), nodes=nodes, deadline=GIVE_UP), **deployment)
+        self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
         begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
-        self.homes = spread(ratings, config, folder / "nodes", self.options)
+        self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])
         self.journal = Journal(self.folder)
@@ -94,7 +94,7 @@ class Cluster:
 
     def start_node(self, home: NodeHome) -> Supervised:
         command = home.command(f"127.0.0.1:{self.server.port}", ca=self.server.certificates / CA, insecure=False)
-        environment = {**home.environment(poll=self.options.poll, share_error=False), **self.node_environment}
+        environment = {**home.environment(poll=0.1, share_error=False), **self.node_environment}
         process = self.keep(Supervised(command, environment, home.path / "node.log"))
         self.nodes.append(process)
         return process
@@ -105,7 +105,7 @@ class Cluster:
 
     def run(self) -> None:
         """All rounds, in the foreground."""
-        run_to_the_end(self.server, self.folder, lambda _: None, lambda _: None)
+        run_to_the_end(self.server, self.folder, lambda *_: None, lambda _: None)
 
     def start_run(self) -> None:
         """All rounds, in the background."""
@@ -124,19 +124,19 @@ class Cluster:
         self._runner.join(seconds)
         if self._failure:
             raise self._failure[0]
-        assert not self._runner.is_alive(), f"not finished in {seconds} s: {self.journal.standing()}"
+        assert not self._runner.is_alive(), f"not finished in {seconds} s: {self.journal.progress()}"
 
     def wait_for(self, what: Callable[[dict[str, Any]], bool], seconds: float = GIVE_UP) -> dict[str, Any]:
-        """Wait until the run's standing is so."""
+        """Wait until the run's progress is so."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._failure:
                 raise self._failure[0]
-            standing = self.journal.standing()
-            if standing and what(standing):
-                return standing
+            progress = self.journal.progress()
+            if progress and what(progress):
+                return progress
             time.sleep(0.02)
-        raise AssertionError(f"waited {seconds} s in vain: {self.journal.standing()}")
+        raise AssertionError(f"waited {seconds} s in vain: {self.journal.progress()}")
 
     def kill_node(self, number: int) -> None:
         """kill -9 of a node with its helpers; its supervisor starts it again."""
@@ -153,10 +153,10 @@ class Cluster:
         _kill_group(self.superlink)
 
     def kill_app(self) -> None:
-        standing = self.journal.standing()
-        if standing.get("phase") in ("starting", "round", "waiting"):
+        progress = self.journal.progress()
+        if progress.get("phase") in ("starting", "round", "waiting"):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(standing["pid"]), signal.SIGKILL)
+                os.kill(int(progress["pid"]), signal.SIGKILL)
 
     @property
     def V(self) -> np.ndarray[Any, Any]:

@@ -13,15 +13,11 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.answering import answer
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.checks import Refusal
-from fedrecplus.deploy.client_app import app
-from fedrecplus.deploy.local import LocalOptions, spread
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.packet import Packet
-from fedrecplus.deploy.running import begin
-from fedrecplus.deploy.settings import Deployment
+from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.flower.apps import client as app
+from fedrecplus.deploy.process import NodeHome, deal_out
+from fedrecplus.deploy.server import Deployment, begin
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
 
 MODEL = "00c0ffee"
@@ -36,14 +32,14 @@ def small_config(name: str = "fedrec+private", rounds: int = 3, **settings: Any)
 
 def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> list[NodeHome]:
     """A run folder that is ready for its first round, and a store for each node."""
-    limits = replace(Deployment(MODEL, nodes=nodes, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
+    limits = replace(Deployment(nodes, model=MODEL, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
     begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
-    return spread(ratings, config, folder / "nodes", LocalOptions(nodes=nodes, simulated_keys=True))
+    return deal_out(ratings, folder / "nodes", nodes, config.seed)
 
 
 @dataclass
 class InProcessLink:
-    """``collecting.Link`` whose nodes answer while they are asked. ``tamper`` changes a node's answer."""
+    """``server.Link`` whose nodes answer while they are asked. ``tamper`` changes a node's answer."""
 
     homes: list[NodeHome]
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
@@ -64,7 +60,7 @@ class InProcessLink:
             ids[name] = node
         return ids
 
-    def answers(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         return [(name, self.box.pop(name)) for name in sorted(messages) if name in self.box]
 
 

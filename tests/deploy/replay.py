@@ -7,57 +7,47 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus import simulation
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.store import Store
-from fedrecplus.rounds import client_round, server_round
-from fedrecplus.rounds.refit import prediction_table
-from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.simulation.reference import device_of, message_of, remember
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import NodeHome
+from fedrecplus.engines import device_of, engine_of, message_of, prepare, rounds
+from fedrecplus.engines.state import remember
+from fedrecplus.rounds import client_round, server_round, sums_of
 
 
 def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:
-    """The model's table after all rounds with everybody."""
-    problem = simulation.prepare(ratings, config)
-    state = simulation.start(problem)
-    for _ in range(config.server.rounds):
-        state, _report = simulation.simulate_round(problem, state)
-    return _table(problem, state)
+    """V after all rounds with everybody."""
+    problem = prepare(ratings, config)
+    *_, (state, _report) = rounds(engine_of(config), problem)
+    return state.server.V
 
 
 def replayed(
     ratings: Ratings, config: Config, homes: list[NodeHome], lines: list[dict[str, Any]]
 ) -> np.ndarray[Any, Any]:
-    """The model's table after the rounds as they were.
+    """V after the rounds as they were.
 
     Who computed, by the devices' logs; whose upload arrived, by the journal.
     """
-    problem = simulation.prepare(ratings, config)
-    state = simulation.start(problem)
+    problem = prepare(ratings, config)
+    state = engine_of(config).start(problem)
     computed = [_rounds_of(home) for home in homes]
     for line in lines:
-        number = state.server.round
+        number, private = state.server.round, state.private
         assert line["round"] == number + 1
         message = message_of(problem, state)
         uploads = []
-        for client in problem.taking_part(number):
-            if number in computed[int(client) % len(homes)]:
-                upload, device = client_round(message, device_of(problem, state, int(client)), problem.config)
-                remember(problem, state, device)
-                if int(client) in line["clients"]:
+        for client in problem.cohort(number).tolist():
+            if number in computed[client % len(homes)]:
+                upload, device = client_round(message, device_of(problem, private, client), problem.config)
+                remember(problem, private, device)
+                if client in line["clients"]:
                     uploads.append(upload)
         assert len(uploads) == len(line["clients"]), "an upload that no device made"
-        state = replace(state, server=server_round(state.server, uploads, problem.config))
-    return _table(problem, state)
-
-
-def _table(problem: Problem, state: SimulationState) -> np.ndarray[Any, Any]:
-    """What predictions come from, with a catalogue's mean rating: a simulation's may differ in the last bits."""
-    mean = ItemCatalogue.of(problem.ratings).mean
-    return prediction_table(state.server.V, problem.public, mean, problem.mean, problem.config)
+        sums = sums_of(uploads, message, config)
+        state = replace(state, server=server_round(state.server, sums, problem.public, config))
+    return state.server.V
 
 
 def _rounds_of(home: NodeHome) -> set[int]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.answering import answer
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.packet import Packet
-from fedrecplus.deploy.participation import load_participants
-from fedrecplus.deploy.starting import first_state
-from fedrecplus.deploy.store import Store
-from fedrecplus.deploy.wire import request_packet
-from fedrecplus.pseudo_items.grouped import group_size, groups
+from fedrecplus.deploy.device import Store, answer, load_clients
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.parts.pseudo_items.grouped import groups
+from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, small_config
 from tests.small_data import small_ratings
 
@@ -42,9 +39,7 @@ class Person:
                 store.unrate(item)
 
     def upload(self) -> set[int]:
-        state = first_state(self.config, CATALOGUE.public, 0.0)
-        state = type(state)(self.round, state.V, state.last_step, state.last_spread, state.moments)
-        reply = answer(request_packet(MODEL, state, self.config, 0.0, CATALOGUE, attach=True), self.path)
+        reply = answer(_request(self.config, self.round), self.path)
         assert "refusal" not in reply.facts, reply.facts
         self.round += 1
         return set(reply.arrays["items"].tolist())
@@ -53,7 +48,9 @@ class Person:
 @pytest.fixture(params=["fedrec+private", "fedrec+", "random, no padding"])
 def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
     name = "fedrec+private" if "random" in request.param else request.param
-    settings = {"pseudo_items__rule": "random", "pseudo_items__pad": False} if "random" in request.param else {}
+    settings = (
+        {"pseudo_items__rule": "random", "pseudo_items__size_classes": False} if "random" in request.param else {}
+    )
     return Person(tmp_path, small_config(name, **settings))
 
 
@@ -71,7 +68,7 @@ def test_a_batch_enters_with_at_least_its_share_of_pseudo_items(person: Person) 
     assert before <= after, "no row disappears"
     appeared = after - before
     assert new <= appeared
-    assert len(appeared - new) >= person.config.pseudo_items.ratio * len(new)
+    assert len(appeared - new) >= person.config.pseudo_items.options.ratio * len(new)
     assert person.upload() == after, "and then the rows stay"
 
 
@@ -81,7 +78,7 @@ def test_ratings_taken_back_stay_as_pseudo_items(person: Person) -> None:
     after = person.upload()
     assert before <= after
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert not {0, 2, 4, 6, 8} & set(participant.items.tolist())
     assert participant.kept is not None
     assert {0, 2, 4, 6, 8} <= set(participant.kept.items.tolist())
@@ -93,7 +90,7 @@ def test_a_rated_pseudo_item_changes_sides_without_a_trace(person: Person) -> No
     person.rate({str(item): 2.0 for item in pseudo})
     assert before <= person.upload()
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert set(pseudo) <= set(participant.items.tolist())
     assert participant.kept is not None
     assert not set(pseudo) & set(participant.kept.items.tolist())
@@ -104,11 +101,11 @@ def test_changed_ratings_wait_for_their_batch(person: Person) -> None:
     person.rate({"0": 1.0})
     person.upload()
     with Store.open(person.path) as store:
-        assert load_participants(store, MODEL)[0].ratings[0] == 4.0
+        assert load_clients(store, MODEL)[0].ratings[0] == 4.0
     person.rate(dict.fromkeys(FIRST, 1.0))
     person.upload()
     with Store.open(person.path) as store:
-        assert (load_participants(store, MODEL)[0].ratings == 1.0).all()
+        assert (load_clients(store, MODEL)[0].ratings == 1.0).all()
 
 
 def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
@@ -121,17 +118,43 @@ def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
         assert before <= rows
         before = rows
     with Store.open(person.path) as store:
-        participant = load_participants(store, MODEL)[0]
+        participant = load_clients(store, MODEL)[0]
     assert participant.kept is not None
     assert not set(participant.items.tolist()) & set(participant.kept.items.tolist())
     assert (np.diff(participant.kept.items) > 0).all()
     assert ((participant.kept.ratings >= 1) & (participant.kept.ratings <= 5)).all()
 
 
+@pytest.mark.parametrize("name", ["fedrec+private", "fedrec+", "fedrec-hf", "fedmf"])
+def test_batches_of_a_silo_are_the_same_through_every_engine(name: str, tmp_path: Path) -> None:
+    replies = {}
+    for engine in ("reference", "fast"):
+        config, path = small_config(name, engine=engine, precision="float64"), tmp_path / engine / "store.db"
+        Store.create(path, RATINGS.scale, seed=1, batch=5, persons={4: "ann", 7: "bob", 9: "cy"})
+        with Store.open(path) as store:
+            for person in (4, 7, 9):
+                store.rate({str(item): 1.0 + item % 5 for item in range(person, 60, person)}, person)
+        replies[engine] = [answer(_request(config, 0), path)]
+        with Store.open(path) as store:
+            store.rate({str(item): 2.0 for item in range(100, 120, 3)}, 7)
+            for item in range(9, 54, 9):
+                store.unrate(str(item), 9)
+        replies[engine] += [answer(_request(config, 1), path), answer(_request(config, 2), path)]
+    for one, other in zip(*replies.values(), strict=True):
+        assert one.arrays["clients"].tolist() == [4, 7, 9]
+        for name in ("clients", "rows", "items"):
+            np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
+        np.testing.assert_allclose(one.arrays["delta"], other.arrays["delta"], atol=1e-12)
+
+
+def _request(config: Config, number: int) -> Packet:
+    state = replace(start_server(config, CATALOGUE.public), round=number)
+    return encode_request(MODEL, state, config, CATALOGUE, attach=True)
+
+
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
-    state = first_state(person.config, CATALOGUE.public, 0.0)
-    packet = request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True)
+    packet = _request(person.config, 0)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
     with Store.open(person.path) as store:
@@ -141,9 +164,7 @@ def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> Non
 def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     person.upload()
-    state = first_state(person.config, CATALOGUE.public, 0.0)
-    other = small_config(virtual_ratings__refresh=True)
-    reply = answer(request_packet(MODEL, state, other, 0.0, CATALOGUE, attach=True), person.path)
+    reply = answer(_request(small_config(virtual_ratings__refresh=True), 0), person.path)
     assert reply.facts["refusal"] == "settings"
 
 
@@ -153,16 +174,15 @@ def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: p
     def broken(*_: object) -> None:
         raise ValueError("the rating 4.0 of item 2")
 
-    monkeypatch.setattr("fedrecplus.deploy.answering.run_round", broken)
-    state = first_state(person.config, CATALOGUE.public, 0.0)
-    reply = answer(request_packet(MODEL, state, person.config, 0.0, CATALOGUE, attach=True), person.path)
+    monkeypatch.setattr("fedrecplus.deploy.device.round.train_locally", broken)
+    reply = answer(_request(person.config, 0), person.path)
     assert reply == Packet({"version": reply.facts["version"], "refusal": "fault"}, {})
 
 
 def values(person: Person) -> dict[int, float]:
     """What stands behind each row of the next upload: more than any attack can compute from uploads."""
     with Store.open(person.path) as store:
-        one = load_participants(store, MODEL)[0]
+        one = load_clients(store, MODEL)[0]
     assert one.kept is not None
     rows = np.concatenate([one.items, one.kept.items])
     return dict(zip(rows.tolist(), np.concatenate([one.ratings, one.kept.ratings]).tolist(), strict=True))
@@ -170,7 +190,7 @@ def values(person: Person) -> dict[int, float]:
 
 def rated(person: Person) -> set[int]:
     with Store.open(person.path) as store:
-        return set(load_participants(store, MODEL)[0].items.tolist())
+        return set(load_clients(store, MODEL)[0].items.tolist())
 
 
 CHANGES = {
@@ -199,7 +219,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
         assert before.keys() <= after.keys()
         suspects = {item for item, value in after.items() if before.get(item) != value}
         guilty = suspects & ever_rated
-        share = person.config.pseudo_items.ratio
+        share = person.config.pseudo_items.options.ratio
         assert len(suspects - ever_rated) >= share * len(guilty), "as many rows that nobody rated came or moved"
         changed += len(guilty)
     assert changed >= 4, "the changes are in there"
@@ -208,7 +228,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
 def test_newcomers_bring_the_rest_of_their_groups(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     before = person.upload()
-    group = groups(CATALOGUE.public, group_size(person.config.pseudo_items))
+    group = groups(CATALOGUE.public, person.config.pseudo_items.options)
     new = [item for item in range(60, 200, 9) if item not in before]
     person.rate({str(item): 3.0 for item in new})
     after = person.upload()

@@ -11,20 +11,12 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import Config, on_scale
-from fedrecplus.deploy.answering import answer
-from fedrecplus.deploy.catalogue import FEWEST, ITEMS, ItemCatalogue
-from fedrecplus.deploy.outcome import shared_model
-from fedrecplus.deploy.running import begin
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.settings import Deployment
-from fedrecplus.deploy.starting import first_state
-from fedrecplus.deploy.wire import request_packet
+from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.server import Deployment, begin, serve
+from fedrecplus.deploy.wire import FEWEST, ITEMS, ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
-from fedrecplus.model import predict
-from fedrecplus.rounds.refit import expected, refit
-from fedrecplus.simulation import item_averages
-from fedrecplus.training.atomic import write_tensors
+from fedrecplus.files import write_tensors
+from fedrecplus.rounds import start_server
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
@@ -38,26 +30,27 @@ def test_ratings_of_items_with_few_change_nothing_but_counts() -> None:
     assert set(range(FEWEST)) < set(counts.tolist()), "or else the test tests nothing"
     rare = counts[ratings.items] < FEWEST
     others = replace(ratings, codes=np.where(rare, (ratings.codes + 1) % 5, ratings.codes).astype(np.uint8))
-    catalogue = ItemCatalogue.to_publish(ratings)
+    catalogue = ItemCatalogue.published(ratings)
     assert ItemCatalogue.of(ratings).digest != ItemCatalogue.of(others).digest
-    assert catalogue.digest == ItemCatalogue.to_publish(others).digest
+    assert catalogue.digest == ItemCatalogue.published(others).digest
     np.testing.assert_array_equal(catalogue.public.popularity, counts)
-    np.testing.assert_allclose(catalogue.public.average[counts < FEWEST], catalogue.mean)
+    np.testing.assert_allclose(catalogue.public.average[counts < FEWEST], catalogue.public.mean)
     kept = ratings.where(~rare)
-    assert catalogue.mean == kept.standard_values.mean()
-    np.testing.assert_array_equal(catalogue.public.average, item_averages(kept))
+    assert catalogue.public.mean == kept.standard_values.mean()
+    np.testing.assert_array_equal(catalogue.public.average, kept.item_means())
 
 
 def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
     data = "synthetic:clients=60,items=40,ratings_per_client=10"
     path = tmp_path / ITEMS
     assert exit_code_of(["deploy", "items", data, "--out", str(path)]) == 0
+    assert path.stat().st_size < 20_000, "it holds no rating"
     shown = ItemCatalogue.read(path)
     assert len(shown.public.average) == len(shown.ids)
     assert exit_code_of(["deploy", "items", data, "--out", str(path), "--without-averages"]) == 0
     bare = ItemCatalogue.read(path)
     assert len(bare.public.average) == 0
-    assert bare.mean == shown.mean
+    assert bare.public.mean == shown.public.mean
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -65,33 +58,24 @@ def test_the_command_writes_averages_or_none(tmp_path: Path) -> None:
 def test_rounds_and_predictions_do_without_averages(engine: str, rule: str, tmp_path: Path) -> None:
     config = small_config(engine=engine, virtual_ratings__rule=rule)
     homes = prepared(tmp_path, RATINGS, config)
-    bare = ItemCatalogue.to_publish(RATINGS, averages=False)
-    begin(tmp_path / "run", config, Deployment(MODEL, nodes=3), bare, {"dataset": "small"}, overwrite=True)
+    bare = ItemCatalogue.published(RATINGS, averages=False)
+    begin(tmp_path / "run", config, Deployment(3, model=MODEL), bare, {"dataset": "small"}, overwrite=True)
     serve(InProcessLink(homes), tmp_path / "run")
     assert RunFolder(tmp_path / "run").finished
     assert exit_code_of(["device", "recommend", "--person", "4", "--home", str(homes[1].path)]) == 0
 
 
-def test_a_device_reports_the_error_of_the_table_that_the_server_writes(tmp_path: Path) -> None:
-    config = small_config(engine="reference", precision="float64", prediction__shrink_to="typical")
+def test_a_device_reports_the_error_of_the_model_that_the_server_writes(tmp_path: Path) -> None:
+    config = small_config(engine="reference", precision="float64")
     home = prepared(tmp_path, RATINGS, config, nodes=1)[0]
     catalogue = ItemCatalogue.read(tmp_path / "run" / ITEMS)
-    config = on_scale(config, catalogue.scale)
-    mean = catalogue.mean if config.model.global_mean else 0.0
-    state = first_state(config, catalogue.public, mean)
-    reply = answer(request_packet(MODEL, state, config, mean, catalogue, attach=True), home.store, share_error=True)
-    table = shared_model(config, catalogue, state.V, mean).V
-    assert reply.facts["squared_error"] == pytest.approx(_squared(table, catalogue, mean, config), rel=1e-9)
-
-
-def _squared(table: Any, catalogue: ItemCatalogue, mean: float, config: Config) -> float:
-    start = expected(table, catalogue.public.popularity, catalogue.mean, mean, config)
-    squared = 0.0
+    state = start_server(config, catalogue.public)
+    reply = answer(encode_request(MODEL, state, config, catalogue, attach=True), home.store, share_error=True)
+    model, squared = catalogue.model(config, state.V), 0.0
     for client in range(RATINGS.clients):
         items, ratings = RATINGS.of(client)
-        U = refit(table[items], ratings, mean, config, start)
-        squared += float(((predict(U, table[items], mean) - ratings) ** 2).sum())
-    return squared
+        squared += float(((model.X[items] @ model.fold_in(items, ratings) - ratings) ** 2).sum())
+    assert reply.facts["squared_error"] == pytest.approx(squared, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +93,7 @@ def _squared(table: Any, catalogue: ItemCatalogue, mean: float, config: Config) 
 def test_a_catalogue_that_could_not_be_used_to_the_end_is_refused_when_it_is_read(
     field: str, spoil: Callable[[Any], Any], said: str, tmp_path: Path
 ) -> None:
-    arrays = ItemCatalogue.to_publish(RATINGS).arrays()
+    arrays = ItemCatalogue.published(RATINGS).arrays()
     path = tmp_path / ITEMS
     write_tensors(path, {**arrays, field: np.ascontiguousarray(spoil(arrays[field]))}, {}, private=False)
     with pytest.raises(UserError) as caught:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.server import serve
 from tests.deploy.in_process import InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
 
@@ -74,7 +74,7 @@ def test_files_are_imported(tmp_path: Path, home: list[str], capsys: pytest.Capt
         (["device", "rate", "3", "--remove"], "isn't rated"),
         (["device", "rate", "3", "4", "--person", "eve"], "no person"),
         (["device", "recommend"], "no model yet"),
-        (["device", "sent"], "nothing was sent yet"),
+        (["device", "sent"], "no model yet"),
         (["device", "import", "nowhere.csv"], "nowhere.csv: No such file"),
         (["device", "init"], "is there already"),
         (["node", "join", "nowhere"], "no address"),
@@ -142,13 +142,6 @@ def test_everything_can_be_forgotten(tmp_path: Path, home: list[str]) -> None:
     assert exit_code_of(["device", "forget", "--yes", *home]) == 0
     assert list((tmp_path / "me").iterdir()) == []
     assert exit_code_of(["device", "status", *home]) == 2
-
-
-def test_a_catalogue_holds_no_rating(tmp_path: Path) -> None:
-    out = tmp_path / "items.safetensors"
-    data = "synthetic:clients=60,items=40,ratings_per_client=10"
-    assert exit_code_of(["deploy", "items", data, "--out", str(out)]) == 0
-    assert out.stat().st_size < 20_000
 
 
 def test_a_server_must_be_up_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from fedrecplus.data import Scale
-from fedrecplus.deploy.messages import FlowerLink
-from fedrecplus.deploy.recommending import recommend
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store, recommend
+from fedrecplus.deploy.flower.messages import FlowerLink
+from fedrecplus.deploy.server import serve
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessGrid, InProcessLink, prepared, small_config
 from tests.deploy.replay import simulated
@@ -56,14 +55,10 @@ def test_other_scales_and_items_with_names_are_no_exception(engine: str, scale: 
         assert all(scale.low <= item.rating <= scale.high for item in best)
 
 
-def test_clients_that_weigh_themselves_equal_the_simulation(tmp_path: Path) -> None:
-    config = small_config(
-        engine="reference",
-        precision="float64",
-        aggregation__weigh_on="client",
-        aggregation__covariance="diagonal",
-        server__contrast=1.0,
-    )
+@pytest.mark.parametrize("covariance", ["none", "diagonal"])
+def test_clients_that_weigh_themselves_equal_the_simulation(covariance: str, tmp_path: Path) -> None:
+    settings = {"aggregation__weigh_on": "client", "aggregation__covariance": covariance}
+    config = small_config(engine="reference", precision="float64", **settings)
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
     np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))

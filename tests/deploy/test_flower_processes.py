@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import socket
 import ssl
 import stat
@@ -18,47 +17,25 @@ import httpx
 import pytest
 from cryptography import x509
 
-from fedrecplus.deploy.certificates import CA, NODE_KEY, SERVER, SERVER_KEY, make_node_key, make_server_certificates
-from fedrecplus.deploy.environment import flower_environment, free_port, server_port
-from fedrecplus.deploy.extra import require_flower
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.superlink_process import LONGEST, Gate, allowed, put_gate_before
-from fedrecplus.deploy.supernode_process import ShorterSleeps, bundle_digest, refuse_other_bundles
+from fedrecplus.deploy.flower.superlink import LONGEST, put_gate_before_all
+from fedrecplus.deploy.flower.supernode import bundle_digest, refuse_other_bundles, shorter_sleeps
+from fedrecplus.deploy.process import (
+    CA,
+    NodeHome,
+    ServerHome,
+    free_port,
+)
+from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
+from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
-
-
-def test_only_nodes_may_call_from_other_machines() -> None:
-    assert allowed("/v1/fleet/push-messages", "198.51.100.7")
-    assert not allowed("/v1/control/start-run", "198.51.100.7")
-    assert not allowed("/v1/runtime/acquire-task", "198.51.100.7")
-    assert not allowed("/docs", "198.51.100.7")
-    assert allowed("/v1/control/start-run", "127.0.0.1")
-    assert not allowed("/v1/control/start-run", "")
-
-
-def test_the_gate_answers_strangers_itself() -> None:
-    passed, sent = [], list[dict[str, Any]]()
-
-    async def inner(scope: Any, receive: Any, send: Any) -> None:
-        passed.append(scope["path"])
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    for caller, path in (("198.51.100.7", "/v1/control/start-run"), ("127.0.0.1", "/v1/control/start-run")):
-        scope = {"type": "http", "path": path, "client": (caller, 1), "headers": []}
-        asyncio.run(Gate(inner)(scope, None, send))
-    assert len(passed) == 1
-    assert sent[0]["status"] == 403
 
 
 def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     from flwr.superlink import main as superlink
 
     monkeypatch.setattr(superlink, "_get_middleware", superlink._get_middleware)
-    put_gate_before(superlink)
+    put_gate_before_all()
     app = superlink.create_app()
 
     async def endless() -> AsyncIterator[bytes]:
@@ -70,7 +47,7 @@ def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch)
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             return (await client.post(path, content=content)).status_code
 
-    for path in ("/v1/control/start-run", "/v1/runtime/acquire-task"):
+    for path in ("/v1/control/start-run", "/v1/runtime/acquire-task", "/docs"):
         assert asyncio.run(status("198.51.100.7", path)) == 403
     assert asyncio.run(status("127.0.0.1", "/v1/control/start-run")) not in (403, 404)
     assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x" * (LONGEST + 1))) == 413
@@ -82,7 +59,7 @@ def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch)
 def test_a_node_runs_no_other_bundle_than_its_own() -> None:
     from flwr.cli.build import build_fab_from_disk
 
-    from fedrecplus.deploy.supernode_process import FLOWER_APP
+    from fedrecplus.deploy.process import FLOWER_APP
 
     read = refuse_other_bundles(lambda content, run: "read", bundle_digest())
     assert read(build_fab_from_disk(FLOWER_APP), None) == "read"
@@ -95,7 +72,7 @@ def test_a_node_runs_no_other_bundle_than_its_own() -> None:
 def test_long_sleeps_become_short(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
-    clock = ShorterSleeps(0.2)
+    clock = shorter_sleeps(0.2)
     clock.sleep(3)
     clock.sleep(0.5)
     clock.sleep(0.001)
@@ -109,22 +86,17 @@ def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     make_server_certificates(tmp_path, ["other.example.org"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     authority = x509.load_pem_x509_certificate(before[CA])
-    server = x509.load_pem_x509_certificate(before[SERVER])
+    server = x509.load_pem_x509_certificate(before["server.crt"])
     server.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert {"localhost", "fed.example.org"} == set(names.get_values_for_type(x509.DNSName))
     context = ssl.create_default_context(cafile=str(tmp_path / CA))
     assert context.verify_mode == ssl.CERT_REQUIRED
-    for name in (SERVER_KEY, "ca.key"):
+    public = make_node_key(tmp_path).read_bytes()
+    assert public.startswith(b"ecdsa-sha2-nistp384 ")
+    assert make_node_key(tmp_path).read_bytes() == public, "a node has one key"
+    for name in ("server.key", "ca.key", "node.key"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-
-
-def test_a_node_has_one_key(tmp_path: Path) -> None:
-    public = make_node_key(tmp_path)
-    before = public.read_bytes()
-    assert before.startswith(b"ecdsa-sha2-nistp384 ")
-    assert make_node_key(tmp_path).read_bytes() == before
-    assert stat.S_IMODE((tmp_path / NODE_KEY).stat().st_mode) == 0o600
 
 
 def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:
@@ -165,16 +137,16 @@ def test_only_a_nodes_public_key_can_be_admitted(tmp_path: Path) -> None:
         server.admit(tmp_path / "nobody.pub")
     make_node_key(tmp_path)
     with pytest.raises(UserError, match="no node's public key"):
-        server.admit(tmp_path / NODE_KEY)
+        server.admit(tmp_path / "node.key")
 
 
 def test_nothing_stays_behind_when_whoever_started_it_is_killed(tmp_path: Path) -> None:
     child = (
-        "import os, sys, time; from pathlib import Path; from fedrecplus.deploy.orphans import end_with_parent\n"
+        "import os, sys, time; from pathlib import Path; from fedrecplus.deploy.process import end_with_parent\n"
         "end_with_parent(); Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)\n"
     )
     starter = (
-        "import os, sys; from fedrecplus.deploy.supervising import Supervised\n"
+        "import os, sys; from fedrecplus.deploy.process import Supervised\n"
         "Supervised([sys.executable, '-c', sys.argv[1], sys.argv[2]], dict(os.environ), None).keep_alive()\n"
     )
     note = tmp_path / "pid"
@@ -195,12 +167,6 @@ def _is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"fedrecplus\[deploy\]"):
-        require_flower()
 
 
 def test_commands_that_need_no_flower_run_without_it(tmp_path: Path) -> None:

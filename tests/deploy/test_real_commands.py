@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fedrecplus.deploy.environment import server_port
-from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.locking import is_served
-from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.process import ServerHome
+from fedrecplus.deploy.process.processes import server_port
+from fedrecplus.deploy.server import Journal, is_served
 from fedrecplus.training.run_folder import RunFolder
 from tests.waiting import GIVE_UP
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
 from tests.deploy.cluster import Cluster, exact
 from tests.deploy.replay import replayed, simulated
 from tests.small_data import small_ratings
@@ -92,8 +92,8 @@ def test_a_full_disk_at_a_client_costs_its_uploads_and_nothing_else(tmp_path: Pa
         _let_files_grow(cluster, 0, resource.RLIM_INFINITY)
         cluster.finish()
     lines = cluster.journal.lines()
-    assert lines[-1]["standing"]["refused"].get("node-storage", 0) >= 1
-    assert not lines[-1]["standing"]["strikes"], "a full disk is no offence"
+    assert lines[-1]["refusals"]["refused"].get("node-storage", 0) >= 1
+    assert not lines[-1]["refusals"]["strikes"], "a full disk is no offence"
     np.testing.assert_array_equal(cluster.V, replayed(ratings, config, cluster.homes, lines))
     no_rating_is_lost(cluster, ratings)
 

@@ -25,10 +25,10 @@ from pathlib import Path
 import httpx
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
-from fedrecplus.deploy import client_app
-from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.flower import apps
+from fedrecplus.deploy.wire import Packet
 
-honest, record_of = client_app.answer, client_app.record_of
+honest, record_of = apps.answer, apps.record_of
 
 def spoil(packet, **arrays):
     return Packet(packet.facts, {**packet.arrays, **arrays})
@@ -79,8 +79,8 @@ TRICKS = [lambda packet: packet, nan, leap, far, ballast, garbage, old, of_other
 def tricky(packet, path, **more):
     return TRICKS[packet.facts["round"]](honest(packet, path, **more))
 
-client_app.answer = tricky
-client_app.record_of = lambda content: content if isinstance(content, RecordDict) else record_of(content)
+apps.answer = tricky
+apps.record_of = lambda content: content if isinstance(content, RecordDict) else record_of(content)
 
 announced, stored = [], []
 
@@ -127,7 +127,7 @@ def test_what_a_misbehaving_node_sends_is_refused_counted_and_never_touches_the_
         cluster.start_node(cluster.homes[2])
         cluster.run()
     lines = cluster.journal.lines()
-    last = lines[-1]["standing"]
+    last = lines[-1]["refusals"]
     assert last["refused"] == {
         "non-finite": 1, "out-of-range": 2, "oversized": 1, "malformed": 2, "late": 2, "duplicate": 1, "lost": 1,
     }  # fmt: skip

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import NodeHome
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.small_data import small_ratings
 
@@ -24,10 +24,10 @@ TAP = """
 import os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy import client_app
-from fedrecplus.deploy.packet import Packet
+from fedrecplus.deploy.flower import apps
+from fedrecplus.deploy.wire import Packet
 
-honest = client_app.answer
+honest = apps.answer
 
 def empty(packet, path, **more):
     facts = {name: packet.facts[name] for name in ("version", "model", "round")}
@@ -42,7 +42,7 @@ def timed(packet, path, **more):
         file.write(f"{time.perf_counter() - started} {time.process_time() - processor}\\n")
     return reply
 
-client_app.answer = timed
+apps.answer = timed
 """
 
 

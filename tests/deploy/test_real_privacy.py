@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedrecplus import simulation
-from fedrecplus.config import Config
+from fedrecplus.config import Config, change
 from fedrecplus.data import Scale
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.small_data import small_ratings
@@ -38,19 +39,20 @@ httpx.HTTPTransport.handle_request = tap(httpx.HTTPTransport.handle_request)
 
 if os.environ.get("LEAK"):
     import numpy as np
-    from fedrecplus.deploy import answering
-    honest, run_round = answering.reply_packet, answering.run_round
+    from fedrecplus.deploy.device import round
+    from fedrecplus.deploy import wire
+    honest, train_locally = wire.encode_reply, round.train_locally
     known = {}
     def noting(*args):
-        uploads, people = run_round(*args)
-        known["ratings"] = np.concatenate([one.ratings for one in people])
-        known["U"] = np.concatenate([one.U for one in people])
-        return uploads, people
+        trained = train_locally(*args)
+        known["ratings"] = np.concatenate([client.ratings for _, client in trained])
+        known["U"] = np.concatenate([client.U for _, client in trained])
+        return trained
     def leaking(*args):
         packet = honest(*args)
         packet.arrays.update(known)
         return packet
-    answering.run_round, answering.reply_packet = noting, leaking
+    round.train_locally, wire.encode_reply = noting, leaking
 """
 
 
@@ -83,12 +85,11 @@ class Needles:
 
 def canaries(ratings: Ratings, config: Config) -> tuple[Needles, Needles]:
     """Every rating, and every factor of every round."""
-    problem = simulation.prepare(ratings, config)
+    problem, engine = prepare(ratings, config), engine_of(config)
     rated = [ratings.of(client)[1] for client in range(ratings.clients)]
-    state, factors = simulation.start(problem), list[np.ndarray]()
-    for _ in range(config.server.rounds + 1):
-        factors += [row[:-1] for row in state.U.copy()]
-        state, _report = simulation.simulate_round(problem, state)
+    longer = replace(problem, config=change(config, "server.rounds", config.server.rounds + 1))
+    states = [engine.start(problem), *(state for state, _ in rounds(engine, longer))]
+    factors = [row[:-1] for state in states for row in state.private.U]
     return Needles(rated, decimals=4), Needles(factors)
 
 
@@ -149,7 +150,7 @@ def spied_run(
 
 
 def test_no_rating_and_no_factor_reaches_the_server_and_the_test_would_find_them(tmp_path: Path) -> None:
-    config = exact(rounds=3)
+    config = exact("fedrec+paper", rounds=3)  # a model that keeps factors on the device
     ratings = small_ratings(scale=Scale(1.0, 5.0, 0.0001))
     rated, factors = canaries(ratings, config)
     assert len(rated.raw) > 300

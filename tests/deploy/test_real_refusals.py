@@ -11,11 +11,8 @@ from ssl import SSLCertVerificationError, create_default_context
 
 import pytest
 
-from fedrecplus.deploy.certificates import CA, make_server_certificates
-from fedrecplus.deploy.local import running_server
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised, running_server
+from fedrecplus.deploy.process.certificates import make_server_certificates
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
@@ -46,8 +43,7 @@ def _try(server: ServerHome, home: NodeHome, ca: Path, *, leave_out: str = "", i
 
 
 def _online(server: ServerHome) -> list[str]:
-    reply = server._flower("supernode", "list", "fedrecplus", "--format", "json")
-    return [node["status"] for node in reply["nodes"] if node["status"] == "online"]
+    return [node["status"] for node in server.nodes() if node["status"] == "online"]
 
 
 def test_a_node_without_the_authoritys_certificate_trusts_nobody(server: ServerHome, tmp_path: Path) -> None:

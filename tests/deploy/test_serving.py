@@ -11,17 +11,10 @@ import pytest
 
 from fedrecplus.config import change
 from fedrecplus.data import Scale
-from fedrecplus.deploy.catalogue import ITEMS, ItemCatalogue
-from fedrecplus.deploy.checks import Refusal
-from fedrecplus.deploy.continuing import go_on
-from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.locking import alone_in, is_served
-from fedrecplus.deploy.packet import Packet
-from fedrecplus.deploy.running import note_keys
-from fedrecplus.deploy.serving import serve
-from fedrecplus.deploy.settings import DEPLOYMENT, Deployment, check_deployable
-from fedrecplus.deploy.store import Store
-from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import ServerHome, note_keys
+from fedrecplus.deploy.server import Deployment, Journal, go_on, is_served, only_server_of, serve
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
@@ -48,7 +41,7 @@ def test_a_node_that_keeps_sending_nonsense_is_set_aside_and_never_touches_the_m
     serve(link, tmp_path / "run")
     lines = Journal(tmp_path / "run").lines()
     assert [len(line["lost"]) for line in lines] == [1, 1, 1, 0, 0], "three strikes, then it isn't asked"
-    assert lines[-1]["standing"] == {"strikes": {"2": 3}, "refused": {"non-finite": 3}, "wrong_version": []}
+    assert lines[-1]["refusals"] == {"strikes": {"2": 3}, "refused": {"non-finite": 3}, "wrong_version": []}
     assert {client % 2 for line in lines for client in line["clients"]} == {0}
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, config, link.homes, lines))
 
@@ -64,7 +57,7 @@ def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> No
 
     link.tamper = copied
     serve(link, tmp_path / "run")
-    assert Journal(tmp_path / "run").lines()[-1]["standing"]["refused"] == {"duplicate": 3}
+    assert Journal(tmp_path / "run").lines()[-1]["refusals"]["refused"] == {"duplicate": 3}
 
 
 class Killed(BaseException):
@@ -90,7 +83,7 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
     serve(link, tmp_path / "run")
     lines = Journal(tmp_path / "run").lines()
     assert [line["lost"] for line in lines] == [{}, {"1": "lost", "2": "claimed"}, {"1": "lost", "2": "claimed"}]
-    assert lines[-1]["standing"]["strikes"] == {"2": 2}
+    assert lines[-1]["refusals"]["strikes"] == {"2": 2}
     assert "refused an answer of node 2: claimed: client 0 spoke through node 1 before" in caplog.text
     assert {client % 3 for line in lines[1:] for client in line["clients"]} == {2}
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
@@ -100,9 +93,9 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
 def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
     homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
     if way == "folder that doesn't say":
-        facts = json.loads((tmp_path / "run" / DEPLOYMENT).read_text())
+        facts = json.loads((tmp_path / "run" / "deployment.json").read_text())
         del facts["keyed"]
-        (tmp_path / "run" / DEPLOYMENT).write_text(json.dumps(facts))
+        (tmp_path / "run" / "deployment.json").write_text(json.dumps(facts))
     link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
@@ -137,7 +130,7 @@ def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
     serve(link, tmp_path / "run")
     lines = Journal(tmp_path / "run").lines()
     assert lines[0]["silent"] == ["3"]
-    assert lines[-1]["standing"]["refused"] == {"late": 1}
+    assert lines[-1]["refusals"]["refused"] == {"late": 1}
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
 
 
@@ -155,7 +148,7 @@ def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
     link.tamper = lambda node, packet: Refusal("lost", blame=False) if node == 2 else packet
     serve(link, tmp_path / "run")
     last = Journal(tmp_path / "run").lines()[-1]
-    assert last["standing"]["strikes"] == {}
+    assert last["refusals"]["strikes"] == {}
     assert RunFolder(tmp_path / "run").result()["deployment"]["dropouts"] == 3
 
 
@@ -195,11 +188,11 @@ def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fedmf", "fedrec+private"])
 def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: str, tmp_path: Path) -> None:
-    config = small_config(name, engine="reference", precision="float64")
+    config = small_config(name, engine="reference", precision="float64", server__cooldown=0.0)
     homes = prepared(tmp_path, RATINGS, config)
     serve(InProcessLink(homes), tmp_path / "run")
     more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
-    deployment = Deployment("feed", nodes=3)
+    deployment = Deployment(3, model="feed")
     whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
     serve(InProcessLink(homes), tmp_path / "more" / "run")
     assert whole.server.rounds == 5
@@ -214,7 +207,7 @@ def test_patience_ends_with_a_reason_for_the_follower(tmp_path: Path) -> None:
     link.tamper = lambda node, packet: Refusal("lost", blame=False)
     with pytest.raises(UserError, match="no upload came"):
         serve(link, tmp_path / "run")
-    assert Journal(tmp_path / "run").standing()["phase"] == "failed"
+    assert Journal(tmp_path / "run").progress()["phase"] == "failed"
 
 
 def test_when_everybody_is_set_aside_the_run_says_so(tmp_path: Path) -> None:
@@ -245,15 +238,19 @@ def test_a_device_with_another_scale_says_so_and_takes_no_part(
         store.change_scale(Scale(0.0, 10.0, 1.0))
     serve(InProcessLink(homes), tmp_path / "run")
     last = Journal(tmp_path / "run").lines()[-1]
-    assert last["standing"]["refused"] == {"node-scale": 3}
-    assert last["standing"]["strikes"] == {}
+    assert last["refusals"]["refused"] == {"node-scale": 3}
+    assert last["refusals"]["strikes"] == {}
     assert "`fedrecplus device scale 1:5:1` changes it" in caplog.text
 
 
 def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
-    with alone_in(tmp_path), pytest.raises(UserError, match="another server app"), alone_in(tmp_path, patience=0.3):
+    with (
+        only_server_of(tmp_path),
+        pytest.raises(UserError, match=r"works on .* as its server"),
+        only_server_of(tmp_path, patience=0.3),
+    ):
         pass
-    with alone_in(tmp_path, patience=0.3):
+    with only_server_of(tmp_path, patience=0.3):
         assert is_served(tmp_path)
     assert not is_served(tmp_path)
 
@@ -270,9 +267,15 @@ def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"aggregation__denoising": 0.1, "aggregation__rule": "uniform"}, {"client__dropout": 0.1}, {"trainer": "central"}],
+    ("changes", "said"),
+    [
+        ({"aggregation__rule": "uniform", "channel__rule": "sums"}, "channel.rule=clear"),
+        ({"aggregation__rule": "uniform", "channel__rule": "denoising"}, "channel.rule=clear"),
+        ({"cohort__dropout": 0.1}, "cohort.dropout=0"),
+        ({"aggregation__covariance": "full"}, "covariance=diagonal"),
+        ({"engine": "central"}, "federated preset"),
+    ],
 )
-def test_what_only_a_simulation_can_do_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(UserError):
+def test_what_only_a_simulation_can_do_is_refused(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError, match=said):
         check_deployable(small_config(**changes))

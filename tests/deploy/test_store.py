@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.data import Scale
-from fedrecplus.deploy.database import StorageFull
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.removing import forget
-from fedrecplus.deploy.store import Store
+from fedrecplus.deploy.device import StorageFull, Store
+from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
 
 STARS = Scale(1.0, 5.0, 1.0)
@@ -81,7 +79,7 @@ def _fill_to_the_brim(path: Path) -> None:
 
 def test_a_kill_in_a_transaction_leaves_what_was_before(path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from fedrecplus.deploy.store import Store\n"
+        "import os, sys; from pathlib import Path; from fedrecplus.deploy.device import Store\n"
         "with Store.open(Path(sys.argv[1])) as store:\n"
         "    store.rate({'kept': 4.0})\n"
         "    store.connection.execute('BEGIN IMMEDIATE')\n"
@@ -103,9 +101,24 @@ def test_damage_and_strangers_are_errors_in_words(tmp_path: Path, path: Path) ->
         pass
 
 
+def test_a_store_of_the_version_before_keeps_its_ratings(path: Path) -> None:
+    with Store.open(path) as store:
+        store.rate({"a": 5.0})
+        secret = store.secret
+        store.connection.executescript(
+            "ALTER TABLE models ADD COLUMN mean REAL; INSERT INTO models VALUES ('ab', '{}', 'x', 3, x'00', '', 3.5);"
+            "PRAGMA user_version = 1"
+        )
+    with Store.open(path) as store:
+        assert (store.ratings(), store.secret, store.models()) == ({0: {"a": 5.0}}, secret, [])
+        store.connection.execute("PRAGMA user_version = 9")
+    with pytest.raises(UserError, match=r"layout 9(.|\n)*upgrade"), Store.open(path):
+        pass
+
+
 def test_forgetting_clears_the_log_of_a_writer_that_was_killed(path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from fedrecplus.deploy.store import Store\n"
+        "import os, sys; from pathlib import Path; from fedrecplus.deploy.device import Store\n"
         "with Store.open(Path(sys.argv[1])) as store:\n"
         "    store.rate({'canary-item': 4.0})\n"
         "    os.kill(os.getpid(), 9)\n"
@@ -115,7 +128,7 @@ def test_forgetting_clears_the_log_of_a_writer_that_was_killed(path: Path) -> No
     assert b"canary-item" in log.read_bytes()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     descriptors = [os.open(file, os.O_RDONLY) for file in (path, log)]
-    forget(NodeHome(path.parent))
+    NodeHome(path.parent).forget()
     assert not any(b"canary-item" in os.pread(descriptor, 10**7, 0) for descriptor in descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
@@ -130,9 +143,9 @@ def test_forgetting_leaves_no_byte_of_a_rating(tmp_path: Path) -> None:
         store.rate({"canary-item": 5.0})
     (home.path / "other.txt").write_text("not ours")
     descriptor = os.open(home.store, os.O_RDONLY)  # the bytes on the disk, also after the name is gone
-    forget(home)
+    home.forget()
     assert b"canary-item" not in os.pread(descriptor, 10**7, 0)
     os.close(descriptor)
     assert [file.name for file in home.path.iterdir()] == ["other.txt"]
     with pytest.raises(UserError, match="no device"):
-        forget(home)
+        home.forget()

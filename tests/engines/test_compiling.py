@@ -11,97 +11,86 @@ from typing import Any
 
 import pytest
 
-from fedrecplus.fast import compiling
+from fedrecplus.engines.fast import compiling
 
 ROOT = Path(__file__).parents[2]
 ONE_KERNEL = """
 import json, warnings
 warnings.simplefilter("error")
 import numpy as np
-from fedrecplus.fast.filling import user_average
-means = np.zeros(2)
-ends = np.array([0, 2])
-user_average(np.array([0]), ends, np.array([0, 1]), np.array([1.0, 2.0]), ends, means)
-print(json.dumps({"means": means.tolist(), "kept": sum(user_average.stats.cache_hits.values())}))
+from fedrecplus.engines.fast.pseudo import put_in_order
+items = np.array([5, 2])
+put_in_order(np.array([0]), np.array([0, 2]), items)
+print(json.dumps({"items": items.tolist(), "kept": sum(put_in_order.stats.cache_hits.values())}))
 """
 SOME_ROUNDS = """
 import hashlib, json
-import numpy as np
-from fedrecplus import data, fast, simulation
 from fedrecplus.config import preset
-ratings = data.load("synthetic:clients=60,items=80,ratings_per_client=20")
+from fedrecplus.engines import engine_of, item_columns, prepare
+from fedrecplus.testing import small_ratings
 hashes = {}
 for name in ORDER:
-    problem = simulation.prepare(ratings, preset(name))
-    state = simulation.start(problem, np.float32)
+    problem = prepare(small_ratings(60, 80), preset(name))
+    engine = engine_of(problem.config)
+    state = engine.start(problem)
     for _ in range(3):
-        state, _ = fast.simulate_round(problem, state)
-    factors = fast.prediction_factors(problem, state)
-    hashes[name] = hashlib.sha256(state.server.V.tobytes() + state.U.tobytes() + factors.tobytes()).hexdigest()
+        state, _ = engine.round(problem, state)
+    W = engine.user_weights(problem, state.private, item_columns(problem, state.server.V))
+    hashes[name] = hashlib.sha256(state.server.V.tobytes() + state.private.U.tobytes() + W.tobytes()).hexdigest()
 print(json.dumps(hashes))
 """
 
 
-def run_with_cache(folder: Path, code: str = ONE_KERNEL) -> dict[str, Any]:
+def start_with_cache(folder: Path, code: str = ONE_KERNEL) -> subprocess.Popen[str]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    figures: dict[str, Any] = json.loads(done.stdout)
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def run_with_cache(folder: Path, code: str = ONE_KERNEL) -> dict[str, Any]:
+    process = start_with_cache(folder, code)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    figures: dict[str, Any] = json.loads(output)
     return figures
 
 
-def test_a_kernel_is_compiled_once(tmp_path: Path) -> None:
-    assert run_with_cache(tmp_path)["kept"] == 0
-    assert run_with_cache(tmp_path)["kept"] == 1
+def test_processes_that_start_together_compile_once_and_a_cut_index_is_replaced(tmp_path: Path) -> None:
+    started = [start_with_cache(tmp_path) for _ in range(3)]
+    kept = [json.loads(process.communicate()[0])["kept"] for process in started]
+    assert sorted(kept) == [0, 1, 1]
+    indices = list(tmp_path.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(index.read_bytes()[:-7])
+    assert [run_with_cache(tmp_path)["kept"] for _ in range(2)] == [0, 1]
 
 
+@pytest.mark.slow  # compiles all kernels of two presets anew
 def test_kernels_just_compiled_and_kernels_from_the_cache_give_the_same_bits(tmp_path: Path) -> None:
     # in another order too, since what one kernel brings into memory must not be what another runs
-    there, back = (f"ORDER = {names}{SOME_ROUNDS}" for names in (["fedmf", "fedrec+"], ["fedrec+", "fedmf"]))
+    there, back = (f"ORDER = {names}{SOME_ROUNDS}" for names in (["fedrec", "fedrec+"], ["fedrec+", "fedrec"]))
     compiled = run_with_cache(tmp_path, there)
     assert run_with_cache(tmp_path, there) == compiled
     assert run_with_cache(tmp_path, back) == compiled
 
 
-def test_processes_that_start_together_compile_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    started = [
-        subprocess.Popen([sys.executable, "-c", ONE_KERNEL], stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(3)
-    ]
-    kept = [json.loads(process.communicate()[0])["kept"] for process in started]
-    assert sorted(kept) == [0, 1, 1]
-
-
-def test_a_cache_that_nobody_can_write_is_no_error(tmp_path: Path) -> None:
+def test_a_cache_that_nobody_can_write_or_that_becomes_unwritable_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")  # a folder below a file: not even root can make it
-    nowhere = tmp_path / "file" / "cache"
-    code = f"""
+    nowhere, gone = tmp_path / "file" / "cache", tmp_path / "gone"
+    without = f"""
 from numba.core import caching
 for locator in (caching.InTreeCacheLocator, caching.UserWideCacheLocator):
     locator.get_cache_path = lambda self: {str(nowhere)!r}
 {ONE_KERNEL}"""
-    assert run_with_cache(nowhere, code) == {"means": [1.5, 1.5], "kept": 0}
-
-
-def test_a_cache_that_becomes_unwritable_is_no_error(tmp_path: Path) -> None:
-    code = f"""
+    removed = f"""
 import shutil
-from fedrecplus.fast import compiling
-shutil.rmtree({str(tmp_path)!r})
-open({str(tmp_path)!r}, "w").close()
+from fedrecplus.engines.fast import pseudo
+shutil.rmtree({str(gone)!r})
+open({str(gone)!r}, "w").close()
 {ONE_KERNEL}"""
-    assert run_with_cache(tmp_path, code)["kept"] == 0
-
-
-def test_a_cut_or_stale_index_is_no_error_and_is_replaced(tmp_path: Path) -> None:
-    run_with_cache(tmp_path)
-    indices = list(tmp_path.rglob("*.nbi"))
-    assert indices
-    for index in indices:
-        index.write_bytes(index.read_bytes()[:-7])
-    assert run_with_cache(tmp_path)["kept"] == 0
-    assert run_with_cache(tmp_path)["kept"] == 1
+    for folder, code in ((nowhere, without), (gone, removed)):
+        assert run_with_cache(folder, code) == {"items": [2, 5], "kept": 0}
 
 
 def test_a_change_in_any_file_of_the_engine_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

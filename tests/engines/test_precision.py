@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrecplus import data
 from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
+from fedrecplus.engines import engine_of, prepare
+from fedrecplus.parts import KINDS, built_in
+from fedrecplus.testing import example_config, small_ratings
 from fedrecplus.training import train
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +27,18 @@ ratings = data.load("synthetic:clients=1000000,items=4000,ratings_per_client=50"
 held = sum(array.nbytes for array in (ratings.items, ratings.codes, ratings.indptr, ratings.client_ids))
 print(json.dumps({"ratings": len(ratings), "held": held / 1e9, "peak": peak()}))
 """
+
+
+def test_32_bit_tables_stay_32_bit() -> None:
+    for kind in ("model", "aggregation", "server_optimizer"):
+        for rule in built_in(KINDS[kind]):
+            config = example_config(f"{kind}.rule={rule}", "server_optimizer.learning_rate=0.05", "precision=float32")
+            problem, engine = prepare(small_ratings(), config), engine_of(config)
+            state = engine.start(problem)
+            for _ in range(2):
+                state, _ = engine.round(problem, state)
+            kinds = {name: table.dtype for name, table in state.arrays().items() if table.dtype.kind == "f"}
+            assert set(kinds.values()) == {np.dtype(np.float32)}, (rule, kinds)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, cross_validate
 from fedrecplus.experiments.report import to_csv, to_json, to_markdown
-from fedrecplus.experiments.statistics import mean_over_folds, paired_test, spread
+from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.ranking import rank
@@ -96,8 +96,8 @@ def test_groups_and_ranking_are_summed_up_over_folds(comparison: Comparison) -> 
     for summary in comparison.summaries:
         rows = [row for row in comparison.rows + comparison.trivial if row["algorithm"] == summary.algorithm]
         worst = [row["groups"]["worst_tenth"]["rmse"] for row in rows]
-        assert summary.groups["worst_tenth"] == spread(worst)
-        assert summary.ranking["ndcg@10"] == spread([row["ranking"]["ndcg@10"] for row in rows])
+        assert summary.groups["worst_tenth"] == fold_mean(worst)
+        assert summary.ranking["ndcg@10"] == fold_mean([row["ranking"]["ndcg@10"] for row in rows])
         assert summary.to_dict()["groups"]["worst_tenth"]["rmse"]["mean"] == pytest.approx(np.mean(worst))
         assert min(worst) > summary.figures["rmse"].mean
 
@@ -145,12 +145,12 @@ def test_cross_validation_of_one_algorithm() -> None:
     assert cross_validate(RATINGS, CONFIGS[0], folds=2).mean("fedmf") > 0
 
 
-def test_spread_is_student_s_interval() -> None:
+def test_the_interval_is_student_s_interval() -> None:
     values = [0.9, 0.95, 0.92, 0.91]
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    found = spread(values)
+    found = fold_mean(values)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert spread([0.9]).sd == 0
+    assert fold_mean([0.9]).sd == 0
 
 
 def test_the_paired_test_is_wilcoxon_s_over_clients_with_test_ratings() -> None:
@@ -165,7 +165,7 @@ def test_the_paired_test_is_wilcoxon_s_over_clients_with_test_ratings() -> None:
 
 
 def test_errors_are_averaged_over_the_folds_a_client_is_in() -> None:
-    means = mean_over_folds([np.array([1.0, np.nan, np.nan]), np.array([3.0, 2.0, np.nan])])
+    means = client_means([np.array([1.0, np.nan, np.nan]), np.array([3.0, 2.0, np.nan])])
     np.testing.assert_array_equal(means, [2.0, 2.0, np.nan])
 
 

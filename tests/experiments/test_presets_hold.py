@@ -14,7 +14,8 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.training import Step, train
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.training.divergence import step_size
+from fedrecplus.training.evaluation import Fallback, Predictor, score
 
 OURS = ("fedmf", "fedrec+", "fedrec+private")
 STARS = Scale(1.0, 5.0, 1.0)
@@ -65,7 +66,7 @@ SMALLEST = 1e-3
 """a share of the scale: what counts as no error"""
 
 
-def trivial_error(data: Cut, predictor: Callable[[Ratings], Factors]) -> float:
+def trivial_error(data: Cut, predictor: Callable[[Ratings], Predictor]) -> float:
     known = np.ones(data.fitted.clients, bool), np.ones(data.fitted.item_count, bool)
     fallback = replace(Fallback.of(data.fitted), known_client=known[0], known_item=known[1])
     return score(data.held_out, predictor(data.fitted).predict, fallback).rmse
@@ -100,7 +101,7 @@ def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_likes_of_items_with_one_rater_need_no_smaller_steps(name: str) -> None:
-    """The floor is strongest there, and contrast must not throw rows past the mean and back, ever further."""
+    """Rows that one rating decides must not be thrown past what is plausible and back, ever further."""
     data = cut(rated("rare likes", 120, 1500, np.full(120, 12), Scale(0.0, 1.0, 1.0)))
     run = train(data.fitted, data.held_out, assign(preset(name), ["server.rounds=200"]))
     assert run.result["retries"] == 0
@@ -120,7 +121,8 @@ def test_people_with_one_rating_need_no_smaller_steps(name: str, scale: Scale) -
 def test_an_absurd_step_is_said_and_never_ends_in_numbers(name: str) -> None:
     heard: list[Step] = []
     data = cut(SETS["few items"])
-    config = assign(preset(name), ["client.learning_rate=1e5", "client.learning_rate_decay=1", "server.rounds=20"])
+    absurd = f"{step_size(preset(name))[0]}=1e6"
+    config = assign(preset(name), [absurd, "server.rounds=20"])
     with pytest.raises(UserError, match="diverged in round"):
         train(data.fitted, data.held_out, config, progress=heard.append)
     assert sum("starting again" in step.message for step in heard if step.message) == 4

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fedrecplus.config import Config, assign, preset, presets
+from fedrecplus.config import Config, assign, preset, presets, settings_in, value_of
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Choice, Range, apply, default_dimensions, parse_dimensions, value_of
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
 
 BAD = {
     "no equals sign": ("model.factors", "says nothing to choose from"),
@@ -16,21 +16,21 @@ BAD = {
     "unknown setting": ("model.factor=5..10", "did you mean 'model.factors'"),
     "unknown section": ("modl.factors=5..10", "unknown setting"),
     "no whole number": ("model.factors=5.5..10", "not a whole number"),
-    "no number": ("client.learning_rate=low..high", "not a number"),
-    "not a number": ("client.learning_rate=nan..1", "out of range"),
+    "no number": ("model.learning_rate=low..high", "is not a number"),
+    "not a number": ("model.learning_rate=nan..1", "is not a number"),
     "ends the wrong way round": ("model.factors=10..5", "not below"),
     "ends that are equal": ("model.factors=5..5", "not below"),
     "an open end": ("model.factors=5..", "not a whole number"),
     "logarithm of zero": ("aggregation.temperature=0..1:log", "no logarithm"),
     "logarithm of choices": ("model.factors=5,10:log", "no logarithm"),
-    "out of range": ("client.fraction=0.1..2", "out of range"),
-    "range of names": ("server.step=adam..plain", "is not a number"),
-    "range of truths": ("model.biases=false..true", "is not a number"),
+    "out of range": ("cohort.fraction=0.1..2", "out of range"),
+    "range of names": ("server_optimizer.rule=adam..sgd", "is not a number"),
+    "range of truths": ("virtual_ratings.refresh=false..true", "is not a number"),
     "single choice": ("model.factors=5", "--set model.factors=5"),
     "a choice twice": ("model.factors=5,5", "two different values"),
     "an empty choice": ("model.factors=5,", "not a whole number"),
-    "unknown part": ("server.step=plain,adm", "did you mean 'adam'"),
-    "unknown value": ("model.start=constant,norml", "did you mean 'normal'"),
+    "unknown part": ("server_optimizer.rule=sgd,adm", "did you mean 'adam'"),
+    "unknown value": ("model.init=constant,norml", "choose one of constant, normal, uniform"),
     "the seed": ("seed=1,2", "luck"),
     "the name": ("algorithm=fedmf,fedrec", "not a setting"),
 }  # fmt: skip
@@ -40,7 +40,7 @@ BAD = {
 def test_a_search_that_makes_no_sense_is_refused(case: str) -> None:
     text, said = BAD[case]
     with pytest.raises(UserError, match=re.escape(said)):
-        parse_dimensions([text], preset("fedmf"))
+        parse_dimensions([text], preset("fedrec+paper"))
 
 
 def test_a_setting_is_searched_once() -> None:
@@ -51,31 +51,31 @@ def test_a_setting_is_searched_once() -> None:
 def test_values_have_their_setting_s_type() -> None:
     texts = [
         "model.factors=5..50",
-        "client.learning_rate = 1e-3..1:log",
-        "model.biases=true,false",
+        "model.learning_rate = 1e-3..1:log",
+        "virtual_ratings.refresh=true,false",
         "server.rounds=5,10",
     ]
     assert parse_dimensions(texts, Config()) == [
-        Range("model.factors", 5, 50),
-        Range("client.learning_rate", 0.001, 1.0, log=True),
-        Choice("model.biases", (True, False)),
-        Choice("server.rounds", (5, 10)),
+        Dimension("model.factors", (5, 50), "range"),
+        Dimension("model.learning_rate", (0.001, 1.0), "log"),
+        Dimension("virtual_ratings.refresh", (True, False)),
+        Dimension("server.rounds", (5, 10)),
     ]
 
 
 def test_dimensions_are_read_back_from_their_text() -> None:
     texts = [
-        "model.start_spread=.5...9",
+        "model.init_scale=.5...9",
         "model.factors=5..50:log",
-        "server.step=plain,adam",
-        "model.biases=true,false",
+        "server_optimizer.rule=sgd,adam",
+        "virtual_ratings.refresh=true,false",
     ]
     dimensions = parse_dimensions(texts, Config())
     assert parse_dimensions([str(dimension) for dimension in dimensions], Config()) == dimensions
 
 
 def test_a_choice_may_need_another_choice_beside_it() -> None:
-    kept = assign(Config(), ["virtual_ratings.refresh=false"])
+    kept = assign(Config(), ["pseudo_items.rule=random", "virtual_ratings.refresh=false"])
     texts = ["pseudo_items.redraw=true,false", "virtual_ratings.refresh=true,false"]
     assert len(parse_dimensions(texts, kept)) == 2
     with pytest.raises(UserError, match="virtual ratings"):
@@ -88,9 +88,24 @@ def test_every_preset_has_a_search_around_itself(name: str) -> None:
     dimensions = default_dimensions(config)
     assert len(dimensions) >= 3
     assert parse_dimensions([str(dimension) for dimension in dimensions], config) == dimensions
-    assert all(dimension.nearest(value_of(config, dimension.name)) is not None for dimension in dimensions)
+    described = dict(settings_in(config))
+    for dimension in dimensions:
+        own, (low, high) = value_of(config, dimension.name), dimension.values
+        assert low < own < high or (low < own == high and high == described[dimension.name].high), dimension
+        assert described[dimension.name].low <= low
+        apply(config, {dimension.name: low})
+        apply(config, {dimension.name: high})
+
+
+def test_privacy_and_the_price_of_a_trial_are_searched_only_by_name() -> None:
+    config = assign(preset("fedrec+"), ["pseudo_items.ratio=3", "cohort.dropout=0.2", "server.rounds=7", "seed=3"])
+    names = {dimension.name for dimension in default_dimensions(config)}
+    assert names >= {"model.factors", "server_optimizer.momentum", "aggregation.temperature"}
+    assert not names & {"pseudo_items.ratio", "cohort.dropout", "server.rounds", "model.local_epochs", "seed"}
+    off = assign(config, ["aggregation.temperature=0"])
+    assert names - {dimension.name for dimension in default_dimensions(off)} == {"aggregation.temperature"}
 
 
 def test_nearest_is_the_value_itself_or_an_end() -> None:
-    assert [Range("model.factors", 5, 10).nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
-    assert Choice("server.step", ("adam", "momentum")).nearest("plain") == "adam"
+    assert [Dimension("model.factors", (5, 10), "range").nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
+    assert Dimension("server_optimizer.rule", ("adam", "momentum")).nearest("sgd") == "adam"

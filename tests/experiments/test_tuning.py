@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,22 +11,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, assign, preset
+from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
-from fedrecplus.experiments import study
-from fedrecplus.experiments.search_space import parse_dimensions
+from fedrecplus.experiments.search_space import apply, parse_dimensions
 from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
 from fedrecplus.experiments.validation import cut, evaluations
+from fedrecplus.files import locked
 from fedrecplus.training import train
 from tests.small_data import small_ratings
 
 optuna = pytest.importorskip("optuna")
 
 RATINGS = small_ratings(clients=40)
-START = assign(preset("fedmf"), ["server.rounds=8", "evaluation.every=2", "model.factors=4"])
+START = assign(
+    Config(),
+    [
+        "server.rounds=8",
+        "evaluation.every=2",
+        "model.factors=4",
+        "model.learning_rate=0.2",
+        "server_optimizer.rule=momentum",
+    ],
+)
 DIMENSIONS = parse_dimensions(
-    ["client.learning_rate=0.01..0.5:log", "model.factors=2..6", "server.step=plain,momentum"], START
+    ["model.learning_rate=0.01..0.5:log", "model.factors=2..6", "server_optimizer.rule=sgd,momentum"], START
 )
 
 
@@ -45,8 +55,10 @@ def tuned() -> Tuned:
 def test_the_first_trial_is_the_preset(tuned: Tuned) -> None:
     first = tuned.trials[0]
     assert first.settings == {
-        "client.learning_rate": START.client.learning_rate, "model.factors": 4, "server.step": START.server.step,
-    }  # fmt: skip
+        "model.learning_rate": 0.2,
+        "model.factors": 4,
+        "server_optimizer.rule": "momentum",
+    }
     fitted, held_out = validation_cut(split(RATINGS, 0)[0])
     assert first.rmse == train(fitted, held_out, START).rmse
 
@@ -104,7 +116,7 @@ def test_a_study_with_another_task_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="other data"):
         search(small_ratings(clients=41), storage=storage, trials=1)
     with pytest.raises(UserError, match="other settings"):
-        search(start=assign(START, ["model.biases=true"]), storage=storage, trials=1)
+        search(start=assign(START, ["model.rule=biased-mf"]), storage=storage, trials=1)
     with pytest.raises(UserError, match="other search"):
         tune([cut(RATINGS)], START, DIMENSIONS[:1], trials=1, storage=storage)
 
@@ -119,17 +131,17 @@ def test_a_file_that_is_no_study_is_refused_and_kept(tmp_path: Path) -> None:
 
 def test_two_searches_on_one_study_at_once_are_refused(tmp_path: Path) -> None:
     storage = tmp_path / "study.db"
-    with study.open_study(storage, {}, 0), pytest.raises(UserError, match="another process"):
+    with locked(tmp_path / ".study.db.lock", "", ""), pytest.raises(UserError, match="another process"):
         search(storage=storage)
 
 
 def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
-    dimensions = parse_dimensions(["client.learning_rate=0.1,1e5"], START)
+    dimensions = parse_dimensions(["model.learning_rate=0.1,1e5"], START)
     found = tune([cut(RATINGS)], START, dimensions, trials=6, storage=tmp_path / "study.db")
     failed = [trial for trial in found.trials if trial.state == "failed"]
     assert failed
     assert all(trial.why is not None and "diverged in round" in trial.why for trial in failed)
-    assert found.config.client.learning_rate == 0.1
+    assert found.config.model.options.learning_rate == 0.1
 
 
 def test_settings_that_can_t_be_together_have_failed() -> None:
@@ -140,14 +152,14 @@ def test_settings_that_can_t_be_together_have_failed() -> None:
 
 
 def test_a_search_in_which_all_failed_says_why() -> None:
-    start = assign(START, ["client.learning_rate=1e5"])
-    dimensions = parse_dimensions(["client.learning_rate=1e5..1e6:log"], start)
+    start = assign(START, ["model.learning_rate=1e5"])
+    dimensions = parse_dimensions(["model.learning_rate=1e5..1e6:log"], start)
     with pytest.raises(UserError, match="all 3 trials failed; the last: diverged in round"):
         tune([cut(RATINGS)], start, dimensions, trials=3)
 
 
 def test_bad_trials_are_pruned_before_their_last_round() -> None:
-    dimensions = parse_dimensions(["client.learning_rate=1e-6..0.5:log"], START)
+    dimensions = parse_dimensions(["model.learning_rate=1e-6..0.5:log"], START)
     rounds: dict[int, int] = {}
 
     def note(moment: Moment) -> None:
@@ -208,6 +220,52 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(UserError, match=r"fedrecplus\[tune\]"):
         search(trials=1)
+
+
+def test_trials_side_by_side_have_the_errors_that_they_have_alone(tmp_path: Path) -> None:
+    calm = parse_dimensions(["model.learning_rate=0.01..0.2:log", "model.factors=2..6"], START)
+    found = tune([cut(RATINGS)], START, calm, trials=7, workers=2, storage=tmp_path / "study.db")
+    assert [trial.number for trial in found.trials] == list(range(7))
+    assert apply(START, found.trials[0].settings) == START
+    assert len({tuple(trial.settings.values()) for trial in found.trials}) == 7, "no two processes draw alike"
+    for trial in found.trials:
+        curve = dict(evaluations(cut(RATINGS), apply(START, trial.settings)))
+        assert trial.rmse in (None, curve[8])
+        assert trial.best_round is not None
+        assert trial.best_round_rmse == curve[trial.best_round]
+
+
+def test_a_worker_that_dies_is_said_and_the_study_goes_on(tmp_path: Path) -> None:
+    def kill_all(moment: Moment) -> None:
+        if moment.ended == 2:
+            for child in multiprocessing.active_children():
+                child.kill()
+
+    with pytest.raises(UserError, match="a worker process has died"):
+        search(workers=2, storage=tmp_path / "study.db", progress=kill_all)
+    found = search(workers=2, storage=tmp_path / "study.db")
+    assert [trial.number for trial in found.trials] == list(range(8))
+
+
+def test_a_wish_to_stop_ends_all_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
+    ended: list[int] = []
+    storage = tmp_path / "study.db"
+    with pytest.raises(KeyboardInterrupt):
+        search(
+            trials=50,
+            workers=2,
+            storage=storage,
+            progress=lambda moment: ended.append(moment.ended),
+            stop=lambda: bool(ended) and ended[-1] >= 3,
+        )
+    assert len(search(trials=1, storage=storage).trials) == ended[-1] >= 3
+
+
+def test_what_is_wrong_with_the_program_is_not_taken_for_a_failed_trial() -> None:
+    broken = assign(START, ["engine=fast"])
+    object.__setattr__(broken, "precision", "no number")  # past the check, as only a mistake in the code could be
+    with pytest.raises(TypeError, match="no number"):
+        search(start=broken, trials=2, workers=2)
 
 
 def after(rounds: int) -> Callable[[], bool]:

@@ -1,54 +1,51 @@
-"""Clients that differ: what is changed, what isn't, and that it depends on the seed alone."""
+"""Clients that differ: what is changed, what isn't, who takes part, and what attackers get."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fedrecplus import simulation
-from fedrecplus.config import Config
-from fedrecplus.experiments.heterogeneity_clients import (
+from fedrecplus.config import Config, assign, preset
+from fedrecplus.engines import SimulationState, engine_of, prepare, rounds
+from fedrecplus.experiments.heterogeneous_clients import (
     FEW,
+    AttackedEngine,
+    SkewedProblem,
     add_noise,
-    affected,
+    affected_clients,
     leave_few,
     promote,
     promoted_item,
     rate_at_random,
-    skewed,
 )
+from fedrecplus.training.attempt import predictor_of
 from tests.small_data import small_ratings
 
-RATINGS = small_ratings(clients=80, items=60)
-WHO = affected(RATINGS, 0.25, 0)
+RATINGS = small_ratings(clients=60, items=50)
+WHO = affected_clients(RATINGS, 0.3, 0)
+NOBODY = np.zeros(RATINGS.clients, dtype=bool)
+SHARE = 18 / 60
 
 
 def test_the_share_is_kept_and_the_seed_alone_decides() -> None:
-    assert WHO.sum() == 20
-    assert (affected(RATINGS, 0.25, 0) == WHO).all()
-    assert (affected(RATINGS, 0.25, 1) != WHO).any()
-    assert not (WHO & ~affected(RATINGS, 0.5, 0)).any()
+    assert WHO.sum() == 18
+    assert (affected_clients(RATINGS, 0.3, 0) == WHO).all()
+    assert (affected_clients(RATINGS, 0.3, 1) != WHO).any()
+    assert not (WHO & ~affected_clients(RATINGS, 0.5, 0)).any()
 
 
 @pytest.mark.parametrize("change", [rate_at_random, add_noise, leave_few, promote])
-def test_the_others_keep_their_ratings(change) -> None:
+def test_affected_clients_ratings_change_and_no_others(change) -> None:
     changed = change(RATINGS, WHO, 0)
-    for client in np.flatnonzero(~WHO):
-        for before, after in zip(RATINGS.of(int(client)), changed.of(int(client)), strict=True):
-            assert (before == after).all()
-    assert any(len(a) != len(b) or (a != b).any() for a, b in zip(*_values(RATINGS, changed), strict=True))
+    pairs = [(RATINGS.of(client), changed.of(client)) for client in range(RATINGS.clients)]
+    same = np.array([all(np.array_equal(a, b) for a, b in zip(*pair, strict=True)) for pair in pairs])
+    assert same[~WHO].all()
+    assert not same[WHO].all()
 
 
-def _values(*sets) -> list[list[np.ndarray]]:
-    return [[ratings.of(int(client))[1] for client in np.flatnonzero(WHO)] for ratings in sets]
-
-
-def test_few_means_few() -> None:
+def test_few_means_few_and_promoted_items_get_the_best_rating_once() -> None:
     counts = np.diff(leave_few(RATINGS, WHO, 0).indptr)
     assert (counts[WHO] == np.minimum(np.diff(RATINGS.indptr)[WHO], FEW)).all()
-
-
-def test_promoted_items_get_the_best_rating_once() -> None:
     target, changed = promoted_item(RATINGS, 0), promote(RATINGS, WHO, 0)
     for client in np.flatnonzero(WHO):
         items, values = changed.of(int(client))
@@ -56,11 +53,54 @@ def test_promoted_items_get_the_best_rating_once() -> None:
         assert (np.diff(items) > 0).all()
 
 
-def test_skewed_clients_come_as_often_as_they_are_willing() -> None:
-    problem = skewed(simulation.prepare(RATINGS, Config()))
+def test_under_skewed_participation_some_come_nearly_always_and_others_hardly_ever() -> None:
+    problem = SkewedProblem(**vars(prepare(RATINGS, Config())))
     often = np.zeros(RATINGS.clients)
     for number in range(200):
-        often[problem.taking_part(number)] += 1 / 200
+        often[problem.cohort(number)] += 1 / 200
     assert often.max() > 0.8
     assert often[np.diff(RATINGS.indptr) > 0].min() < 0.1
-    assert (problem.taking_part(3) == problem.taking_part(3)).all()
+    assert (problem.cohort(3) == problem.cohort(3)).all()
+
+
+def config_of(rule: str, *more: str) -> Config:
+    usual = [f"aggregation.rule={rule}", "model.factors=4", "model.learning_rate=0.1", "precision=float64"]
+    return assign(Config(), [*usual, "server.rounds=5", *more])
+
+
+def after(config: Config, who: np.ndarray | None, target: int | None = None, ratings=RATINGS):
+    problem, engine = prepare(ratings, config), engine_of(config)
+    engine = engine if who is None else AttackedEngine(engine, who, target)
+    states: list[SimulationState] = [state for state, _ in rounds(engine, problem)]
+    return states[-1], engine, problem
+
+
+@pytest.mark.parametrize("rule", ["uniform", "wasserstein", "krum"])
+def test_without_attackers_a_round_is_a_round(rule: str) -> None:
+    expected, found = after(config_of(rule), None)[0], after(config_of(rule), NOBODY)[0]
+    np.testing.assert_allclose(found.server.V, expected.server.V, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.private.U, expected.private.U, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", ["own", "mean-own", "table"])
+def test_copies_of_the_last_step_gain_weight_where_distance_counts(rows: str) -> None:
+    _, engine, _ = after(config_of("wasserstein", f"aggregation.rows={rows}"), WHO)
+    assert min(engine.weight_shares[1:]) > 2 * SHARE
+
+
+def test_copies_gain_nothing_elsewhere() -> None:
+    assert after(config_of("uniform"), WHO)[1].weight_shares == pytest.approx([SHARE] * 5)
+    assert after(config_of("coordinate-median"), WHO)[1].weight_shares == []
+
+
+@pytest.mark.parametrize("name", ["mf", "biased-mf", "fedmf"])
+def test_a_push_raises_the_promoted_item_whatever_the_model(name: str) -> None:
+    config = preset(name) if name == "fedmf" else config_of("uniform", f"model.rule={name}")
+    config = assign(config, ["server.rounds=10", "server_optimizer.rule=sgd", "model.factors=4"])
+    target, honest = promoted_item(RATINGS, 0), np.flatnonzero(~WHO)
+    predicted = []
+    for who in (None, WHO):
+        state, engine, problem = after(config, who, target, RATINGS if who is None else promote(RATINGS, WHO, 0))
+        told = predictor_of(engine, problem, state).predict(honest, np.full(len(honest), target))
+        predicted.append(told.mean())
+    assert predicted[1] > predicted[0] + 0.3

@@ -26,7 +26,7 @@ def small_inputs(folder: Path) -> Path:
         ["ablate", *quick, "--folds", "2", "--json", f"{folder}/ablation.json"],
         ["ablate", "heterogeneity", *quick, "--rules", "wasserstein mean-own τ=1,krum", "--json", f"{folder}/h.json"],
         ["audit", "fedmf", "fedrec+", *quick[:4], *few, "--workers", "1", "--json", f"{folder}/audit.json"],
-        ["theory", f"{folder}/table/fedrec+/fold-0", "--looks", "4", "--json", f"{folder}/theory.json"],
+        ["theory", f"{folder}/table/fedrec/fold-0", "--looks", "4", "--json", f"{folder}/theory.json"],
     ):
         assert typed(command) == 0
     return folder

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-
-from fedrecplus import fast, simulation
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data import Ratings
+from fedrecplus.engines import SimulationState, engine_of, prepare
 
-ENGINES: dict[str, Callable[..., Any]] = {"reference": simulation.simulate_round, "fast": fast.simulate_round}
+ENGINES = ("reference", "fast")
 
 
-def run_rounds(
-    ratings: Ratings, config: Config, engine: str, rounds: int, dtype: Any = np.float64
-) -> list[simulation.SimulationState]:
+def run_rounds(ratings: Ratings, config: Config, engine: str, rounds: int) -> list[SimulationState]:
     """The states after each round."""
-    problem = simulation.prepare(ratings, config)
-    state = simulation.start(problem, dtype)
-    states = []
+    problem, runs = prepare(ratings, config), engine_of(replace(config, engine=engine))
+    state, states = runs.start(problem), []
     for _ in range(rounds):
-        state, _ = ENGINES[engine](problem, state)
+        state, _ = runs.round(problem, state)
         states.append(state)
     return states

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrecplus import simulation
 from fedrecplus.config import Config, assign
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
+from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.rounds import client_round
-from fedrecplus.simulation.reference import device_of, message_of
 from tests.rounds.engines import ENGINES, run_rounds
 
 RATINGS = Ratings(
@@ -23,8 +22,8 @@ RATINGS = Ratings(
 )  # fmt: skip
 CONFIG = assign(
     Config(),
-    ["precision=float64", "model.factors=1", "model.start=constant", "model.start_rating=4", "model.start_spread=0",
-     "model.regularisation=0.1", "client.learning_rate=0.1", "client.local_epochs=1", "client.u_step=all",
+    ["precision=float64", "model.factors=1", "model.init=constant", "model.init_rating=4", "model.init_scale=0",
+     "model.regularisation=0.1", "model.learning_rate=0.1", "model.local_epochs=1", "model.user_step=all",
      "pseudo_items.rule=random", "pseudo_items.ratio=1", "virtual_ratings.rule=user-average"],
 )  # fmt: skip
 
@@ -45,12 +44,12 @@ V_WASSERSTEIN = [2 + P[0] * 0.11952 - P[1] * 0.08048, 2 + P[0] * 0.11952 - P[1] 
 
 
 def test_each_client_uploads_what_the_hand_says() -> None:
-    problem = simulation.prepare(RATINGS, CONFIG)
-    state = simulation.start(problem)
+    problem = prepare(RATINGS, CONFIG)
+    state = engine_of(CONFIG).start(problem)
     message = message_of(problem, state)
     assert message.V.tolist() == [[2.0], [2.0]]
     for client in (0, 1):
-        upload, device = client_round(message, device_of(problem, state, client), CONFIG)
+        upload, device = client_round(message, device_of(problem, state.private, client), CONFIG)
         assert upload.items.tolist() == [0, 1]
         assert upload.delta[:, 0].tolist() == pytest.approx(DELTA[client], abs=1e-12)
         assert device.U[0] == pytest.approx(U_AFTER[client], abs=1e-12)
@@ -58,13 +57,13 @@ def test_each_client_uploads_what_the_hand_says() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("rule", "expected"), [("uniform", V_UNIFORM), ("wasserstein", V_WASSERSTEIN)])
-@pytest.mark.parametrize("normalise", ["item", "clients"])
+@pytest.mark.parametrize("normalise", ["item", "cohort"])
 def test_the_server_moves_where_the_hand_says(engine: str, rule: str, expected: list[float], normalise: str) -> None:
     config = assign(CONFIG, [f"aggregation.rule={rule}", f"aggregation.normalise={normalise}"])
     (state,) = run_rounds(RATINGS, config, engine, rounds=1)
     assert state.server.V[:, 0].tolist() == pytest.approx(expected, abs=1e-12)
     assert state.server.last_step[:, 0].tolist() == pytest.approx([v - 2.0 for v in expected], abs=1e-12)
-    assert state.U[:, 0].tolist() == pytest.approx(U_AFTER, abs=1e-12)
+    assert state.private.U[:, 0].tolist() == pytest.approx(U_AFTER, abs=1e-12)
     assert state.server.round == 1
 
 
@@ -77,5 +76,5 @@ def test_without_pseudo_items_only_the_rater_moves_an_item(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_global_rate_scales_the_step(engine: str) -> None:
-    (state,) = run_rounds(RATINGS, assign(CONFIG, ["server.learning_rate=10"]), engine, rounds=1)
+    (state,) = run_rounds(RATINGS, assign(CONFIG, ["server_optimizer.learning_rate=10"]), engine, rounds=1)
     assert state.server.V[:, 0].tolist() == pytest.approx([2.1952, 2 - 0.6448], abs=1e-12)

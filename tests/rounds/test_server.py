@@ -8,16 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus import simulation
 from fedrecplus.config import assign, preset
-from fedrecplus.gradients import floor_step
-from fedrecplus.parts import choices
-from fedrecplus.rounds.server import aggregate_of, apply, server_round
-from tests.contracts.one_round import RATINGS, START
-from tests.contracts.some_uploads import server_state, settings_of, some_uploads
+from fedrecplus.engines import engine_of, prepare
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import Upload
+from fedrecplus.rounds import ServerState, server_round, sums_of, weights_of
+from fedrecplus.rounds.server import divide, weighted_sum
+from fedrecplus.testing import example_config, small_ratings
+from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
 from tests.rounds.engines import ENGINES, run_rounds
 
-WEIGHED = assign(START, ["aggregation.rule=wasserstein", "pseudo_items.rule=similar", "virtual_ratings.rule=nearest"])
+RATINGS = small_ratings()
+WEIGHED = example_config("aggregation.rule=wasserstein")
 
 
 def same(first: np.ndarray, second: np.ndarray) -> None:
@@ -25,23 +27,21 @@ def same(first: np.ndarray, second: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changes", [[], ["client.fraction=0.6"], ["aggregation.normalise=clients"], ["seed=8"]])
+@pytest.mark.parametrize("changes", [[], ["cohort.fraction=0.6", "aggregation.normalise=cohort", "seed=8"]])
 def test_fedrec_plus_plus_is_the_same_as_no_pseudo_items(engine: str, changes: list[str]) -> None:
     """Denoising clients take the noise out again: lossless, as long as U steps over rated items alone."""
     denoised = assign(preset("fedrec++"), ["model.factors=5", "precision=float64", *changes])
-    assert denoised.client.u_step == "rated"
-    assert denoised.aggregation.rule == "uniform"
-    plain = assign(denoised, ["pseudo_items.rule=none", "aggregation.denoising=0"])
-    with_noise = assign(denoised, ["aggregation.denoising=0"])
+    plain = assign(denoised, ["pseudo_items.rule=none", "channel.rule=clear"])
+    with_noise = assign(denoised, ["channel.rule=clear"])
     states = [run_rounds(RATINGS, config, engine, rounds=5) for config in (denoised, plain, with_noise)]
     for one, other in zip(states[0], states[1], strict=True):
         same(one.server.V, other.server.V)
-        same(one.U, other.U)
+        same(one.private.U, other.private.U)
     assert np.abs(states[2][-1].server.V - states[1][-1].server.V).max() > 1e-4
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changes", [[], ["aggregation.normalise=clients"], ["aggregation.covariance=diagonal"]])
+@pytest.mark.parametrize("changes", [[], ["aggregation.normalise=cohort", "aggregation.covariance=diagonal"]])
 def test_weights_computed_by_clients_give_the_same_rounds(engine: str, changes: list[str]) -> None:
     on_server, on_client = (
         run_rounds(RATINGS, assign(WEIGHED, [*changes, f"aggregation.weigh_on={who}"]), engine, rounds=4)
@@ -49,7 +49,7 @@ def test_weights_computed_by_clients_give_the_same_rounds(engine: str, changes: 
     )
     for one, other in zip(on_server, on_client, strict=True):
         same(one.server.V, other.server.V)
-        same(one.server.last_spread, other.server.last_spread)
+        same(one.server.last_covariance, other.server.last_covariance)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -58,130 +58,111 @@ def test_without_temperature_rounds_are_those_of_uniform_weights(engine: str) ->
         run_rounds(RATINGS, assign(WEIGHED, changes), engine, rounds=3)[-1]
         for changes in (["aggregation.temperature=0"], ["aggregation.rule=uniform"])
     )
-    np.testing.assert_array_equal(cold.server.V, uniform.server.V)
-    np.testing.assert_array_equal(cold.U, uniform.U)
+    same(cold.server.V, uniform.server.V)
+    same(cold.private.U, uniform.private.U)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_last_step_is_how_far_the_table_moved(engine: str) -> None:
-    config = assign(WEIGHED, ["server.step=momentum", "server.learning_rate_decay=0.8"])
-    states = run_rounds(RATINGS, config, engine, rounds=3)
-    for before, after in itertools.pairwise(states):
+    config = assign(WEIGHED, ["server_optimizer.rule=momentum", "server_optimizer.learning_rate_decay=0.8"])
+    for before, after in itertools.pairwise(run_rounds(RATINGS, config, engine, rounds=3)):
         same(after.server.last_step, after.server.V - before.server.V)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_this_rounds_mean_as_the_target_follows_the_decaying_rate(engine: str) -> None:
     """η μ_g has the η of the round: decay to a third in the second round is a rate of a third in a first round."""
-    decaying = assign(WEIGHED, ["aggregation.global_step=mean", "server.learning_rate_decay=0.333"])
-    problem = simulation.prepare(RATINGS, decaying)
-    start, _ = ENGINES[engine](problem, simulation.start(problem))
-    slower = assign(WEIGHED, ["aggregation.global_step=mean", "server.learning_rate=0.333"])
-    expected, _ = ENGINES[engine](simulation.prepare(RATINGS, slower), start)
-    found, _ = ENGINES[engine](problem, start)
+    decaying = assign(WEIGHED, ["aggregation.global_step=mean", "server_optimizer.learning_rate_decay=0.333"])
+    slower = assign(WEIGHED, ["aggregation.global_step=mean", "server_optimizer.learning_rate=0.333"])
+    (start, found), runs = run_rounds(RATINGS, decaying, engine, rounds=2), engine_of(replace(slower, engine=engine))
+    expected, _ = runs.round(prepare(RATINGS, slower), start)
     same(found.server.V, expected.server.V)
 
 
 def test_distances_to_this_rounds_mean_are_to_the_step_that_uniform_weights_would_make() -> None:
-    state, uploads = server_state(), some_uploads()
-    how = settings_of("wasserstein", "aggregation.global_step=mean", "server.learning_rate=0.5")
-    uniform = apply(state, aggregate_of(state, uploads, settings_of("uniform")), state.last_spread, how)
-    to_last = settings_of("wasserstein", "aggregation.global_step=last")
-    expected = aggregate_of(replace(state, last_step=uniform.last_step), uploads, to_last)
-    same(aggregate_of(state, uploads, how), expected)
+    message, uploads = some_broadcast(), some_uploads()
+    how = assign(WEIGHED, ["aggregation.global_step=mean", "server_optimizer.learning_rate=0.5"])
+    uniform = divide(sums_of(uploads, message, example_config()), "item")
+    expected = weights_of(uploads, replace(message, last_step=0.5 * uniform), WEIGHED)
+    np.testing.assert_allclose(weights_of(uploads, message, how), expected, rtol=1e-12)
 
 
-def test_the_spread_is_the_mean_covariance_times_the_square_of_the_rate() -> None:
-    state, uploads = server_state(spread="diagonal"), some_uploads()
-    how = settings_of("wasserstein", "aggregation.covariance=diagonal", "server.learning_rate=0.5")
-    expected = np.zeros_like(state.V)
+def test_the_covariance_is_the_clients_mean_times_the_square_of_the_rate() -> None:
+    message, uploads = some_broadcast(covariance="diagonal"), some_uploads()
+    how = assign(WEIGHED, ["aggregation.covariance=diagonal", "server_optimizer.learning_rate=0.5"])
+    state = ServerState(3, message.V, message.last_step, message.last_covariance, [])
+    expected = np.zeros_like(message.V)
     for upload in uploads:
         n = len(upload.items)
         expected[upload.items] += 0.25 * (n - 1) / n * upload.delta**2 / len(uploads)
-    same(server_round(state, uploads, how).last_spread, expected)
+    same(server_round(state, sums_of(uploads, message, how), message.public, how).last_covariance, expected)
+
+
+def test_what_a_weighted_sum_is_divided_by() -> None:
+    """Per item: the weights of those who uploaded it; over the cohort: all weights, so that p sums to one."""
+    uploads, weights = some_uploads(), [1.0, 2.0, 0.5, 4.0, 1.0, 3.0, 0.25]
+    sums = weighted_sum(uploads, weights, (ITEMS, COLUMNS))
+    over_all = np.zeros((ITEMS, COLUMNS))
+    for upload, weight in zip(uploads, weights, strict=True):
+        over_all[upload.items] += weight / sum(weights) * upload.delta
+    same(divide(sums, "cohort"), over_all)
+    same(divide(sums, "none"), over_all * sum(weights))
+    noisy = Upload(0, np.array([0, 1]), np.array([[3.0], [5.0]]))
+    denoiser = Upload(1, np.array([0, 1]), np.array([[1.0], [-5.0]]), counts=np.array([1, -1]))
+    assert divide(weighted_sum([noisy, denoiser], [1.0, 1.0], (3, 1)), "item").tolist() == [[2.0], [0.0], [0.0]]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_round_that_nobody_answers_leaves_the_table(engine: str) -> None:
-    for changes in ([], ["aggregation.rule=uniform", "aggregation.denoising=0.5"]):
-        config = assign(WEIGHED, ["client.dropout=0.999", *changes])
-        problem = simulation.prepare(RATINGS, config)
-        assert len(problem.taking_part(0)) == 0
-        state = simulation.start(problem)
-        after, report = ENGINES[engine](problem, state)
-        assert (after.server.V == state.server.V).all()
-        assert (after.U == state.U).all()
-        assert (report.clients, report.bytes_up, report.bytes_down) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("rule", choices("aggregation"))
-@pytest.mark.parametrize("step", choices("server_steps"))
-def test_32_bit_tables_stay_32_bit(engine: str, rule: str, step: str) -> None:
-    config = assign(START, [f"aggregation.rule={rule}", f"server.step={step}", "server.learning_rate=0.05"])
-    state = run_rounds(RATINGS, config, engine, rounds=2, dtype=np.float32)[-1]
-    kinds = {name: table.dtype for name, table in state.arrays().items() if table.dtype.kind == "f"}
-    assert set(kinds.values()) == {np.dtype(np.float32)}, kinds
+@pytest.mark.parametrize(
+    "changes", [[], ["aggregation.rule=uniform", "channel.rule=denoising"], ["model.rule=reconstruction"]]
+)
+def test_a_round_that_nobody_answers_leaves_the_table(engine: str, changes: list[str]) -> None:
+    config = assign(WEIGHED, ["cohort.dropout=0.999", f"engine={engine}", *changes])
+    problem, runs = prepare(RATINGS, config), engine_of(config)
+    assert len(problem.cohort(0)) == 0
+    state = runs.start(problem)
+    after, report = runs.round(problem, state)
+    np.testing.assert_array_equal(after.server.V, state.server.V)
+    np.testing.assert_array_equal(after.private.U, state.private.U)
+    assert (report.clients, report.bytes_up, report.bytes_down) == (0, 0, 0)
 
 
 def test_fraction_and_dropout_take_their_share() -> None:
-    problem = simulation.prepare(RATINGS, assign(START, ["client.fraction=0.5"]))
-    rounds = [problem.taking_part(number) for number in range(40)]
+    problem = prepare(RATINGS, example_config("cohort.fraction=0.5"))
+    rounds = [problem.cohort(number) for number in range(40)]
     assert {len(clients) for clients in rounds} == {15}
     assert len({tuple(clients) for clients in rounds}) > 30
     assert set(np.concatenate(rounds)) == set(range(RATINGS.clients))
-    dropping = simulation.prepare(RATINGS, assign(START, ["client.dropout=0.4"]))
-    answered = np.mean([len(dropping.taking_part(number)) for number in range(200)]) / RATINGS.clients
+    dropping = prepare(RATINGS, example_config("cohort.dropout=0.4"))
+    answered = np.mean([len(dropping.cohort(number)) for number in range(200)]) / RATINGS.clients
     assert answered == pytest.approx(0.6, abs=0.03)
 
 
-def test_full_covariances_run_and_are_not_the_diagonal_ones() -> None:
-    small = assign(WEIGHED, ["model.factors=2", "engine=reference", "aggregation.rows=table"])
-    full, diagonal = (
-        run_rounds(RATINGS, assign(small, [f"aggregation.covariance={kind}"]), "reference", rounds=3)[-1]
-        for kind in ("full", "diagonal")
-    )
-    spread = full.server.last_spread
-    assert spread.shape == (80, 80)
-    assert np.linalg.eigvalsh(spread).min() > -1e-9
-    assert np.isfinite(full.server.V).all()
-    assert np.abs(full.server.V - diagonal.server.V).max() > 1e-9
-
-
-def test_a_round_costs_what_its_messages_weigh() -> None:
-    problem = simulation.prepare(RATINGS, START)
-    _, report = simulation.simulate_round(problem, simulation.start(problem))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_round_costs_what_its_messages_weigh(engine: str) -> None:
+    config = example_config(f"engine={engine}")
+    problem, runs = prepare(RATINGS, config), engine_of(config)
+    _, report = runs.round(problem, runs.start(problem))
     rows = len(RATINGS) + int(problem.pseudo_indptr[-1])
     assert report.clients == RATINGS.clients
-    assert report.bytes_up == 4 * rows * (1 + START.model.factors)
-    assert report.bytes_down == 4 * RATINGS.clients * RATINGS.item_count * START.model.factors
+    assert report.bytes_up == 4 * rows * (1 + 4)
+    assert report.bytes_down == 4 * RATINGS.clients * RATINGS.item_count * 4
 
 
-def test_a_floor_weighs_as_much_as_so_many_ratings() -> None:
-    """Where n clients want one row at a point and the floor wants it at the mean row, it settles in between."""
-    config = assign(START, ["pseudo_items.rule=none", "client.learning_rate=0.1", "client.local_epochs=1"])
-    config = assign(config, ["model.floor=6", "server.step=plain", "server.learning_rate=1"])
-    popularity = np.array([3, 1_000_000])  # the second row is the mean
-    state = replace(server_state(), V=np.array([[5.0], [1.0]]), popularity=popularity)
-    for _ in range(300):
-        wish = 0.1 * (4.0 - state.V[:1])
-        state = apply(state, np.vstack([wish, 1e-12 * np.ones((1, 1))]), np.zeros((0, 1)), config)
-    assert state.V[0, 0] == pytest.approx((3 * 4.0 + 6 * 1.0) / 9, abs=1e-3)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_steps_cool_down_to_nothing_at_the_end(engine: str) -> None:
+    whole, cooled = (
+        run_rounds(RATINGS, example_config("server.rounds=4", f"server.cooldown={share}"), engine, rounds=4)
+        for share in ("0", "0.5")
+    )
+    for number, factor in enumerate([1.0, 1.0, 1.0, 0.5]):
+        if number < 3:
+            same(cooled[number].server.V, whole[number].server.V)
+        else:
+            same(cooled[number].server.last_step, factor * whole[number].server.last_step)
 
 
-def test_a_floor_never_pulls_past_the_mean_and_leaves_rows_that_nobody_uploaded() -> None:
-    config = assign(START, ["model.floor=1e6", "server.step=plain", "server.learning_rate=1"])
-    V, popularity = np.array([[3.0, 1.0], [7.0, 2.0], [0.0, 0.0]]), np.array([1, 1, 2])
-    state = replace(server_state(), V=V, popularity=popularity)
-    nearly_nothing = np.array([[1e-12, 0.0], [1e-12, 1e-12], [0.0, 0.0]])
-    after = apply(state, nearly_nothing, np.zeros((0, 2)), config).V
-    np.testing.assert_allclose(after, [[2.5, 0.75], [2.5, 0.75], [0.0, 0.0]])
-
-
-def test_pseudo_rows_dilute_the_floor_as_they_dilute_ratings() -> None:
-    steps = []
-    for ratio in (0.0, 3.0):
-        changes = ["model.floor=1", f"pseudo_items.ratio={ratio}", "pseudo_items.rule=random"]
-        state = replace(server_state(), popularity=np.full(len(server_state().V), 50))
-        steps.append(floor_step(state.V, state.popularity, assign(START, changes), 0))
-    np.testing.assert_allclose(steps[0], 4 * steps[1])
+def test_a_client_that_sent_no_weight_of_its_own_is_named() -> None:
+    on_client = assign(WEIGHED, ["aggregation.weigh_on=client"])
+    with pytest.raises(UserError, match="client 0 sent no weight"):
+        weights_of(some_uploads(), some_broadcast(), on_client)

@@ -8,61 +8,70 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus import fast, simulation
 from fedrecplus.config import Config, assign
-from fedrecplus.simulation import Problem, SimulationState
-from fedrecplus.theory.constants import constants, look
-from fedrecplus.theory.local_gradients import Rows, local_variance, rows_at
+from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, prepare, rounds
+from fedrecplus.experiments.theory.constants import constants, look
+from fedrecplus.experiments.theory.gradients import GradientRows, rows_at
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=25, items=30)
 CHANGES = [
     "precision=float64", "model.factors=3", "pseudo_items.rule=random", "virtual_ratings.rule=user-average",
-    "client.learning_rate=0.05",
+    "model.learning_rate=0.05", "server.rounds=3",
 ]  # fmt: skip
 
 
-def moved(*changes: str) -> tuple[Problem, SimulationState]:
-    problem = simulation.prepare(RATINGS, assign(Config(), [*CHANGES, *changes]))
-    state = simulation.start(problem)
-    for _ in range(3):
-        state, _ = fast.simulate_round(problem, state)
-    return problem, state
+def moved(*changes: str) -> tuple[Engine, Problem, SimulationState]:
+    config = assign(Config(), [*CHANGES, *changes])
+    problem, engine = prepare(RATINGS, config), engine_of(config)
+    *_, (state, _) = rounds(engine, problem)
+    return engine, problem, state
 
 
 def shifted(state: SimulationState, V: np.ndarray) -> SimulationState:
     return replace(state, server=replace(state.server, V=V))
 
 
-@pytest.mark.parametrize("changes", [[], ["model.biases=true", "model.global_mean=true", "model.shrink_to=start"]])
-def test_the_mean_gradient_is_the_slope_of_the_objective(changes: list[str]) -> None:
-    problem, state = moved(*changes)
-    rows = rows_at(problem, state).true()
+def test_the_mean_gradient_is_the_slope_of_the_objective() -> None:
+    engine, problem, state = moved()
+    rows = rows_at(engine, problem, state).true()
     gradient = rows.mean(np.full(rows.clients, 1.0 / rows.clients))
     rng, step = np.random.default_rng(0), 1e-5
     for _ in range(8):
         direction = rng.normal(size=gradient.shape)
         values = [
-            rows_at(problem, shifted(state, state.server.V + sign * step * direction)).true().objective()
+            rows_at(engine, problem, shifted(state, state.server.V + sign * step * direction)).true().objective()
             for sign in (1, -1)
         ]
         assert (values[0] - values[1]) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5)
 
 
+@pytest.mark.parametrize("changes", [[], ["virtual_ratings.refresh=false"], ["pseudo_items.redraw=true"]])
+def test_a_client_s_gradient_is_what_it_uploads(changes: list[str]) -> None:
+    """After one full local step, with U as it is then."""
+    engine, problem, state = moved(*changes)
+    message, clients = message_of(problem, state), problem.cohort(state.server.round)
+    uploads, private = engine.uploads(problem, state.private, message, clients)
+    rows = rows_at(engine, problem, replace(state, private=replace(state.private, U=private.U)))
+    for number, upload in enumerate(uploads):
+        own = rows.client == number
+        assert (rows.item[own] == upload.items).all()
+        np.testing.assert_allclose(-0.05 * rows.gradient[own], upload.delta, atol=1e-12)
+
+
 def test_no_client_s_gradient_changes_faster_than_L() -> None:
-    problem, state = moved()
+    engine, problem, state = moved()
     rng = np.random.default_rng(1)
     for _ in range(5):
         V = state.server.V + rng.normal(size=state.server.V.shape)
-        first, second = rows_at(problem, state), rows_at(problem, shifted(state, V))
+        first, second = rows_at(engine, problem, state), rows_at(engine, problem, shifted(state, V))
         change = first.sums(((first.gradient - second.gradient) ** 2).sum(axis=1))
         way = first.sums(((state.server.V - V)[first.item] ** 2).sum(axis=1))
         assert (change <= first.smooth**2 * way * (1 + 1e-9)).all()
 
 
 def test_rated_and_pseudo_rows_make_up_the_whole_gradient() -> None:
-    problem, state = moved()
-    rows = rows_at(problem, state)
+    rows = rows_at(*moved())
     alpha = rows.alpha
     assert ((alpha > 0) & (alpha < 1)).all()
     pseudo = rows.scaled(np.where(rows.rated, 0.0, 1.0 / (1.0 - alpha[rows.client])))
@@ -73,40 +82,32 @@ def test_rated_and_pseudo_rows_make_up_the_whole_gradient() -> None:
 
 
 def test_local_variance_is_that_of_every_batch_there_is() -> None:
-    problem, _ = moved("client.batch_size=2")
     rng = np.random.default_rng(2)
     gradient = rng.normal(size=(5, 3))
-    rows = Rows(1, np.zeros(5, int), np.arange(5), np.ones(5, bool), gradient, np.zeros(5), 5, 1.0)
+    rows = GradientRows(1, np.zeros(5, int), np.arange(5), np.ones(5, bool), gradient, np.zeros(5), 5, 1.0)
     errors = []
     for batch in itertools.combinations(range(5), 2):
         estimate = np.zeros((5, 3))
         estimate[list(batch)] = gradient[list(batch)] * 5 / 2
         errors.append(((estimate - gradient) ** 2).sum())
-    assert local_variance(rows, problem)[0] == pytest.approx(np.mean(errors))
-
-
-def test_full_batches_have_no_local_variance() -> None:
-    problem, state = moved()
-    assert (local_variance(rows_at(problem, state), problem) == 0.0).all()
+    assert rows.local_variance(2)[0] == pytest.approx(np.mean(errors))
+    assert rows.local_variance(0)[0] == 0.0
 
 
 def test_the_dissimilarity_assumption_holds_at_every_look() -> None:
-    problem, state = moved()
+    engine, problem, _ = moved("server.rounds=6")
     rng, looks = np.random.default_rng(3), []
-    for number in range(6):
-        rows = rows_at(problem, state)
-        p = rng.dirichlet(np.ones(rows.clients))
-        looks.append(look(problem, number, rows, p, 0.0))
-        state, _ = fast.simulate_round(problem, state)
+    for number, (state, _) in enumerate(rounds(engine, problem)):
+        rows = rows_at(engine, problem, state)
+        looks.append(look(number, rows, rng.dirichlet(np.ones(rows.clients)), 0.0, batch_size=0))
     k = constants(looks)
     for each in looks:
-        for spread, mean in zip(each.dissimilarity, (each.gradient, each.surrogate), strict=True):
-            assert spread <= (k.A**2 + 1) * mean + k.sigma_G**2 + 1e-9
+        for norm, mean in zip(each.dissimilarity, (each.gradient, each.surrogate), strict=True):
+            assert norm <= (k.A**2 + 1) * mean + k.sigma_G**2 + 1e-9
     assert k.chi_wp == max(each.chi_wp for each in looks)
 
 
 def test_uniform_weights_have_no_divergence_and_no_distance() -> None:
-    problem, state = moved("pseudo_items.rule=none")
-    rows = rows_at(problem, state)
-    found = look(problem, 0, rows, np.full(rows.clients, 1.0 / rows.clients), 0.0)
+    rows = rows_at(*moved("pseudo_items.rule=none"))
+    found = look(0, rows, np.full(rows.clients, 1.0 / rows.clients), 0.0, batch_size=0)
     assert (found.chi_wp, found.chi_pw, found.distance, found.gap, found.alpha) == (0.0, 0.0, 0.0, 0.0, 1.0)

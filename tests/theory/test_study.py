@@ -10,14 +10,11 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
-from fedrecplus.theory.rerun import looked_at, open_run
-from fedrecplus.theory.study import theory
+from fedrecplus.experiments.theory.rerun import looked_at, open_run
+from fedrecplus.experiments.theory.study import theory
 
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
-SMALL_STEPS = [
-    "aggregation.normalise=clients", "client.local_epochs=1", "client.learning_rate=0.002", "server.learning_rate=40",
-    "server.step=plain", "model.floor=0", "client.contrast=1", "server.contrast=1",
-]  # fmt: skip
+SMALL_STEPS = ["model.local_epochs=1", "model.learning_rate=0.002", "server_optimizer.learning_rate=40"]
 
 
 def trained(folder: Path, name: str, *changes: str, rounds: int = 40) -> Path:
@@ -30,7 +27,7 @@ def trained(folder: Path, name: str, *changes: str, rounds: int = 40) -> Path:
 
 @pytest.fixture(scope="module")
 def conforming(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = trained(tmp_path_factory.mktemp("small") / "run", "fedrec+", *SMALL_STEPS)
+    folder = trained(tmp_path_factory.mktemp("small") / "run", "fedrec+paper", *SMALL_STEPS)
     return json.loads(json.dumps(theory(folder, looks=8), allow_nan=False))
 
 
@@ -55,14 +52,14 @@ def test_the_lemmas_hold_where_they_apply(conforming: dict[str, Any]) -> None:
 
 
 def test_where_a_condition_fails_there_is_no_bound_and_it_is_said(tmp_path: Path) -> None:
-    found = theory(trained(tmp_path / "run", "fedrec+", rounds=12), looks=6)
+    found = theory(trained(tmp_path / "run", "fedrec+paper", rounds=12), looks=6)
     assert not found["applies"]
     assert found["bounds"] is None
     assert "No bound is shown" in found["says"][-1]
 
 
 def test_rules_without_weights_leave_their_lemmas_out(tmp_path: Path) -> None:
-    found = theory(trained(tmp_path / "run", "fedmf", "aggregation.rule=coordinate-median", rounds=6), looks=4)
+    found = theory(trained(tmp_path / "run", "fedrec", "aggregation.rule=coordinate-median", rounds=6), looks=4)
     assert found["lemmas"]["wasserstein"] is None
     assert found["lemmas"]["gradient_distance"] is None
 
@@ -75,17 +72,20 @@ def test_rounds_that_are_looked_at_begin_with_the_first() -> None:
         assert stops[-1] < rounds
 
 
-def test_central_runs_and_other_data_are_refused(tmp_path: Path) -> None:
-    central = trained(tmp_path / "central", "pmf", rounds=3)
-    with pytest.raises(UserError, match="about rounds"):
-        open_run(central)
-    run = trained(tmp_path / "run", "fedmf", rounds=3)
+@pytest.mark.parametrize(("name", "said"), [("pmf", "without rounds"), ("fedmf", "about gradient steps")])
+def test_runs_that_the_theorem_is_not_about_are_refused(name: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=said):
+        open_run(trained(tmp_path / "run", name, rounds=3))
+
+
+def test_other_data_is_refused(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "fedrec", rounds=3)
     with pytest.raises(UserError, match="not what"):
         open_run(run, dataset=DATA.replace("60", "50"))
 
 
 def test_the_command_shows_and_writes_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = trained(tmp_path / "run", "fedmf", rounds=5)
+    run = trained(tmp_path / "run", "fedrec", rounds=5)
     capsys.readouterr()
     assert exit_code_of(["theory", str(run), "--looks", "4", "--json", str(tmp_path / "t.json")]) == 0
     found, out = json.loads((tmp_path / "t.json").read_text()), capsys.readouterr().out

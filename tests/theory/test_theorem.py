@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign
+from fedrecplus.experiments.theory.constants import Constants
+from fedrecplus.experiments.theory.gradients import GradientRows
+from fedrecplus.experiments.theory.lemmas import BATCHES, gaussian, wasserstein_bound
+from fedrecplus.experiments.theory.theorem import bound, conditions, constant_c, fit
 from fedrecplus.protocol import Upload
-from fedrecplus.theory.constants import Constants
-from fedrecplus.theory.lemmas import BATCHES, gaussian, wasserstein_bound
-from fedrecplus.theory.local_gradients import Rows
-from fedrecplus.theory.theorem import bound, conditions, constant_c, fit
 
 K = Constants(L=2.0, sigma_L=0.5, sigma_G=3.0, A=1.0, rho=2.0, alpha=0.5, chi_wp=0.25, chi_pw=0.5)
-SMALL = assign(
-    Config(),
-    ["client.learning_rate=0.01", "client.local_epochs=2", "server.learning_rate=3", "aggregation.normalise=clients"],
-)
+STEPS = ["model.learning_rate=0.01", "model.local_epochs=2", "server_optimizer.learning_rate=3"]
+SMALL = assign(Config(), [*STEPS, "aggregation.normalise=cohort"])
 
 
 def test_the_bound_is_the_theorem_s() -> None:
@@ -43,13 +41,13 @@ def test_small_plain_steps_meet_every_condition() -> None:
 @pytest.mark.parametrize(
     ("change", "broken"),
     [
-        ("client.learning_rate=0.2", "η_L < 1/(8LK)"),
-        ("server.learning_rate=1000", "η ≤ 1/(η_L L)"),
-        ("server.step=momentum", "a plain server step"),
-        ("client.learning_rate_decay=0.9", "constant step sizes"),
+        ("model.learning_rate=0.2", "η_L < 1/(8LK)"),
+        ("server_optimizer.learning_rate=1000", "η ≤ 1/(η_L L)"),
+        ("server_optimizer.rule=momentum", "a plain server step"),
+        ("model.learning_rate_decay=0.9", "constant step sizes"),
         ("aggregation.rule=krum", "one weight per client"),
         ("aggregation.normalise=item", "Σ p_u = 1 over all"),
-        ("client.fraction=0.5", "everybody takes part"),
+        ("cohort.fraction=0.5", "everybody takes part"),
     ],
 )
 def test_each_condition_is_looked_at(change: str, broken: str) -> None:
@@ -69,28 +67,28 @@ def test_batches_become_gaussian_at_the_square_root_s_rate() -> None:
     rng = np.random.default_rng(0)
     gradient = rng.exponential(size=(600, 2)) ** 2
     client = np.repeat([0, 1, 2], 200)
-    rows = Rows(3, client, np.arange(600), np.ones(600, bool), gradient, np.zeros(600), 600, 1.0)
+    rows = GradientRows(3, client, np.arange(600), np.ones(600, bool), gradient, np.zeros(600), 600, 1.0)
     found = gaussian(rows, seed=0)
     assert found["batch"] == list(BATCHES)
     assert found["distance"][0] > 4 * found["distance"][-1]
     assert found["slope"] == pytest.approx(-0.5, abs=0.15)
 
 
-def uploads(spread: float) -> list[Upload]:
+def uploads(deviation: float) -> list[Upload]:
     rng = np.random.default_rng(4)
     common = rng.normal(size=(6, 2))
-    return [Upload(n, np.arange(6), common + spread * rng.normal(size=(6, 2))) for n in range(8)]
+    return [Upload(n, np.arange(6), common + deviation * rng.normal(size=(6, 2))) for n in range(8)]
 
 
-@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
-def test_the_best_weights_make_the_wasserstein_bound_smallest(spread: float) -> None:
-    found = wasserstein_bound(uploads(spread), np.random.default_rng(5).dirichlet(np.ones(8)), (6, 2), Config())
+@pytest.mark.parametrize("deviation", [0.1, 1.0, 5.0])
+def test_the_best_weights_make_the_wasserstein_bound_smallest(deviation: float) -> None:
+    found = wasserstein_bound(uploads(deviation), np.random.default_rng(5).dirichlet(np.ones(8)), (6, 2), batch_size=0)
     assert found["best"] <= min(found["bound"], found["uniform"]) + 1e-12
 
 
 def test_the_wasserstein_bound_holds_where_clients_differ_much_and_fails_where_they_agree() -> None:
     """Independent clients that all have the global distribution are at no distance from it, but their mean has less
-    spread than any of them, so it is."""
+    variance than any of them, so it is."""
     p = np.full(8, 1 / 8)
-    assert wasserstein_bound(uploads(5.0), p, (6, 2), Config())["ratio"] <= 1.0
-    assert wasserstein_bound(uploads(0.01), p, (6, 2), Config())["ratio"] > 1.0
+    assert wasserstein_bound(uploads(5.0), p, (6, 2), batch_size=0)["ratio"] <= 1.0
+    assert wasserstein_bound(uploads(0.01), p, (6, 2), batch_size=0)["ratio"] > 1.0

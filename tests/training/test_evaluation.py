@@ -9,15 +9,15 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.splits import split
 from fedrecplus.training import evaluation
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
 TRAINING, TEST = split(RATINGS, 1)
-FACTORS = Factors(
-    np.random.default_rng(0).normal(size=(40, 4)), np.random.default_rng(1).normal(size=(40, 3)) + 0.5, 3.0
+PREDICTOR = Predictor(
+    np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(40, 3)) + 0.5
 )
 
 
@@ -54,18 +54,18 @@ def test_the_cold_get_the_client_s_mean_else_the_global_mean_and_none_is_dropped
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fallback = Fallback.of(TRAINING)
-    whole = score(TEST, FACTORS.predict, fallback)
-    errors = errors_of(TEST, FACTORS.predict, fallback, TRAINING)
+    whole = score(TEST, PREDICTOR.predict, fallback)
+    errors = errors_of(TEST, PREDICTOR.predict, fallback, TRAINING)
     monkeypatch.setattr(evaluation, "_BLOCK", 7)
-    in_blocks = score(TEST, FACTORS.predict, fallback)
+    in_blocks = score(TEST, PREDICTOR.predict, fallback)
     assert in_blocks.rmse == pytest.approx(whole.rmse)
     assert in_blocks.cold == whole.cold
-    np.testing.assert_allclose(errors_of(TEST, FACTORS.predict, fallback, TRAINING).squared, errors.squared)
+    np.testing.assert_allclose(errors_of(TEST, PREDICTOR.predict, fallback, TRAINING).squared, errors.squared)
 
 
 def test_errors_by_client_add_up() -> None:
     fallback = Fallback.of(TRAINING)
-    errors, scores = errors_of(TEST, FACTORS.predict, fallback, TRAINING), score(TEST, FACTORS.predict, fallback)
+    errors, scores = errors_of(TEST, PREDICTOR.predict, fallback, TRAINING), score(TEST, PREDICTOR.predict, fallback)
     assert errors.count.sum() == len(TEST)
     assert np.sqrt(errors.squared.sum() / len(TEST)) == pytest.approx(scores.rmse)
     groups = by_group(errors, TRAINING)
@@ -83,7 +83,7 @@ def test_ranking_equals_a_slow_ranking() -> None:
         if not liked:
             continue
         rated = set(TRAINING.of(client)[0].tolist())
-        predicted = FACTORS.predict(np.full(40, client), np.arange(40))
+        predicted = PREDICTOR.predict(np.full(40, client), np.arange(40))
         predicted[~fallback.known_item] = fallback.client_mean[client]
         if not fallback.known_client[client]:
             predicted = popularity.astype(float)
@@ -93,7 +93,7 @@ def test_ranking_equals_a_slow_ranking() -> None:
         ndcgs.append(sum(hit / np.log2(place + 2) for place, hit in enumerate(found)) / ideal)
         hits.append(any(found))
         recalls.append(sum(found) / len(liked))
-    figures = rank(TRAINING, TEST, FACTORS, fallback)
+    figures = rank(TRAINING, TEST, PREDICTOR, fallback)
     assert figures["clients"] == len(ndcgs)
     assert figures["ndcg@10"] == pytest.approx(np.mean(ndcgs))
     assert figures["hr@10"] == pytest.approx(np.mean(hits))

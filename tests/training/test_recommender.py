@@ -15,7 +15,7 @@ from fedrecplus.training import Recommender, train
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()
-CONFIG = assign(preset("fedmf"), ["server.rounds=20", "prediction.factors=refit"])
+CONFIG = assign(preset("fedmf"), ["server.rounds=20"])
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +54,14 @@ def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale:
     assert not {item.item for item in newcomer.recommend(40)} & set(items.tolist())
 
 
-def test_a_newcomer_without_ratings_gets_what_is_popular(recommender: Recommender) -> None:
-    best = recommender.fold_in({}).recommend(3)
-    popularity = RATINGS.item_counts()
+def test_a_newcomer_without_ratings_gets_what_is_popular_or_publicly_liked(recommender: Recommender) -> None:
+    """A model of factors alone knows nothing of such a person; one with public columns knows what is liked."""
+    popularity, averages = RATINGS.item_counts(), RATINGS.item_means()
+    best = train(RATINGS, None, assign(preset("fedrec"), ["server.rounds=3"])).recommender.fold_in({}).recommend(3)
     assert popularity[best[0].item] == popularity.max()
     assert best[0].rating == pytest.approx(RATINGS.values.mean())
+    liked = [item.item for item in recommender.fold_in({}).recommend(10)]
+    assert averages[liked].mean() > averages.mean()
 
 
 def test_predictions_stay_on_the_scale() -> None:

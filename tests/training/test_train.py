@@ -57,7 +57,7 @@ def test_the_model_that_may_be_shared_holds_nothing_of_a_client(tmp_path: Path) 
     from safetensors import safe_open
 
     with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
-        assert set(file.keys()) == {"V", "popularity", "item_ids", "titles"}
+        assert set(file.keys()) == {"V", "popularity", "average", "content", "years", "item_ids", "titles"}
     assert (tmp_path / "clients.safetensors").stat().st_mode & 0o077 == 0
 
 
@@ -77,35 +77,35 @@ def test_central_training_sends_nothing_and_learns() -> None:
     assert fit["rmse"] < RATINGS.values.std()
 
 
-@pytest.mark.parametrize("biases", ["true", "false"])
-def test_central_training_moves_only_what_is_trained(biases: str) -> None:
-    config = assign(preset("pmf"), [f"model.biases={biases}", f"model.global_mean={biases}", "server.rounds=3"])
-    U = train(TRAINING, TEST, config).recommender.clients.U
-    assert (U[:, -1] != 0).any() == (biases == "true")
-    if biases == "true":
-        np.testing.assert_array_equal(U[:, -2], 1.0)
+@pytest.mark.parametrize("model", ["mf", "biased-mf"])
+def test_central_training_moves_only_what_is_trained(model: str) -> None:
+    run = train(TRAINING, TEST, assign(preset("pmf"), [f"model.rule={model}", "server.rounds=3"]))
+    W = run.recommender.clients.W
+    assert (W[:, -1] != 0).any() == (model == "biased-mf")
+    if model == "biased-mf":
+        np.testing.assert_array_equal(W[:, -2], 1.0)
 
 
 def test_divergence_is_said_and_retried_smaller(tmp_path: Path) -> None:
     heard: list[Step] = []
-    config = assign(preset("fedmf"), [*SHORT, "client.learning_rate=2", "server.rounds=40"])
+    config = assign(preset("fedrec"), [*SHORT, "model.learning_rate=8", "server.rounds=40"])
     run = train(TRAINING, TEST, config, progress=heard.append, out=tmp_path)
     messages = [step.message for step in heard if step.message]
     assert run.result["retries"] == len(messages) >= 1
     assert "diverged in round" in messages[0]
-    assert "client.learning_rate = 1" in messages[0]
-    assert run.result["learning_rate"] == 2 * 0.5 ** len(messages)
-    assert run.result["config"]["client"]["learning_rate"] == 2
+    assert "model.learning_rate = 4" in messages[0]
+    assert run.result["learning_rate"] == 8 * 0.5 ** len(messages)
+    assert run.result["config"]["model"]["learning_rate"] == 8
     rounds = [line["round"] for line in RunFolder(tmp_path).metrics()]
     assert rounds == sorted(set(rounds))
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_a_hopeless_step_ends_in_an_error_with_a_remedy(engine: str) -> None:
-    config = assign(preset("fedmf"), [*SHORT, "client.learning_rate=10000", f"engine={engine}"])
+    config = assign(preset("fedrec"), [*SHORT, "model.learning_rate=10000", f"engine={engine}"])
     with pytest.raises(UserError, match="diverged") as error:
         train(TRAINING, TEST, config)
-    assert "client.learning_rate" in error.value.remedy
+    assert "model.learning_rate" in error.value.remedy
 
 
 def test_without_test_ratings_errors_are_those_of_training(tmp_path: Path) -> None:

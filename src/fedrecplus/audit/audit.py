@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.recording import Diverged, Recording, record
-from fedrecplus.audit.scoring import score
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.guess import ATTACKS, Guess
+from fedrecplus.audit.recording import Recording, record
+from fedrecplus.audit.scoring import MEANS, score
+from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
+from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.fast import prediction_factors
-from fedrecplus.parts import choices, part
-from fedrecplus.simulation import Problem, prediction_table, prepare
+from fedrecplus.parts import choices, is_outside, part
+from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
-from fedrecplus.training.evaluation import Factors, Fallback
+from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.evaluation import score as evaluate
+from fedrecplus.workers import Stop, Tell, run_tasks
 
 Progress = Callable[[str, float], None]
 """what is being done, and which share of the case is done"""
 _TRAINING_SHARE = 0.2
+ORDER = (
+    "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
+    "shadow",
+)  # fmt: skip
+"""in which attacks are shown: from the simplest to the strongest; others come last"""
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """One scheme with one number of local epochs."""
 
     scheme: str
@@ -38,112 +43,170 @@ class Case:
     config: Config
 
     @property
+    def epochs(self) -> int:
+        """K; 1 for models that know no epochs."""
+        return int(getattr(self.config.model.options, "local_epochs", 1))
+
+    @property
     def label(self) -> str:
         """Its name in progress and tables."""
-        return f"{self.scheme}, K={self.config.client.local_epochs}"
+        return f"{self.scheme}, K={self.epochs}"
 
 
 @dataclass(frozen=True)
-class Extent:
-    """How much is watched."""
+class AuditExtent:
+    """How much is watched, and by which attacks."""
 
     rounds: int = 20
     users: int = 200
     attacks: tuple[str, ...] = ()
-    """all, where empty"""
+    """all, where empty; names or import paths"""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """attack → its own settings, those that aren't defaults"""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The attacks that are made."""
-        known = choices("audit.attacks")
-        for name in self.attacks:
-            part("audit.attacks", name)  # an unknown name is an error that names the nearest one
-        return tuple(name for name in ORDER if name in known and name in (self.attacks or ORDER)) + tuple(
-            name for name in known if name not in ORDER and name in (self.attacks or known)
-        )
+    def chosen(self) -> dict[str, Settings]:
+        """The attacks that are made, in order, with their settings. Unknown names are errors that name the nearest."""
+        known = choices(ATTACKS)
+        wanted = self.attacks or known
+        names = [name for name in (*ORDER, *known, *filter(is_outside, wanted)) if name in wanted]
+        found = {}
+        for name in dict.fromkeys((*wanted, *self.options)):
+            owner = part(ATTACKS, name).settings_type
+            found[name] = read_settings(owner, self.options.get(name, {}), "attack", f"{name}.")
+        return {name: found[name] for name in dict.fromkeys(names)}
 
 
-ORDER = (
-    "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow",
-)  # fmt: skip
-"""in which attacks are shown: from the simplest to the strongest; a new one comes last"""
+def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
+    """``ATTACK.OPTION=VALUE`` texts as tables.
 
-
-def cases(schemes: Mapping[str, Config]) -> list[Case]:
-    """Every scheme at K = 1 and at its own K."""
-    found = []
-    for name, config in schemes.items():
-        if config.trainer != "federated":
-            raise UserError(f"{name} trains in one place: nothing is uploaded", "audit a federated scheme")
-        # recorded uploads equal those that were applied only in double precision
-        config = replace(config, engine="fast", precision="float64")
-        for epochs in sorted({1, config.client.local_epochs}):
-            found.append(Case(name, check(replace(config, client=replace(config.client, local_epochs=epochs)))))
+    >>> options_of(["my_package.my_attack.strength=2"])
+    {'my_package.my_attack': {'strength': '2'}}
+    """
+    found: dict[str, dict[str, str]] = {}
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        name, dot, option = path.strip().rpartition(".")
+        if not (equals and dot):
+            raise UserError(f"{assignment!r} sets no option of an attack", "write ATTACK.OPTION=VALUE")
+        found.setdefault(name, {})[option] = value.strip()
     return found
 
 
+def cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
+    """Every scheme at K = 1 and at its own K, where its model has local epochs."""
+    found = []
+    for name, config in schemes.items():
+        if config.engine == "central":
+            raise UserError(f"{name} trains in one place: nothing is uploaded", "audit a federated scheme")
+        # recorded uploads equal those that were applied only in double precision
+        config = replace(config, engine="fast", precision="float64")
+        own = AuditCase(name, check(config))
+        if own.epochs > 1:
+            found.append(AuditCase(name, check(replace(config, model=config.model.with_options(local_epochs=1)))))
+        found.append(own)
+    return found
+
+
+def run(
+    cases: Sequence[AuditCase],
+    training: Ratings,
+    test: Ratings,
+    extent: AuditExtent,
+    workers: int = 0,
+    tell: Callable[[AuditCase, str, float], None] = lambda _, __, ___: None,
+) -> list[dict[str, Any]]:
+    """All rows of all cases, in the cases' order, side by side in processes. ``workers`` 0: one per core."""
+    work = functools.partial(_work, training, test, extent)
+    found = dict(run_tasks(work, cases, workers, told=lambda index, news: tell(cases[index], *news)))
+    return [row for index in range(len(cases)) for row in found[index]]
+
+
+def _work(
+    training: Ratings, test: Ratings, extent: AuditExtent, case: AuditCase, tell: Tell, _: Stop
+) -> list[dict[str, Any]]:
+    return audit_case(case, training, test, extent, lambda what, share: tell((what, share)))
+
+
 def audit_case(
-    case: Case, training: Ratings, test: Ratings, extent: Extent, progress: Progress = lambda _, __: None
+    case: AuditCase, training: Ratings, test: Ratings, extent: AuditExtent, progress: Progress = lambda _, __: None
 ) -> list[dict[str, Any]]:
     """Train one case while taking notes, attack the notes, and score the guesses: a row per attack.
 
     A training that blows up is repeated with half the local step, as ``train`` does.
     """
-    with tempfile.TemporaryDirectory(prefix="fedrecplus-audit-") as folder:
-        for retries in range(MOST_RETRIES + 1):
-            problem = prepare(training, with_smaller_step(case.config, retries))
-            note = f"local step × {0.5**retries:g}: diverged with more" if retries else ""
-            try:
-                recording = _recorded(problem, Path(folder) / f"attempt-{retries}", extent, progress)
-            except Diverged as blown_up:
-                note = str(blown_up)
-                continue
-            return _attacked(case, problem, recording, test, extent, progress, note)
-        progress("diverged", 1.0)
-        return [_row(case, name, note=note) for name in extent.names]
-
-
-def _recorded(problem: Problem, folder: Path, extent: Extent, progress: Progress) -> Recording:
-    share = _TRAINING_SHARE / problem.config.server.rounds
-    return record(problem, folder, extent.rounds, extent.users, lambda t: progress("training", share * t))
+    note, case_rounds = "", case.config.server.rounds
+    for retries in range(MOST_RETRIES + 1):
+        problem = prepare(training, with_smaller_step(case.config, retries))
+        try:
+            recording = record(
+                problem, extent.rounds, extent.users, lambda t: progress("training", _TRAINING_SHARE * t / case_rounds)
+            )
+        except Diverged as blown_up:
+            note = str(blown_up)
+            continue
+        smaller = [f"local step × {0.5**retries:g}: diverged with more"] if retries else []
+        return _attacked(case, problem, recording, test, extent, progress, smaller)
+    progress("diverged", 1.0)
+    return [_row(case, name, note=note) for name in extent.chosen]
 
 
 def _attacked(
-    case: Case,
+    case: AuditCase,
     problem: Problem,
     recording: Recording,
     test: Ratings,
-    extent: Extent,
+    extent: AuditExtent,
     progress: Progress,
-    note: str,
+    notes: list[str],
 ) -> list[dict[str, Any]]:
-    figures = _figures(problem, recording, test)
-    rows = []
-    for number, name in enumerate(extent.names):
-        progress(name, _TRAINING_SHARE + (1.0 - _TRAINING_SHARE) * number / len(extent.names))
-        found = score(guesses(recording.transcript, name), recording.truth, _share(case.config))
-        rows.append(_row(case, name, note=note, **figures, **asdict(found)))
+    note = "; ".join([*notes, *caveats(recording.transcript)])
+    rows, figures, chosen = [], _figures(problem, recording, test), extent.chosen
+    for number, (name, settings) in enumerate(chosen.items()):
+        progress(name, _TRAINING_SHARE + (1.0 - _TRAINING_SHARE) * number / len(chosen))
+        rows.append(_row(case, name, note=note, **figures, **strongest_score(recording, name, settings)))
     progress("done", 1.0)
     return rows
 
 
-def guesses(transcript: Transcript, attack: str) -> dict[int, Sequence[Guess]]:
+def caveats(transcript: Transcript) -> list[str]:
+    """What a reader of the rows must know about how they came about."""
+    config, found = transcript.config, []
+    if not transcript.sent:
+        found.append(f"channel.rule={config.channel.rule} shows sums alone: no upload to attack, so all is at chance")
+    if not config.model.part.has("attacker"):
+        found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
+    if (number := len(assumptions(config))) > 1:
+        found.append(
+            f"rules that declare no ATTACKER: the strongest of {number} assumptions is shown, with the truth in view"
+        )
+    return found
+
+
+def strongest_score(recording: Recording, attack: str, settings: Settings) -> dict[str, Any]:
+    """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best."""
+    config = recording.transcript.config
+    if not recording.transcript.sent:
+        return {"auc": 0.5, "chance": 0.5, "users": 0, "uploads": 0}
+    share = 1.0 / (1.0 + config.pseudo_items.options.ratio) if hides_rows(config) else 1.0
+    scores = [
+        score(guesses(view, attack, settings), recording.truth, share) for view in recording.transcript.hypotheses()
+    ]
+    return max(scores, key=lambda found: (found["auc"] or 0.0, found["rating_exact"] or 0.0))
+
+
+def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
     """What an attack says of every watched client."""
-    make = part("audit.attacks", attack).attack
-    return {client: make(transcript, client) for client in transcript.clients}
-
-
-def _share(config: Config) -> float:
-    """Rated rows per row, as far as the config tells: how many rows an attacker names."""
-    chosen = config.pseudo_items
-    return 1.0 if chosen.rule == "none" else 1.0 / (1.0 + chosen.ratio)
+    made = part(ATTACKS, attack)
+    more = (settings or made.settings_type(),) if made.has("Settings") else ()
+    return {client: made.attack(transcript, client, *more) for client in transcript.clients}
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
-    state = recording.state
-    factors = Factors(prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
-    rmse = evaluate(test, factors.predict, Fallback.of(problem.ratings, problem.config)).rmse if len(test) else np.nan
+    X = item_columns(problem, recording.state.server.V)
+    predictor = Predictor(engine_of(problem.config).user_weights(problem, recording.state.private, X), X)
+    fallback = Fallback.of(problem.ratings, problem.config)
+    rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) else np.nan
     return {
         "rmse": float(rmse) if np.isfinite(rmse) else None,
         "bytes_up_per_client_round": recording.bytes_up_per_client_round,
@@ -151,20 +214,14 @@ def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str,
     }
 
 
-_UNKNOWN = dict.fromkeys(
-    ("rmse", "bytes_up_per_client_round", "rating_exact", "rating_floor", "precision", "recall", "f1", "auc",
-     "tpr_at_1pct_fpr", "chance")
-)  # fmt: skip
-
-
-def _row(case: Case, attack: str, **figures: Any) -> dict[str, Any]:
-    chosen = case.config.pseudo_items
+def _row(case: AuditCase, attack: str, **figures: Any) -> dict[str, Any]:
+    config = case.config
     named = {
         "scheme": case.scheme,
         "attack": attack,
-        "pseudo_items": chosen.rule,
-        "virtual_ratings": case.config.virtual_ratings.rule,
-        "pseudo_ratio": 0.0 if chosen.rule == "none" else chosen.ratio,
-        "local_epochs": case.config.client.local_epochs,
+        "pseudo_items": config.pseudo_items.rule,
+        "virtual_ratings": config.virtual_ratings.rule,
+        "pseudo_ratio": getattr(config.pseudo_items.options, "ratio", 0.0),
+        "local_epochs": case.epochs,
     }
-    return {**named, **_UNKNOWN, "note": "", **figures}
+    return {**named, **dict.fromkeys(("rmse", "bytes_up_per_client_round", *MEANS, "chance")), "note": "", **figures}

@@ -1,4 +1,4 @@
-"""What an attack says."""
+"""What an attack is and what it says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fedrecplus.parts import Kind
+
+ATTACKS = Kind("attack", "fedrecplus.audit.attacks", (("attack",),), "attack")
+"""a file is an attack: ``attack(transcript, client) -> guesses``; its own ``Settings``, if any, come third"""
 
 
 @dataclass(frozen=True)

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.scoring import Truth
-from fedrecplus.audit.transcript import Transcript, Writer
-from fedrecplus.fast import simulate_round
-from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.audit.scoring import AuditTruth
+from fedrecplus.audit.transcript import Transcript
+from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import client_round
-from fedrecplus.rounds.client import denoise, merge, noise_of
-from fedrecplus.rounds.filling import pseudo_items
-from fedrecplus.simulation import Problem, SimulationState, start
-from fedrecplus.simulation.reference import denoiser_of, device_of, message_of
 
 FEWEST_RATINGS = 5
 """clients with fewer are not watched: of two or three ratings there is little to score"""
-
-
 CROWD = 2000
 """clients whose sets of rows are noted in one round, for what attackers learn from everybody together"""
-
-
-LARGEST = 1e4
-"""entries of V beyond this have left the scale for good"""
-
-
-class Diverged(Exception):
-    """Training blew up: there is nothing to attack."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +24,12 @@ class Recording:
     """A transcript, the truth behind it, and the state that training ended in."""
 
     transcript: Transcript
-    truth: Truth
+    truth: AuditTruth
     state: SimulationState
     bytes_up_per_client_round: float
 
 
-def schedule(rounds: int, recorded: int) -> tuple[int, ...]:
+def schedule(total: int, recorded: int) -> tuple[int, ...]:
     """Which rounds to record: half of them from the start on, the others in pairs spread over the rest.
 
     Successive rounds come first and in pairs since several attacks need the step from one to the next.
@@ -54,13 +37,13 @@ def schedule(rounds: int, recorded: int) -> tuple[int, ...]:
     >>> schedule(100, 10)
     (0, 1, 2, 3, 4, 51, 52, 97, 98, 99)
     """
-    if recorded >= rounds:
-        return tuple(range(rounds))
+    if recorded >= total:
+        return tuple(range(total))
     first = min(max(recorded - recorded // 2, 2), recorded)
     chosen = set(range(first))
-    places = np.linspace(rounds - 1, first, (recorded - first) // 2, endpoint=False).round().astype(int)
+    places = np.linspace(total - 1, first, (recorded - first) // 2, endpoint=False).round().astype(int)
     chosen.update(int(t) - back for t in places for back in (0, 1))
-    for t in range(rounds - 1, -1, -1):
+    for t in range(total - 1, -1, -1):
         if len(chosen) >= recorded:
             break
         chosen.add(t)
@@ -74,80 +57,58 @@ def watched(problem: Problem, users: int) -> NDArray[np.int64]:
     return np.sort(able[np.argsort(draws, kind="stable")[:users]])
 
 
-def record(
-    problem: Problem, folder: Path, rounds: int, users: int, progress: Callable[[int], None] = lambda _: None
-) -> Recording:
-    """Train to the end and write down what the server saw of the watched clients in some rounds."""
-    clients = watched(problem, users)
-    wanted = set(schedule(problem.config.server.rounds, rounds))
+def record(problem: Problem, recorded: int, users: int, progress: Callable[[int], None] = lambda _: None) -> Recording:
+    """Train to the end and write down what the server saw in some rounds. Raises ``engines.Diverged``."""
+    engine, clients, total = engine_of(problem.config), watched(problem, users), problem.config.server.rounds
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
-    public_config = replace(problem.config, seed=0)
-    writer = Writer(folder, public_config, problem.public, problem.mean, problem.ratings.scale.standard_step)
-    orders = np.zeros(problem.ratings.clients, dtype=np.int64)
-    state = start(problem)
-    bytes_up = sent = 0
-    for t in range(problem.config.server.rounds):
-        present = problem.taking_part(t)
+    step = problem.ratings.scale.standard_step
+    transcript = Transcript(replace(problem.config, seed=0), problem.public, step)
+    state, wanted, orders = (
+        engine.start(problem),
+        schedule(total, recorded),
+        np.zeros(problem.ratings.clients, np.int64),
+    )
+    loop, bytes_up, sent = rounds(engine, problem, state), 0, 0
+    for t in range(total):
         if t in wanted:
-            uploads = uploads_of(problem, state, np.intersect1d(clients, present))
-            writer.write_round(message_of(problem, state), uploads, [int(orders[u.client]) for u in uploads])
-        if t == min(wanted):
-            writer.write_crowd(item_sets(problem, state, clients, present))
-        state, report = simulate_round(problem, state)
-        if not np.isfinite(state.server.V).all() or np.abs(state.server.V).max() > LARGEST:
-            raise Diverged(f"diverged in round {t}")
-        orders[present] += 1
-        bytes_up += report.bytes_up
-        sent += report.clients
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop finds divergence a round later
+                note(transcript, engine, problem, state, clients, orders)
+        orders[problem.cohort(t)] += 1
+        state, report = next(loop)
+        bytes_up, sent = bytes_up + report.bytes_up, sent + report.clients
         progress(t + 1)
-    return Recording(Transcript(folder), truth_of(problem, clients), state, bytes_up / max(sent, 1))
+    return Recording(transcript, truth_of(problem, clients), state, bytes_up / max(sent, 1))
 
 
-def uploads_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64]) -> list[Upload]:
-    """What some clients upload in the state's next round. The state is not changed."""
-    message = message_of(problem, state)
-    uploads = [client_round(message, device_of(problem, state, int(c)), problem.config)[0] for c in clients]
-    if problem.config.aggregation.denoising == 0:
-        return uploads
-    present = problem.taking_part(state.server.round)
-    denoisers = problem.denoisers(present, state.server.round)
-    return [_denoised(problem, state, message, u, present, denoisers) if u.client in denoisers else u for u in uploads]
-
-
-def _denoised(
+def note(
+    transcript: Transcript,
+    engine: Engine,
     problem: Problem,
     state: SimulationState,
-    message: Broadcast,
-    upload: Upload,
-    present: NDArray[np.int64],
-    denoisers: NDArray[np.int64],
-) -> Upload:
-    """What a denoising client sends instead: with the noise of all who picked it taken out."""
-    messages = []
-    for sender in np.setdiff1d(present, denoisers):
-        if denoiser_of(problem, int(sender), denoisers, state.server.round) == upload.client:
-            device = device_of(problem, state, int(sender))
-            messages.append(noise_of(client_round(message, device, problem.config)[0], device))
-    return denoise(upload, device_of(problem, state, upload.client), messages)
-
-
-def item_sets(
-    problem: Problem, state: SimulationState, clients: NDArray[np.int64], present: NDArray[np.int64]
-) -> dict[int, NDArray[np.int64]]:
-    """Which rows clients upload in the state's next round: the watched ones, and others up to ``CROWD`` in all."""
+    clients: NDArray[np.int64],
+    orders: NDArray[np.int64],
+) -> None:
+    """Write down what the server sees of the state's next round: the channel decides. The state stays as it is."""
+    channel, private, cohort = problem.config.channel.part, state.private, problem.cohort(state.server.round)
     message = message_of(problem, state)
-    others = np.setdiff1d(present, clients)
-    draws = uniform(subkey(problem.config.seed, "crowd"), others)
-    chosen = np.concatenate([np.intersect1d(clients, present), others[np.argsort(draws, kind="stable")]])[:CROWD]
-    sets = {}
-    for client in np.sort(chosen):
-        device = device_of(problem, state, int(client))
-        sets[int(client)] = merge(device, pseudo_items(message, device, problem.config)).items
-    return sets
+    if channel.VIEW == "sums":
+        transcript.note(message, [], orders)
+        transcript.sums[message.round] = engine.sums(problem, private, message, cohort)[0]
+        return
+    present = np.intersect1d(clients, cohort)
+    # clients that talk to each other first send what depends on all of them
+    asked = cohort if channel.has("exchange") else present
+    uploads, _ = engine.uploads(problem, private, message, asked)
+    transcript.note(message, [upload for upload in uploads if upload.client in present], orders)
+    if not transcript.crowd:
+        others = np.setdiff1d(cohort, clients)
+        draws = uniform(subkey(problem.config.seed, "crowd"), others)
+        crowd = np.concatenate([present, others[np.argsort(draws, kind="stable")]])[:CROWD]
+        transcript.crowd = engine.item_sets(problem, private, message, np.sort(crowd))
 
 
-def truth_of(problem: Problem, clients: NDArray[np.int64]) -> Truth:
+def truth_of(problem: Problem, clients: NDArray[np.int64]) -> AuditTruth:
     """What the scorer compares guesses with."""
     of_client = {int(client): problem.ratings.of(int(client)) for client in clients}
     values, counts = np.unique(problem.ratings.standard_values, return_counts=True)
-    return Truth(of_client, problem.ratings.scale.standard_step, float(values[counts.argmax()]))
+    return AuditTruth(of_client, problem.ratings.scale.standard_step, float(values[counts.argmax()]))

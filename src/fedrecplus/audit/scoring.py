@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,15 @@ _BOOTSTRAP = 1000
 _LEVEL = 0.95
 _WORST = 0.1
 _FALSE_ALARMS = 0.01
+MEANS = (
+    "rating_exact", "rating_within_one", "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr",
+    "precision_chance",
+)  # fmt: skip
+"""figures of an upload; a score has their means"""
 
 
 @dataclass(frozen=True)
-class Truth:
+class AuditTruth:
     """The watched clients' ratings, in standard units."""
 
     of_client: Mapping[int, tuple[NDArray[np.int64], Array]]
@@ -36,76 +42,47 @@ class Truth:
         return np.where(rated[place] == items, ratings[place], np.nan)
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well an attack did: means over users; None where there is nothing to tell apart or nothing was guessed."""
+def score(guesses: Mapping[int, Sequence[Guess]], truth: AuditTruth, share: float) -> dict[str, Any]:
+    """How well an attack did: ``MEANS`` per upload, then per user, then over users, and what users differ by.
 
-    users: int
-    uploads: int
-    rating_exact: float | None
-    rating_within_one: float | None
-    rating_floor: float | None
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    auc: float | None
-    tpr_at_1pct_fpr: float | None
-    chance: float | None
-    """area under the curve of somebody who tosses coins"""
-    precision_chance: float | None
-    """precision of somebody who tosses coins: the share of rated rows"""
-    auc_worst_tenth: float | None
-    """mean over the tenth of the users that are best told apart"""
-    rating_exact_worst_tenth: float | None
-    auc_interval: tuple[float, float] | None
-    """95 %, bootstrapped over users"""
-    rating_exact_interval: tuple[float, float] | None
+    None where there is nothing to tell apart or nothing was guessed. ``precision_chance`` is the precision of somebody
+    who tosses coins, ``chance`` the area; worst tenths are the users that are read best; intervals are bootstrapped.
+    ``share``: of the rows, those an attacker names as rated, 1/(1 + ρ).
+    """
+    users = [
+        _means([_of_upload(guess, truth.of(client, guess.items), truth, share) for guess in said])
+        for client, said in guesses.items()
+        if said
+    ]
+    found: dict[str, Any] = {name: None if np.isnan(value) else float(value) for name, value in _means(users).items()}
+    found |= {"users": len(users), "uploads": sum(len(said) for said in guesses.values())}
+    found["chance"] = None if found["auc"] is None else 0.5
+    for name in ("auc", "rating_exact"):
+        known = np.sort([user[name] for user in users if not np.isnan(user[name])])[::-1]
+        found[f"{name}_worst_tenth"] = float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
+        found[f"{name}_interval"] = _interval(known) if len(known) else None
+    return found
 
 
-def score(guesses: Mapping[int, Sequence[Guess]], truth: Truth, share: float) -> Score:
-    """Score an attack's guesses, by client. ``share``: of the rows, those an attacker names as rated, 1/(1 + ρ)."""
-    users = [_of_user([_of_upload(guess, truth.of(client, guess.items), truth, share) for guess in said])
-             for client, said in guesses.items() if said]  # fmt: skip
-    means = {name: _mean([user[name] for user in users]) for name in _COLUMNS}
-    auc = np.array([user["auc"] for user in users])
-    exact = np.array([user["exact"] for user in users])
-    nobody_hides = means["auc"] is None
-    return Score(
-        users=len(users),
-        uploads=sum(len(said) for said in guesses.values()),
-        rating_exact=means["exact"],
-        rating_within_one=means["within_one"],
-        rating_floor=means["floor"],
-        precision=means["precision"],
-        recall=means["recall"],
-        f1=means["f1"],
-        auc=means["auc"],
-        tpr_at_1pct_fpr=means["tpr"],
-        chance=None if nobody_hides else 0.5,
-        precision_chance=None if nobody_hides else means["share"],
-        auc_worst_tenth=_worst(auc),
-        rating_exact_worst_tenth=_worst(exact),
-        auc_interval=_interval(auc),
-        rating_exact_interval=_interval(exact),
-    )
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means of what is known."""
+    known = {name: [row[name] for row in rows if not np.isnan(row[name])] for name in MEANS}
+    return {name: float(np.mean(values)) if values else np.nan for name, values in known.items()}
 
 
-_COLUMNS = ("exact", "within_one", "floor", "precision", "recall", "f1", "auc", "tpr", "share")
-
-
-def _of_upload(guess: Guess, ratings: Array, truth: Truth, share: float) -> dict[str, float]:
+def _of_upload(guess: Guess, ratings: Array, truth: AuditTruth, share: float) -> dict[str, float]:
     rated = ~np.isnan(ratings)
-    found = dict.fromkeys(_COLUMNS, np.nan)
+    found = dict.fromkeys(MEANS, np.nan)
     if rated.any():
-        found["floor"] = float(np.mean(np.abs(ratings[rated] - truth.majority) < truth.step / 2))
+        found["rating_floor"] = float(np.mean(np.abs(ratings[rated] - truth.majority) < truth.step / 2))
         if not np.isnan(guess.ratings).all():
             off = np.abs(guess.ratings[rated] - ratings[rated])
-            found["exact"] = float(np.mean(off < truth.step / 2))  # a nan is a wrong guess
-            found["within_one"] = float(np.mean(off < 1.5 * truth.step))
+            found["rating_exact"] = float(np.mean(off < truth.step / 2))  # a nan is a wrong guess
+            found["rating_within_one"] = float(np.mean(off < 1.5 * truth.step))
     if rated.any() and not rated.all():
-        found["share"] = float(rated.mean())
+        found["precision_chance"] = float(rated.mean())
         found["auc"] = area(guess.rated, rated)
-        found["tpr"] = true_positives_at(guess.rated, rated, _FALSE_ALARMS)
+        found["tpr_at_1pct_fpr"] = true_positives_at(guess.rated, rated, _FALSE_ALARMS)
         named = max(1, round(share * len(rated)))
         hits = expected_hits(guess.rated, rated, named)
         found["precision"], found["recall"] = hits / named, hits / float(rated.sum())
@@ -151,28 +128,8 @@ def expected_hits(scores: Array, rated: NDArray[np.bool_], named: int) -> float:
     return float(rated[sure].sum() + (named - sure.sum()) * rated[tied].mean())
 
 
-def _of_user(uploads: list[dict[str, float]]) -> dict[str, float]:
-    return {name: _or_nan(_mean([upload[name] for upload in uploads])) for name in _COLUMNS}
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else None
-
-
-def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
-
-
-def _worst(values: Array) -> float | None:
-    known = np.sort(values[~np.isnan(values)])[::-1]
-    return float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
-
-
-def _interval(values: Array) -> tuple[float, float] | None:
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
-        return None
-    draws = np.random.default_rng(0).integers(len(known), size=(_BOOTSTRAP, len(known)))
-    low, high = np.quantile(known[draws].mean(axis=1), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+def _interval(values: Array) -> tuple[float, float]:
+    """95 %, bootstrapped over users."""
+    draws = np.random.default_rng(0).integers(len(values), size=(_BOOTSTRAP, len(values)))
+    low, high = np.quantile(values[draws].mean(axis=1), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return float(low), float(high)

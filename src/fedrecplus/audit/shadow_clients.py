@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.device import Device
-from fedrecplus.model import start_U
+from fedrecplus.device import Device, Rows
 from fedrecplus.randomness import subkey
 from fedrecplus.rounds.client import client_round
 
 Array = NDArray[np.float64]
+Items = NDArray[np.int64]
 _SETTLING = 5
 """local rounds that a made-up client trains in place of those that weren't recorded"""
 
@@ -29,7 +29,7 @@ class Invented:
     """What a made-up client has rated, and the real client it is made after."""
 
     origin: int
-    items: NDArray[np.int64]
+    items: Items
     ratings: Array
 
 
@@ -37,41 +37,43 @@ class ShadowTranscript(Transcript):
     """The broadcasts of a real transcript with the uploads of made-up clients."""
 
     def __init__(self, source: Transcript, invented: Mapping[int, Invented], key: int) -> None:
-        super().__init__(source.folder)
-        self.source = source
-        self.invented = invented
-        self._sent = {client: _live(source, client, one, key) for client, one in invented.items()}
+        super().__init__(source.config, source.public, source.step, source.broadcasts, {}, {}, source.crowd)
+        self.assumed, self.invented, self._source = source.assumed, invented, source
+        self.sent = {client: _live(source, client, one, key) for client, one in invented.items()}
 
     @property
-    def clients(self) -> tuple[int, ...]:
-        """The made-up clients."""
-        return tuple(self.invented)
-
-    def uploads(self, client: int) -> tuple[Sent, ...]:
-        """A made-up client's uploads in the recorded rounds."""
-        return self._sent[client]
+    def source(self) -> Transcript:
+        """The transcript of real clients."""
+        return self._source
 
     def origin(self, client: int) -> int:
         """The real client that this one is made after."""
         return self.invented[client].origin
 
-    def rated(self, client: int, items: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
         """Which rows are rated: known, since the client is made up."""
         return np.isin(items, self.invented[client].items)
 
 
-def _live(source: Transcript, client: int, one: Invented, key: int) -> tuple[Sent, ...]:
+def _live(source: Transcript, client: int, one: Invented, key: int) -> list[Sent]:
     """A made-up client's rounds. In place of rounds that weren't recorded it trains a few times on the next one."""
-    config = source.config
-    U = start_U(subkey(key, "U"), np.array([client]), config.model, source.mean)[0]
+    config, model = source.config, source.config.model
+    U = model.part.start_users(subkey(key, "U"), np.array([client]), model.options, source.public)[0]
     device = Device(client, one.items, one.ratings, source.step, U, subkey(key, "secret", client))
-    orders = [sent.order for sent in source.uploads(one.origin)]
     sent, last = [], -1
-    for t, order in zip((sent.round for sent in source.uploads(one.origin)), orders, strict=True):
-        message = source.broadcast(t)
-        for _ in range(min(order - last - 1, _SETTLING)):
-            device = client_round(replace(message, round=max(t - 1, 0)), device, config)[1]
+    for real in source.uploads(one.origin):
+        message = source.broadcast(real.round)
+        for _ in range(min(real.order - last - 1, _SETTLING)):
+            device = client_round(replace(message, round=max(real.round - 1, 0)), device, config)[1]
         upload, device = client_round(message, device, config)
-        sent.append(Sent(t, order, replace(upload, delta=upload.delta.astype(np.float32).astype(np.float64))))
-        last = order
-    return tuple(sent)
+        sent.append(Sent(real.round, real.order, replace(upload, delta=upload.delta.astype(np.float32))))
+        last = real.order
+    return sent
+
+
+def trained_rows(transcript: Transcript, round_number: int, items: Items, ratings: Array, U: Array) -> Array:
+    """How a client that has rated all these items would move their rows: Δ by the model's own training."""
+    model, message = transcript.config.model, transcript.broadcast(round_number)
+    device = Device(0, items, ratings, transcript.step, U, 0)
+    rows = Rows(items, ratings, np.ones(len(items), dtype=bool))
+    return np.asarray(model.part.local_training(device, rows, message, model.options)[1] - message.V[items])

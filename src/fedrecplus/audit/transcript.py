@@ -1,31 +1,26 @@
-"""What an honest-but-curious server has, on disk: broadcasts, uploads, the public config and public item statistics.
+"""What an honest-but-curious server has: broadcasts, uploads or sums, public settings and public item statistics.
 
-A transcript is a folder of arrays that are mapped, not read: its size in memory doesn't grow with the rounds, but for
-encoded items. Numbers are rounded to 32 bits, as on the wire. Nothing in it, and nothing that this module imports,
-knows a client's ratings.
+Numbers are rounded to 32 bits, as on the wire. Nothing in it, and nothing that this module imports, knows a client's
+ratings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config.settings import Config
-from fedrecplus.config.toml import dumps, loads
-from fedrecplus.parts import part
-from fedrecplus.protocol import Broadcast, PublicItems, Upload
-from fedrecplus.similarity import unit_rows
+from fedrecplus.config import Config
+from fedrecplus.parts.assumptions import OfPseudoItems, OfVirtualRatings
+from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
-_CONFIG, _PUBLIC, _CROWD = "config.toml", "public.npz", "crowd.npz"
-_BROADCAST = ("V", "last_step", "last_spread")
 
 
 @dataclass(frozen=True)
@@ -38,48 +33,126 @@ class Sent:
     upload: Upload
 
 
+@dataclass(frozen=True)
+class Assumed:
+    """What an attacker takes the rules to be like."""
+
+    pseudo_items: OfPseudoItems
+    virtual_ratings: OfVirtualRatings
+
+
+_SETS = (
+    OfPseudoItems(popularity=1.0, co_occurrence="rated"),
+    OfPseudoItems(popularity=0.1, co_occurrence="neither"),
+    OfPseudoItems(popularity=0.3, co_occurrence="pseudo", most_similar=True),
+)
+_VALUES = (
+    OfVirtualRatings(residual=1.5),
+    OfVirtualRatings(residual=0.0),
+    OfVirtualRatings(residual=-0.5, copied="nearest"),
+    OfVirtualRatings(residual=0.0, copied="drawn"),
+)
+
+
+def assumptions(config: Config) -> list[Assumed]:
+    """What the rules declare as ``ATTACKER``; for a rule that declares nothing, every kind of rule there is.
+
+    The audit reports the strongest of several, so that a rule is not flattered by attackers who don't know it.
+    """
+    sets, values = (
+        getattr(chosen.part.module, "ATTACKER", None) for chosen in (config.pseudo_items, config.virtual_ratings)
+    )
+    if not hides_rows(config):
+        return [Assumed(_SETS[1], _VALUES[1])]
+    drawn = config.virtual_ratings.part.has("weights")
+    every = [each for each in _VALUES if drawn or each.copied != "drawn"]
+    return [Assumed(one, other) for one in ([sets] if sets else _SETS) for other in ([values] if values else every)]
+
+
+def hides_rows(config: Config) -> bool:
+    """Whether there are pseudo items."""
+    return config.hides_rows
+
+
+@dataclass
 class Transcript:
     """A recorded transcript. Attacks read it; ``once`` keeps what several of them compute alike."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.config: Config = loads((folder / _CONFIG).read_text(encoding="utf-8"))
-        public = np.load(folder / _PUBLIC)
-        self.public = PublicItems(public["content"], public["popularity"], public["average"], public["years"])
-        self.mean = float(public["mean"])
-        self.step = float(public["step"])
-        """distance between two ratings of the scale, in standard units"""
+    config: Config
+    public: PublicItems
+    step: float
+    """distance between two ratings of the scale, in standard units"""
+    broadcasts: dict[int, Broadcast] = field(default_factory=dict)
+    """by recorded round"""
+    sums: dict[int, Sums] = field(default_factory=dict)
+    """by recorded round, where the channel shows nothing else"""
+    sent: dict[int, list[Sent]] = field(default_factory=dict)
+    """a watched client's uploads, by round"""
+    crowd: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """which rows clients uploaded in one round, watched or not: the server sees everybody"""
+
+    def __post_init__(self) -> None:
+        self.assumed = assumptions(self.config)[0]
         self._kept: dict[Any, Any] = {}
 
-    @cached_property
+    @property
     def rounds(self) -> tuple[int, ...]:
         """Recorded rounds, ascending."""
-        return tuple(sorted(int(path.name) for path in self.folder.iterdir() if path.is_dir()))
+        return tuple(self.broadcasts)
 
-    @cached_property
+    @property
     def clients(self) -> tuple[int, ...]:
         """Watched clients, ascending."""
-        return tuple(int(c) for c in np.unique(np.concatenate([self._load(t, "clients") for t in self.rounds])))
+        return tuple(sorted(self.sent))
+
+    @property
+    def source(self) -> Transcript:
+        """The transcript of real clients behind this one: itself, unless an attacker invented its clients."""
+        return self
+
+    def origin(self, client: int) -> int:
+        """The real client behind a client: itself, unless an attacker invented it after the model of another."""
+        return client
+
+    def note(self, broadcast: Broadcast, uploads: list[Upload], orders: NDArray[np.int64]) -> None:
+        """Write down a round: what went out, and what came back from the watched clients."""
+        V, step, covariance = (
+            np.asarray(table, dtype=np.float32)
+            for table in (broadcast.V, broadcast.last_step, broadcast.last_covariance)
+        )
+        self.broadcasts[broadcast.round] = Broadcast(
+            broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public
+        )
+        for upload in uploads:
+            small = replace(upload, delta=upload.delta.astype(np.float32))
+            self.sent.setdefault(upload.client, []).append(Sent(broadcast.round, int(orders[upload.client]), small))
 
     def broadcast(self, round_number: int) -> Broadcast:
         """What all clients were told in a recorded round, encoded items included."""
         return self.once(("broadcast", round_number), lambda: self._broadcast(round_number))
 
+    def _broadcast(self, round_number: int) -> Broadcast:
+        told, encoder = self.broadcasts[round_number], self.config.encoder
+        V, step, covariance = (x.astype(np.float64) for x in (told.V, told.last_step, told.last_covariance))
+        features = told.features
+        if self.config.needs_features:
+            features = unit_rows(encoder.part.encode(V, self.public, encoder.options))
+        return replace(told, V=V, last_step=step, last_covariance=covariance, features=features)
+
+    def columns(self, round_number: int) -> Array:
+        """The public columns X of all items in a recorded round."""
+        model = self.config.model
+        return self.once(
+            ("columns", round_number),
+            lambda: model.part.item_columns(self.broadcast(round_number).V, self.public, model.options),
+        )
+
     def uploads(self, client: int) -> tuple[Sent, ...]:
-        """A watched client's recorded uploads, by round."""
-        found = (self._upload(t, client) for t in self.rounds)
-        return tuple(sent for sent in found if sent is not None)
-
-    @cached_property
-    def crowd(self) -> dict[int, NDArray[np.int64]]:
-        """Which rows clients uploaded in one round, watched or not: the server sees everybody."""
-        with np.load(self.folder / _CROWD) as arrays:
-            clients, ends, items = arrays["clients"], arrays["ends"], arrays["items"].astype(np.int64)
-        return dict(zip(clients.tolist(), np.split(items, ends[:-1]), strict=True)) if len(clients) else {}
-
-    def origin(self, client: int) -> int:
-        """The real client behind a client: itself, unless an attacker invented it after the model of another."""
-        return client
+        """A watched client's recorded uploads, by round, in double precision."""
+        return tuple(
+            replace(one, upload=replace(one.upload, delta=one.upload.delta.astype(np.float64)))
+            for one in self.sent.get(client, ())
+        )
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """What ``compute`` gives, computed once for this transcript."""
@@ -87,93 +160,9 @@ class Transcript:
             self._kept[key] = compute()
         return cast(T, self._kept[key])
 
-    def _load(self, round_number: int, name: str) -> NDArray[Any]:
-        # opening a file anew for every client would take longer than the attacks
-        return self.once(("file", round_number, name), lambda: self._open(round_number, name))
-
-    def _open(self, round_number: int, name: str) -> NDArray[Any]:
-        mode: Literal["r"] | None = "r" if name in ("items", "delta", "counts", *_BROADCAST) else None  # large: mapped
-        path = _round_folder(self.folder, round_number) / f"{name}.npy"
-        return cast(NDArray[Any], np.load(path, mmap_mode=mode))
-
-    def _broadcast(self, round_number: int) -> Broadcast:
-        V, step, spread = (np.asarray(self._load(round_number, name)) for name in _BROADCAST)
-        encoder = part("encoders", self.config.pseudo_items.encoder)
-        features = unit_rows(encoder.encode(V, self.public)) if self.config.pseudo_items.rule != "none" else V[:0]
-        return Broadcast(round_number, V, step, spread, self.mean, features, self.public)
-
-    def _upload(self, round_number: int, client: int) -> Sent | None:
-        clients = self._load(round_number, "clients")
-        place = int(np.searchsorted(clients, client))
-        if place == len(clients) or clients[place] != client:
-            return None
-        ends = self._load(round_number, "ends")
-        rows = slice(int(ends[place - 1]) if place else 0, int(ends[place]))
-        weight = float(self._load(round_number, "weights")[place])
-        counts = np.asarray(self._load(round_number, "counts")[rows], dtype=np.int64)
-        upload = Upload(
-            client,
-            np.asarray(self._load(round_number, "items")[rows], dtype=np.int64),
-            np.asarray(self._load(round_number, "delta")[rows], dtype=np.float64),
-            None if np.isnan(weight) else weight,
-            counts if bool(self._load(round_number, "denoised")[place]) else None,
-        )
-        return Sent(round_number, int(self._load(round_number, "orders")[place]), upload)
-
-
-class Writer:
-    """Writes a transcript, a round at a time."""
-
-    def __init__(self, folder: Path, config: Config, public: PublicItems, mean: float, step: float) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        (folder / _CONFIG).write_text(dumps(config), encoding="utf-8")
-        np.savez(
-            folder / _PUBLIC,
-            content=public.content,
-            popularity=public.popularity,
-            average=public.average,
-            years=public.years,
-            mean=mean,
-            step=step,
-        )
-
-    def write_round(self, broadcast: Broadcast, uploads: Sequence[Upload], orders: Sequence[int]) -> None:
-        """One round: what went out, and what came back from the watched clients, in ascending order of client."""
-        columns = broadcast.V.shape[1]
-        arrays: dict[str, NDArray[Any]] = {
-            # back to 64 bits, in which attacks calculate: the files can then be used where they lie
-            **{name: getattr(broadcast, name).astype(np.float32).astype(np.float64) for name in _BROADCAST},
-            "clients": np.array([u.client for u in uploads], dtype=np.int64),
-            "orders": np.array(orders, dtype=np.int64),
-            "ends": np.cumsum([len(u.items) for u in uploads], dtype=np.int64),
-            "items": np.concatenate([np.empty(0, np.int32), *(u.items.astype(np.int32) for u in uploads)]),
-            "delta": np.concatenate(
-                [np.empty((0, columns), np.float32), *(u.delta.astype(np.float32) for u in uploads)]
-            ),
-            "weights": np.array([np.nan if u.weight is None else u.weight for u in uploads]),
-            "denoised": np.array([u.counts is not None for u in uploads], dtype=bool),
-            "counts": np.concatenate([np.empty(0, np.int32), *(_counts(u).astype(np.int32) for u in uploads)]),
-        }
-        folder = _round_folder(self.folder, broadcast.round)
-        folder.mkdir()
-        for name, array in arrays.items():
-            np.save(folder / f"{name}.npy", array)
-
-    def write_crowd(self, item_sets: Mapping[int, NDArray[np.int64]]) -> None:
-        """The rows of many clients' uploads in one round."""
-        sets = [items.astype(np.int32) for items in item_sets.values()]
-        np.savez(
-            self.folder / _CROWD,
-            clients=np.array(list(item_sets), dtype=np.int64),
-            ends=np.cumsum([len(items) for items in sets], dtype=np.int64),
-            items=np.concatenate([np.empty(0, np.int32), *sets]),
-        )
-
-
-def _counts(upload: Upload) -> NDArray[np.int64]:
-    return upload.counts if upload.counts is not None else np.ones(len(upload.items), dtype=np.int64)
-
-
-def _round_folder(folder: Path, round_number: int) -> Path:
-    return folder / f"{round_number:06d}"
+    def hypotheses(self) -> Iterator[Transcript]:
+        """The same notes under everything that may be assumed of the rules; what is kept is shared."""
+        for assumed in assumptions(self.config):
+            view = copy.copy(self)
+            view.assumed = assumed
+            yield view

@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli import options as shared
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, load_with_bar, names_in, reads_own_files
-from fedrecplus.config import Config, assign, change, check, preset
+from fedrecplus.cli.options import config_of, load_with_bar, names_in
+from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments import ablate_tables, heterogeneity_tables
-from fedrecplus.experiments.ablate import STUDIES, Ablation, ablate, grid, parse_vary, study_of
-from fedrecplus.experiments.heterogeneity import SHARE, Extent, Study, check_extent, heterogeneity
-from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.experiments.heterogeneity_trial import Trial
+from fedrecplus.experiments import ablate as grids
+from fedrecplus.experiments import heterogeneity as clients
+from fedrecplus.experiments import heterogeneity_tables
+from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 
 HETEROGENEITY = "heterogeneity"
 
 
-@dataclass(frozen=True)
-class Places:
-    """Files that were asked for."""
-
-    json: Path | None
-    csv: Path | None
-    markdown: Path | None
-    plot: Path | None
-
-    def write(self, content: dict[str, Any], csv: str, markdown: str) -> None:
-        """Write them."""
-        if self.json:
-            write_json(self.json, content)
-        if self.csv:
-            write_text(self.csv, csv)
-        if self.markdown:
-            write_text(self.markdown, markdown)
-        if self.plot:
-            from fedrecplus.report.build import page_of  # here: it wants the extra `report`
-
-            write_text(self.plot, page_of([content]))
-
-
-@reads_own_files
+@shared.reads_own_files
 def ablate_command(
     study: Annotated[
         str | None,
@@ -57,7 +32,10 @@ def ablate_command(
     ] = None,
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")] = "ml-100k",
     algorithm: Annotated[
-        str | None, typer.Option(metavar="PRESET", help="Where to start. Default: fedrec+; heterogeneity: fedmf.")
+        str | None,
+        typer.Option(
+            metavar="PRESET-OR-FILE", help="Where to start. Default: fedrec+; heterogeneity: mf by plain steps."
+        ),
     ] = None,
     vary: Annotated[
         list[str] | None,
@@ -66,26 +44,26 @@ def ablate_command(
     folds: Annotated[
         int | None, typer.Option(min=1, help="How many folds. Default: 5; heterogeneity: the first of 5.")
     ] = None,
-    seed: Seed = None,
-    settings: Settings = None,
+    seed: shared.Seed = None,
+    settings: shared.Settings = None,
     share: Annotated[
         float | None,
-        typer.Option(help=f"heterogeneity: share of the clients that is not like the others. Default: {SHARE}."),
+        typer.Option(
+            help=f"heterogeneity: share of the clients that differ from the others. Default: {clients.SHARE}."
+        ),
     ] = None,
     scenarios: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(SCENARIOS)}.")
+        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(clients.SCENARIOS)}.")
     ] = None,
     rules: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(RULES)}.")
+        str | None, typer.Option(metavar="A,B,…", help=f"heterogeneity: only some of {', '.join(clients.RULES)}.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
+    workers: shared.Workers = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder here.")] = None,
-    json_file: JsonFile = None,
-    csv_file: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per cell and fold.")] = None,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="The table.")] = None,
-    plot_file: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
-    ] = None,
+    json_file: shared.JsonFile = None,
+    csv_file: shared.CsvFile = None,
+    markdown_file: shared.MarkdownFile = None,
+    plot_file: shared.PlotFile = None,
     *,
     options: FileOptions,
 ) -> None:
@@ -100,80 +78,28 @@ def ablate_command(
     Figures are means ± standard deviations over folds; p is Wilcoxon's signed-rank test over clients against the first
     row, under heterogeneity against uniform weights.
     """
-    check_file_place(json_file, csv_file, markdown_file, plot_file)
-    if plot_file:
-        from fedrecplus.report.plotly_js import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()  # a missing extra is found before anything is trained
-    watch, places = Stopwatch(), Places(json_file, csv_file, markdown_file, plot_file)
-    usual = "fedmf" if study == HETEROGENEITY else "fedrec+"
-    config = change(preset(algorithm or usual), "seed", seed or 0, "--seed")
-    config = check(assign(config, settings or []))
+    shared.check_file_place(json_file, csv_file, markdown_file, plot=plot_file)
     _check_fits(study, {"--vary": vary, "--out": out}, {"--share": share, "--scenarios": scenarios, "--rules": rules})
+    watch, usual = Stopwatch(), clients.START if study == HETEROGENEITY else config_of("fedrec+")
+    config = change(config_of(algorithm) if algorithm else usual, "seed", seed or 0, "--seed")
+    config = check(assign(config, settings or []))
+    content: dict[str, Any]
+    # misspellings are found before data is fetched
     if study == HETEROGENEITY:
-        extent = Extent(
-            tuple(SCENARIOS) if scenarios is None else tuple(names_in(scenarios)),
-            tuple(RULES) if rules is None else tuple(names_in(rules)),
-            SHARE if share is None else share,
+        extent = clients.StudyExtent(
+            None if scenarios is None else tuple(names_in(scenarios)),
+            tuple(clients.RULES) if rules is None else tuple(names_in(rules)),
+            clients.SHARE if share is None else share,
             folds or 1,
         )
-        check_extent(extent, config)  # misspellings are found before data is fetched
-        found = _heterogeneity(load_with_bar(dataset, options), config, extent, workers)
-        _finish_heterogeneity(found, watch.made(config.seed), places)
-        return
-    wanted = _wanted(study, vary or [], config)
-    ratings = load_with_bar(dataset, options)
-    ablations = [_ablate(ratings, *each, folds or 5, workers, out) for each in wanted]
-    _finish_ablations(ablations, watch.made(config.seed), places)
-
-
-def _wanted(study: str | None, vary: Sequence[str], config: Config) -> list[tuple[str, Config, tuple[str, ...]]]:
-    """Which studies, each with what it starts from and varies; misspellings are found before data is fetched."""
-    if study is not None and study not in STUDIES:
-        raise unknown_name("study", study, [*STUDIES, HETEROGENEITY])
-    if study is not None and vary:
-        raise UserError(f"{study} knows what it varies", "give a study or --vary, not both")
-    if vary:
-        wanted = [("grid", config, tuple(vary))]
+        clients.check_extent(extent, config)
+        content, csv, markdown = _heterogeneity(load_with_bar(dataset, options), config, extent, workers)
     else:
-        wanted = [(name, *study_of(name, config)) for name in ([study] if study else STUDIES)]
-    for _, start, varied in wanted:
-        grid(start, parse_vary(varied, start))
-    return wanted
-
-
-def _ablate(
-    ratings: Ratings, study: str, config: Config, vary: Sequence[str], folds: int, workers: int, out: Path | None
-) -> Ablation:
-    count = folds * len(grid(config, parse_vary(vary, config)))
-    try:
-        with stop_on_interrupt() as stop, show_jobs(f"{study} on {ratings.name}", count) as (progress, done):
-            return ablate(
-                ratings,
-                config,
-                vary,
-                study=study,
-                folds_count=folds,
-                workers=workers,
-                out=out / study if out else None,
-                progress=progress,
-                done=done,
-                stop=stop,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
-
-
-def _finish_ablations(ablations: Sequence[Ablation], made: dict[str, Any], places: Places) -> None:
-    for ablation in ablations:
-        headings, rows = ablate_tables.table(ablation)
-        title = f"{ablation.study}: {ablation.algorithm} on {ablation.dataset}"
-        show_table(headings, rows, title, spare=("RMSE, 95 % interval", "NMSE"))
-    places.write(
-        {"kind": "ablation", "studies": [ablation.to_dict() for ablation in ablations], "made": made},
-        "".join(ablate_tables.to_csv(ablation) for ablation in ablations),
-        "\n".join(ablate_tables.to_markdown(ablation) for ablation in ablations),
-    )
+        wanted = _wanted(study, vary or [], config)
+        ratings = load_with_bar(dataset, options)
+        content, csv, markdown = _ablate(ratings, wanted, folds or 5, workers, out)
+    content["made"] = watch.made(config.seed)
+    shared.write_files(content, json_file, plot_file, {csv_file: csv, markdown_file: markdown})
 
 
 def _check_fits(study: str | None, of_settings: dict[str, Any], of_clients: dict[str, Any]) -> None:
@@ -186,26 +112,58 @@ def _check_fits(study: str | None, of_settings: dict[str, Any], of_clients: dict
             raise UserError(f"{option} is for `ablate heterogeneity` alone", "name that study, or leave it away")
 
 
-def _heterogeneity(ratings: Ratings, config: Config, extent: Extent, workers: int) -> Study:
-    def tell(trial: Trial) -> None:
-        error = "diverged" if trial.diverged else f"RMSE {trial.rmse:.4f}"
+def _wanted(study: str | None, vary: Sequence[str], config: Config) -> list[tuple[str, Config, tuple[str, ...]]]:
+    """Which studies, each with what it starts from and varies."""
+    if study is not None and study not in grids.STUDIES:
+        raise unknown_name("study", study, [*grids.STUDIES, HETEROGENEITY])
+    if study is not None and vary:
+        raise UserError(f"{study} knows what it varies", "give a study or --vary, not both")
+    if vary:
+        wanted = [("grid", config, tuple(vary))]
+    else:
+        wanted = [(name, *grids.study_of(name, config)) for name in ([study] if study else grids.STUDIES)]
+    for _, start, varied in wanted:
+        grids.grid(start, grids.parse_vary(varied, start))
+    return wanted
+
+
+def _ablate(
+    ratings: Ratings, wanted: Sequence[tuple[str, Config, tuple[str, ...]]], folds: int, workers: int, out: Path | None
+) -> tuple[dict[str, Any], str, str]:
+    """Run and show the studies; their JSON, CSV and Markdown."""
+    found = []
+    for study, config, vary in wanted:
+        count = folds * len(grids.grid(config, grids.parse_vary(vary, config)))
+        how: dict[str, Any] = {"study": study, "folds_count": folds, "workers": workers, "out": out and out / study}
+        try:
+            with stop_on_interrupt() as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
+                found.append(grids.ablate(ratings, config, vary, **how, callbacks=Callbacks(*shown, stop)))
+        except KeyboardInterrupt:
+            raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
+    for each in found:
+        title = f"{each.study}: {each.algorithm} on {each.dataset}"
+        show_table(*grids.table(each), title, spare=("RMSE, 95 % interval", "NMSE"))
+    content = {"kind": "ablation", "studies": [each.to_dict() for each in found]}
+    return content, "".join(map(grids.to_csv, found)), "\n".join(map(grids.to_markdown, found))
+
+
+def _heterogeneity(
+    ratings: Ratings, config: Config, extent: clients.StudyExtent, workers: int
+) -> tuple[dict[str, Any], str, str]:
+    """Run and show the study; its JSON, CSV and Markdown."""
+
+    def tell(trial: clients.StudyTrial) -> None:
+        error = "diverged" if trial.diverged else f"RMSE {trial.figures['rmse']:.4f}"
         typer.echo(f"{trial.scenario}, {trial.rule}, fold {trial.fold}: {error} ({trial.seconds:.1f} s)", err=True)
 
     try:
         with stop_on_interrupt() as stop:
-            return heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
+            study = clients.heterogeneity(ratings, config, extent, workers=workers, stop=stop, done=tell)
     except KeyboardInterrupt:
         raise Interrupted("nothing is kept of an unfinished study") from None
-
-
-def _finish_heterogeneity(study: Study, made: dict[str, Any], places: Places) -> None:
-    headings, rows = heterogeneity_tables.table(study)
-    show_table(headings, rows, f"RMSE of honest clients: {study.algorithm} on {study.dataset}")
+    shown, content = heterogeneity_tables, heterogeneity_tables.to_dict(study)
+    show_table(*shown.table(study), f"RMSE of honest clients: {study.algorithm} on {study.dataset}")
     say("↓ better, ↑ worse than uniform weights (Wilcoxon over clients)\n")
-    for finding in heterogeneity_tables.findings(study):
+    for finding in content["findings"]:
         say(f"- {finding}")
-    places.write(
-        {**heterogeneity_tables.to_dict(study), "made": made},
-        heterogeneity_tables.to_csv(study),
-        heterogeneity_tables.to_markdown(study),
-    )
+    return content, shown.to_csv(study), shown.to_markdown(study)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from fedrecplus.audit.audit import Case, Extent, cases
-from fedrecplus.audit.running import Tell, run
+from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
+from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
+    Allow,
     JsonFile,
     Seed,
     Settings,
@@ -24,12 +25,13 @@ from fedrecplus.cli.options import (
     names_in,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps, load_config
+from fedrecplus.config import Config, assign, change, check, dumps
 from fedrecplus.data import FileOptions, split
-from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to, write_text
+from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
-from fedrecplus.training.run_folder import CONFIG
+
+Tell = Callable[[AuditCase, str, float], None]
 
 
 @reads_own_files
@@ -40,10 +42,23 @@ def audit_command(
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")],
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server takes notes of.")] = 20,
     users: Annotated[int, typer.Option(min=1, help="Clients that are attacked.")] = 200,
-    attacks: Annotated[str | None, typer.Option(metavar="A,B,…", help="Only these attacks. Default: all.")] = None,
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help=f"Only these: {', '.join(choices(ATTACKS))}, or the import path of your own. Default: all.",
+        ),
+    ] = None,
+    attack_settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attack-set", metavar="ATTACK.OPTION=VALUE", help="Change an attack's own setting; may be repeated."
+        ),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     settings: Settings = None,
+    allow: Allow = None,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
@@ -59,48 +74,46 @@ def audit_command(
       fedrecplus audit fedmf fedrec fedrec+ fedrec+private --dataset ml-100k
       fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
 
-    Every scheme is trained and attacked with one local epoch and with its own number. `AUC` is how well rated rows are
-    told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
+    A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated
+    rows are told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
     """
     check_file_place(json_file, html_file)
+    if html_file:
+        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
+
+        plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
-    chosen = tuple(names_in(attacks))
-    extent = Extent(rounds, users, chosen)
-    _ = extent.names  # misspellings are found before data is fetched
-    found = cases(_configs(schemes, settings or [], seed))
+    extent = AuditExtent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
+    _ = extent.chosen  # misspellings are found before data is fetched
+    found = cases(_configs(schemes, settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
     show_table(HEADINGS, [line(row) for row in rows], training.name)
     for text in summary(rows):
         say(text)
-    if json_file:
-        content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-        content["configs"] = {case.label: dumps(case.config) for case in found}
-        write_json(json_file, {**content, "made": watch.made(seed or 0)})
+    content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["configs"] = {case.label: dumps(case.config) for case in found}
+    content["made"] = watch.made(seed or 0)
+    write_json_to(json_file, content)
     if html_file:
-        write_text(html_file, _page(rows, training.name))
+        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+
+        write_text(html_file, page_of([content], training.name))
 
 
-def _configs(names: Sequence[str], settings: Sequence[str], seed: int | None) -> dict[str, Config]:
+def _configs(
+    names: Sequence[str], settings: Sequence[str], seed: int | None, allow: Sequence[str]
+) -> dict[str, Config]:
     configs = {}
     for name in names:
-        config = assign(_config_of(name), settings)
+        config = assign(config_of(name, allow), settings)
         configs[name] = check(config if seed is None else change(config, "seed", seed, "--seed"))
     return configs
 
 
-def _config_of(name: str) -> Config:
-    """A run's folder, a TOML file, or a preset."""
-    if Path(name).is_dir():
-        if not (Path(name) / CONFIG).exists():
-            raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
-        return load_config(Path(name) / CONFIG)
-    return config_of(name)
-
-
 @contextlib.contextmanager
-def _bars(found: Sequence[Case]) -> Iterator[Tell]:
+def _bars(found: Sequence[AuditCase]) -> Iterator[Tell]:
     """A bar per case in a terminal; elsewhere a line per case when it is done."""
     console = plain_console(stderr=True)
     columns = (
@@ -112,15 +125,9 @@ def _bars(found: Sequence[Case]) -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {case.label: bars.add_task(case.label, total=1.0, what="") for case in found}
 
-        def tell(case: Case, what: str, share: float) -> None:
+        def tell(case: AuditCase, what: str, share: float) -> None:
             bars.update(tasks[case.label], completed=share, what=what)
             if share >= 1.0 and not console.is_terminal:
                 console.print(f"{case.label}: {what}", soft_wrap=True)
 
         yield tell
-
-
-def _page(rows: list[dict[str, Any]], title: str) -> str:
-    from fedrecplus.audit.figure import page  # here: it wants plotly
-
-    return page(rows, title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,43 +12,43 @@ import typer
 from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
+    Allow,
+    CsvFile,
     JsonFile,
+    MarkdownFile,
     Seed,
     Settings,
+    Workers,
     check_file_place,
     config_of,
     load_with_bar,
     names_in,
     reads_own_files,
+    write_files,
 )
 from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
+from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
-    GROUP_HEADINGS,
-    HEADINGS,
-    PAIRED_HEADINGS,
-    RANKING_HEADINGS,
-    cells,
-    group_cells,
-    paired_cells,
-    published_cells,
-    ranking_cells,
+    SPARE,
+    details_tables,
+    errors_table,
+    published_table,
     to_csv,
     to_json,
     to_markdown,
 )
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_text
 
 
 @reads_own_files
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, or the trivial global-mean and bias-only.")
+        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, run folders, or global-mean and bias-only.")
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     seed: Seed = None,
@@ -57,18 +56,17 @@ def compare_command(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")] = 0,
+    workers: Workers = 0,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep every run folder and the tables here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the runs in --out.")] = False,
     details: Annotated[
         bool, typer.Option("--details", help="Show error by group, ranking metrics and the whole tests, too.")
     ] = False,
+    allow: Allow = None,
     json_file: JsonFile = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="A line per algorithm and fold.")
-    ] = None,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")] = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
     *,
     options: FileOptions,
 ) -> None:
@@ -80,56 +78,35 @@ def compare_command(
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
-    RMSE, averaged over folds, against the baseline's.
+    RMSE, averaged over folds, against the baseline's. --set changes all algorithms: `fedrecplus settings` lists the
+    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [])
+    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
-    comparisons = compare_with_bars(
-        sets, configs, folds, seed or 0, baseline, workers, out, resume=resume, overwrite=overwrite
-    )
+    how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
+    comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:
         show_comparison(comparison, details)
     write_reports(comparisons, watch.made(seed or 0), out, json_file, csv_file, markdown_file)
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings],
-    configs: Sequence[Config],
-    folds: int,
-    seed: int,
-    baseline: str | None,
-    workers: int,
-    out: Path | None,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
+    sets: Sequence[Ratings], configs: Sequence[Config], out: Path | None, *, folds_count: int = 5, **how: Any
 ) -> list[Comparison]:
-    """Compare on each data set, with live progress."""
+    """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    names = {config.algorithm for config in configs} | set(TRIVIAL)
+    count = folds_count * len({config.algorithm for config in configs} | set(TRIVIAL))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
-            with stop_on_interrupt() as stop, show_jobs(ratings.name, folds * len(names)) as (progress, done):
-                comparison = compare(
-                    ratings,
-                    configs,
-                    folds_count=folds,
-                    seed=seed,
-                    baseline=baseline,
-                    workers=workers,
-                    out=place,
-                    resume=resume,
-                    overwrite=overwrite,
-                    progress=progress,
-                    done=done,
-                    stop=stop,
-                )
-            comparisons.append(comparison)
+            with stop_on_interrupt() as stop, show_jobs(ratings.name, count) as (progress, done):
+                callbacks = Callbacks(progress, done, stop)
+                found = compare(ratings, configs, out=place, folds_count=folds_count, callbacks=callbacks, **how)
+            comparisons.append(found)
     except KeyboardInterrupt:
         hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"
         raise Interrupted(hint) from None
@@ -138,22 +115,12 @@ def compare_with_bars(
 
 def show_comparison(comparison: Comparison, details: bool = False) -> None:
     """One's own table, and what others report below it. Tests that the table has no room for get one of their own."""
-    summaries = comparison.summaries
-    whole = show_table(HEADINGS, [*map(cells, summaries)], comparison.dataset, spare=("RMSE, 95 % interval", "p"))
-    if details or not whole:
+    whole = show_table(*errors_table(comparison), comparison.dataset, spare=SPARE)
+    tables = details_tables(comparison)
+    further = tables if details else [] if whole else tables[:1]
+    for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
         say("")
-        show_table(PAIRED_HEADINGS, [*map(paired_cells, summaries)])
-    if details:
-        say("")
-        show_table(GROUP_HEADINGS, [*map(group_cells, summaries)])
-        say("")
-        show_table(RANKING_HEADINGS, [*map(ranking_cells, summaries)])
-    if comparison.published:
-        say("")
-        show_table(
-            ["published", "MAE", "RMSE", "NMSE"],
-            [row[:4] for row in published_cells(comparison)],
-        )
+        show_table(*table)
 
 
 def write_reports(
@@ -165,24 +132,20 @@ def write_reports(
     markdown_file: Path | None = None,
 ) -> None:
     """Write the files that are asked for, and all of them into ``out``."""
-    texts = {
-        "json": json.dumps(to_json(comparisons, made), indent=2) + "\n",
-        "csv": to_csv(comparisons),
-        "md": to_markdown(comparisons),
-    }
-    asked = {"json": json_file, "csv": csv_file, "md": markdown_file}
-    for kind, text in texts.items():
-        for place in (asked[kind], out / f"comparison.{kind}" if out else None):
-            if place:
-                write_text(place, text)
+    content, csv, markdown = to_json(comparisons, made), to_csv(comparisons), to_markdown(comparisons)
+    write_files(content, json_file, None, {csv_file: csv, markdown_file: markdown})
+    if out:
+        write_files(
+            content, out / "comparison.json", None, {out / "comparison.csv": csv, out / "comparison.md": markdown}
+        )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str]) -> list[Config]:
+def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
     """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
     configs: list[Config] = []
     taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
     for name in names:
-        config = Config(algorithm=name) if name in TRIVIAL else config_of(name)
+        config = Config(algorithm=name) if name in TRIVIAL else config_of(name, allow)
         if name.endswith(".toml") and config.algorithm in taken:
             config = replace(config, algorithm=Path(name).stem)
         taken.add(config.algorithm)

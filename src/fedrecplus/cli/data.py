@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import say, show_list, show_table
-from fedrecplus.cli.options import load_with_bar, reads_own_files
+from fedrecplus.cli.options import JsonFile, check_file_place, load_with_bar, reads_own_files
 from fedrecplus.data import FileOptions, describe
 from fedrecplus.data.movielens.cache import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.errors import unknown_name
+from fedrecplus.files import write_json_to
 
 data_app = typer.Typer(help="Data sets: list, fetch, look into.", no_args_is_help=True)
 
@@ -43,12 +44,16 @@ def get(name: Annotated[str, typer.Argument(help="A known name, such as ml-100k.
 @reads_own_files
 def info(
     data: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A known name, synthetic, or a file.")],
+    json_file: JsonFile = None,
     *,
     options: FileOptions,
 ) -> None:
     """Show what is in a data set."""
+    check_file_place(json_file)
     ratings = load_with_bar(data, options)
-    show_list(_lines(describe(ratings)))
+    facts = describe(ratings)
+    show_list(_lines(facts))
+    write_json_to(json_file, facts)
     _note_other_size(data, len(ratings))
 
 

@@ -10,20 +10,14 @@ import typer
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.foreground import terminated_like_interrupted
 from fedrecplus.cli.live_view import show_rounds
-from fedrecplus.cli.options import Settings, config_of, load_with_bar, reads_own_files
+from fedrecplus.cli.options import Allow, Settings, config_of, load_with_bar, reads_own_files
 from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.catalogue import ItemCatalogue
-from fedrecplus.deploy.continuing import go_on
-from fedrecplus.deploy.extra import require_flower
-from fedrecplus.deploy.journal import Journal
-from fedrecplus.deploy.local import LocalOptions, run_local
-from fedrecplus.deploy.locking import is_served
-from fedrecplus.deploy.running import begin, new_model, run_to_the_end
-from fedrecplus.deploy.settings import Deployment
-from fedrecplus.deploy.superlink import ServerHome
+from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end
+from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
+from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -45,6 +39,7 @@ def run_command(
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
+    allow: Allow = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     pardon: Annotated[
         bool,
@@ -66,12 +61,11 @@ def run_command(
       fedrecplus deploy run fedrec+private --items items.safetensors --nodes 3 --out runs/first
       fedrecplus deploy run fedrec+private --resume --out runs/first
     """
-    require_flower()
     server = ServerHome.load(home.expanduser().absolute())
     if resume:
         if not RunFolder(out).begun:
             raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
-        chosen = load_config(out / CONFIG)
+        chosen = load_config(out / CONFIG, allow or ())
         if pardon:
             if is_served(out):
                 raise UserError(f"the run in {out} is at work", "stop it first")
@@ -82,12 +76,14 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
-        deployment = Deployment(new_model(), nodes, quorum, deadline)
+        deployment = Deployment(nodes, quorum, deadline)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
-    _run(server, out, chosen)
+    with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
+        run_to_the_end(server, out, show, say)
+    _report(out)
 
 
 @deploy_app.command("items")
@@ -104,7 +100,7 @@ def items_command(
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = ItemCatalogue.to_publish(load_with_bar(dataset, options), averages=not without_averages)
+    catalogue = ItemCatalogue.published(load_with_bar(dataset, options), averages=not without_averages)
     catalogue.write(out)
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
 
@@ -128,18 +124,12 @@ def local_command(
     overwrite: Overwrite = False,
 ) -> None:
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
-    require_flower()
     chosen = _config(config, rounds, settings or [])
-    how = LocalOptions(nodes, poll, simulated_keys, deadline, quorum)
-    ratings = load_with_bar(dataset, options)
+    ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
     with terminated_like_interrupted(), show_rounds(rounds) as show:
-        run_local(ratings, chosen, out, how, show, say, overwrite=overwrite)
-    _report(out)
-
-
-def _run(server: ServerHome, out: Path, config: Config) -> None:
-    with terminated_like_interrupted(), show_rounds(config.server.rounds) as show:
-        run_to_the_end(server, out, show, say)
+        run_local(
+            ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
+        )
     _report(out)
 
 

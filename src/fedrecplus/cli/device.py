@@ -11,12 +11,17 @@ import typer
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.data import Scale
-from fedrecplus.deploy.importing import import_many, import_own
-from fedrecplus.deploy.node import NodeHome
-from fedrecplus.deploy.recommending import recommend
-from fedrecplus.deploy.removing import forget
-from fedrecplus.deploy.showing import last_upload, unknown_items
-from fedrecplus.deploy.store import BATCH, OWNER, Store
+from fedrecplus.deploy.device import (
+    BATCH,
+    OWNER,
+    Store,
+    import_many,
+    import_own,
+    last_upload,
+    recommend,
+    unknown_items,
+)
+from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
 
 device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
@@ -120,7 +125,7 @@ def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
     """Show the last upload row by row: the server knows the items, not which of them you rated."""
     with Store.open(home_of(home).store) as store:
         rows = last_upload(store, _person(store, person))
-    cells = [[row.title or row.item, row.item, "yes" if row.rated else "", f"{row.change:.4f}"] for row in rows]
+    cells = [[title or item, item, "yes" if rated else "", f"{change:.4f}"] for item, title, rated, change in rows]
     show_table(["title", "item", "rated", "change"], cells)
 
 
@@ -159,7 +164,7 @@ def forget_command(
     device = home_of(home)
     if not yes:
         typer.confirm(f"delete everything in {device.path}?", abort=True)
-    forget(device)
+    device.forget()
     say(f"deleted everything in {device.path}")
 
 

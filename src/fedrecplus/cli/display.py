@@ -1,18 +1,24 @@
-"""What commands show: tables on standard output, progress on standard error."""
+"""What commands show: tables on standard output, unless that is for JSON, and progress on standard error."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fedrecplus.experiments.jobs import Job, Outcome
-from fedrecplus.experiments.tuning import Moment, Trial
-from fedrecplus.training import Progress, Step
+from fedrecplus.files import STDOUT
+
+if TYPE_CHECKING:
+    from fedrecplus.experiments.jobs import Job, JobOutcome
+    from fedrecplus.experiments.tuning import Moment
+    from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
 _NAME_WIDTH = 24
@@ -22,7 +28,14 @@ _NAME_WIDTH = 24
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that shows text as it is: a scale such as 0:100:1 is no emoji, a name in brackets no markup."""
     height = None if width is None else 25  # a width alone means nothing to rich in a terminal that calls itself dumb
+    stderr = stderr or _json_on_stdout()
     return Console(stderr=stderr, width=width, height=height, markup=False, emoji=False, highlight=False)
+
+
+def _json_on_stdout() -> bool:
+    """Whether the command that runs was called with ``--json -``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and str(context.params.get("json_file")) == str(STDOUT)
 
 
 def show_table(
@@ -71,53 +84,86 @@ def say(text: str) -> None:
     plain_console().print(text, soft_wrap=True)
 
 
+class _Bars:
+    """Progress bars by name on standard error: drawn in a terminal, only counted elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = plain_console(stderr=True)
+        self.terminal = self.console.is_terminal
+        columns = (
+            *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()),
+            *(TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn()),
+        )
+        self.bars = Bars(*columns, console=self.console, transient=True, disable=not self.terminal)
+        self.tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> _Bars:
+        if self.terminal:
+            self.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.terminal:  # elsewhere, stopping would print an empty line
+            self.bars.stop()
+
+    def update(self, name: str, total: int, done: int, note: str | None = None) -> None:
+        """Move a bar, which appears at its first call."""
+        if name not in self.tasks:
+            self.tasks[name] = self.bars.add_task(name, total=total, note="")
+        self.bars.update(self.tasks[name], completed=done)
+        if note is not None:
+            self.bars.update(self.tasks[name], note=note)
+
+    def remove(self, name: str) -> None:
+        """Take a bar away, if it is there."""
+        if name in self.tasks:
+            self.bars.remove_task(self.tasks.pop(name))
+
+    def step(self, name: str, step: Step) -> None:
+        """A training's own bar, and what it has to say."""
+        self.update(name, step.rounds, step.round, None if step.rmse is None else f"RMSE {step.rmse:.4f}")
+        if step.message:
+            self.line(f"{name}: {step.message}")
+
+    def line(self, text: str) -> None:
+        """A line above the bars, never wrapped."""
+        self.console.print(text, soft_wrap=True)
+
+
 @contextlib.contextmanager
 def show_training(name: str) -> Iterator[Progress]:
     """Progress of one training: a bar in a terminal, a line per evaluation elsewhere."""
-    console = plain_console(stderr=True)
-    with _bars(console) as bars:
-        task: TaskID | None = None
+    with _Bars() as bars:
 
         def progress(step: Step) -> None:
-            nonlocal task
-            if task is None:
-                task = bars.add_task(name, total=step.rounds, rmse="")
-            bars.update(task, completed=step.round)
-            _tell(console, bars, task, name, step)
+            bars.step(name, step)
+            if step.rmse is not None and not bars.terminal:
+                bars.line(f"{name}: round {step.round} of {step.rounds}, RMSE {step.rmse:.4f}")
 
         yield progress
 
 
 @contextlib.contextmanager
-def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress], Callable[[Outcome], None]]]:
+def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress], Callable[[JobOutcome], None]]]:
     """Progress of many trainings: a bar for all of them and one for each that runs; elsewhere a line per finished one.
 
     Gives the function that makes a job's progress, and the one to call with each outcome.
     """
-    console = plain_console(stderr=True)
-    with _bars(console) as bars:
-        whole = bars.add_task(name, total=count, rmse="")
-        tasks: dict[tuple[str, int], TaskID] = {}
+    with _Bars() as bars:
+        ended = 0
+        bars.update(name, count, ended)
 
         def of_job(job: Job) -> Progress:
-            key, label = (job.algorithm, job.fold), f"{job.algorithm}, fold {job.fold}"
+            return functools.partial(bars.step, f"{job.algorithm}, fold {job.fold}")
 
-            def progress(step: Step) -> None:
-                if key not in tasks:
-                    tasks[key] = bars.add_task(label, total=step.rounds, rmse="")
-                bars.update(tasks[key], completed=step.round)
-                _tell(console, bars, tasks[key], label, step, lines=False)
-
-            return progress
-
-        def done(outcome: Outcome) -> None:
-            key = (outcome.job.algorithm, outcome.job.fold)
-            if key in tasks:
-                bars.remove_task(tasks.pop(key))
-            bars.advance(whole)
-            if not console.is_terminal:
-                rmse, seconds = outcome.row["rmse"], outcome.row["seconds"]
-                _line(console, f"{key[0]}, fold {key[1]}: RMSE {rmse:.4f} ({seconds:.1f} s)")
+        def done(outcome: JobOutcome) -> None:
+            nonlocal ended
+            ended += 1
+            label = f"{outcome.job.algorithm}, fold {outcome.job.fold}"
+            bars.remove(label)
+            bars.update(name, count, ended)
+            if not bars.terminal:
+                bars.line(f"{label}: RMSE {outcome.row['rmse']:.4f} ({outcome.row['seconds']:.1f} s)")
 
         yield of_job, done
 
@@ -125,63 +171,20 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 @contextlib.contextmanager
 def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
     """Progress of a search: a bar for all trials with the best so far, and one for each that runs; elsewhere lines."""
-    console = plain_console(stderr=True)
-    with _bars(console) as bars:
-        whole = bars.add_task(name, total=count, rmse="")
-        running: dict[int, TaskID] = {}
+    with _Bars() as bars:
+        bars.update(name, count, 0)
 
         def progress(moment: Moment) -> None:
-            trial, best = moment.trial, moment.best
-            if best is not None:
-                bars.update(whole, rmse=f"best {best.rmse:.4f}, trial {best.number}")
+            trial, label = moment.trial, f"trial {moment.trial.number}"
+            best = f"best {moment.best.rmse:.4f}, trial {moment.best.number}" if moment.best else ""
+            bars.update(name, count, moment.ended, best)
             if trial.state == "running":
-                if trial.number not in running:
-                    running[trial.number] = bars.add_task(f"trial {trial.number}", total=moment.rounds, rmse="")
-                text = "" if moment.rmse is None else f"RMSE {moment.rmse:.4f}"
-                bars.update(running[trial.number], completed=moment.round, rmse=text)
+                note = "" if moment.rmse is None else f"RMSE {moment.rmse:.4f}"
+                bars.update(label, moment.rounds, moment.round, note)
                 return
-            if trial.number in running:
-                bars.remove_task(running.pop(trial.number))
-            bars.update(whole, completed=moment.ended)
-            best_so_far = f"; best {best.rmse:.4f}, trial {best.number}" if best else ""
-            _line(bars.console, f"trial {trial.number}: {_how_it_went(trial)}{best_so_far}")
+            bars.remove(label)
+            failed = trial.rmse is None
+            ending = f"{trial.state}, {trial.why}" if failed else f"RMSE {trial.rmse:.4f} ({trial.seconds:.1f} s)"
+            bars.line(f"{label}: {ending}{f'; {best}' if best else ''}")
 
         yield progress
-
-
-def _how_it_went(trial: Trial) -> str:
-    return f"{trial.state}, {trial.why}" if trial.rmse is None else f"RMSE {trial.rmse:.4f} ({trial.seconds:.1f} s)"
-
-
-@contextlib.contextmanager
-def _bars(console: Console) -> Iterator[Bars]:
-    """Bars that are drawn in a terminal and only counted elsewhere."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rmse]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    bars = Bars(*columns, console=console, transient=True, disable=not console.is_terminal)
-    if console.is_terminal:
-        bars.start()
-    try:
-        yield bars
-    finally:
-        if console.is_terminal:
-            bars.stop()
-
-
-def _tell(console: Console, bars: Bars, task: TaskID, name: str, step: Step, lines: bool = True) -> None:
-    if step.message:
-        _line(bars.console, f"{name}: {step.message}")
-    if step.rmse is not None:
-        bars.update(task, rmse=f"RMSE {step.rmse:.4f}")
-        if lines and not console.is_terminal:
-            _line(console, f"{name}: round {step.round} of {step.rounds}, RMSE {step.rmse:.4f}")
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True)

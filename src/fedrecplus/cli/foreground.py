@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.process import Supervised
 
 
 @contextlib.contextmanager

@@ -3,56 +3,56 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from rich.live import Live
 from rich.table import Table
 
 from fedrecplus.cli.display import plain_console
-from fedrecplus.deploy.running import View
+from fedrecplus.deploy.process import Show
 
 _SHOWN = 12
 _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
 
 
 @contextlib.contextmanager
-def show_rounds(rounds: int) -> Iterator[Callable[[View], None]]:
-    """The function to call with each view of the run."""
+def show_rounds(rounds: int) -> Iterator[Show]:
+    """The function to call with a run's progress and journal."""
     console = plain_console(stderr=True)
     told = 0
 
-    def in_lines(view: View) -> None:
+    def in_lines(_: dict[str, Any], lines: list[dict[str, Any]]) -> None:
         nonlocal told
-        for line in view.lines[told:]:
+        for line in lines[told:]:
             facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
             text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)
             console.print(text, soft_wrap=True)
-        told = max(told, len(view.lines))
+        told = max(told, len(lines))
 
     if not console.is_terminal:
         yield in_lines
         return
     with Live(console=console, refresh_per_second=4) as live:
-        yield lambda view: live.update(_table(view, rounds))
+        yield lambda progress, lines: live.update(_table(progress, lines, rounds))
 
 
-def _table(view: View, rounds: int) -> Table:
-    table = Table(title=_headline(view.standing, rounds), title_justify="left", box=None, pad_edge=False)
+def _table(progress: dict[str, Any], lines: list[dict[str, Any]], rounds: int) -> Table:
+    table = Table(title=_headline(progress, rounds), title_justify="left", box=None, pad_edge=False)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
-    for line in view.lines[-_SHOWN:]:
+    for line in lines[-_SHOWN:]:
         table.add_row(*_cells(line, rounds))
     return table
 
 
-def _headline(standing: dict[str, Any], rounds: int) -> str:
-    phase = standing.get("phase")
+def _headline(progress: dict[str, Any], rounds: int) -> str:
+    phase = progress.get("phase")
     if phase == "waiting":
-        return f"waiting for nodes: {standing['nodes']} of {standing['wanted']} are here"
+        return f"waiting for nodes: {progress['nodes']} of {progress['wanted']} are here"
     if phase == "round":
-        answered = f"{standing['answered']} of {standing['asked']} nodes have answered"
-        return f"round {standing['round'] + 1} of {rounds}: {answered}"
+        answered = f"{progress['answered']} of {progress['asked']} nodes have answered"
+        return f"round {progress['round'] + 1} of {rounds}: {answered}"
     return "starting" if phase is None else str(phase)
 
 
@@ -64,7 +64,7 @@ def _cells(line: dict[str, Any], rounds: int) -> list[str]:
         str(len(line["clients"])),
         str(len(line["nodes"])),
         str(len(line["lost"]) + len(line["silent"])),
-        str(sum(line["standing"]["refused"].values())),
+        str(sum(line["refusals"]["refused"].values())),
         "" if line["rmse"] is None else f"{line['rmse']:.4f}",
         f"{line['bytes_up'] / 1000:.1f}",
         f"{line['seconds']:.1f}",

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from itertools import pairwise
 from typing import Annotated, Any
 
 import click
 import typer
 
 from fedrecplus import __version__
-from fedrecplus.cli.ablate import ablate_command
-from fedrecplus.cli.audit import audit_command
-from fedrecplus.cli.compare import compare_command
-from fedrecplus.cli.data import data_app
-from fedrecplus.cli.demo import demo_command
-from fedrecplus.cli.deploy import deploy_app
-from fedrecplus.cli.device import device_app
 from fedrecplus.cli.interrupt import Interrupted
-from fedrecplus.cli.node import node_app
-from fedrecplus.cli.presets import presets_command
-from fedrecplus.cli.recommend import recommend_command
-from fedrecplus.cli.report import report_command
-from fedrecplus.cli.server import server_app
-from fedrecplus.cli.theory import theory_command
-from fedrecplus.cli.train import train_command
-from fedrecplus.cli.tune import tune_command
 from fedrecplus.errors import UserError, unknown_name
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
-
+COMMANDS = {
+    "demo": "Train five algorithms on MovieLens-100K, and set them beside what others published.",
+    "train": "Train one algorithm and test it on the fold that was left out.",
+    "compare": "Train several algorithms on the same folds and say whether they differ.",
+    "ablate": "Vary settings of a preset, and say what they are worth.",
+    "audit": "Attack what clients upload, and say how much a curious server learns.",
+    "theory": "Set the paper's convergence theorem beside a run.",
+    "report": "Make one page of runs and studies.",
+    "tune": "Search for settings with a lower error.",
+    "recommend": "Show the items that a client hasn't rated and would like best.",
+    "presets": "List the algorithms, or show every setting of one.",
+    "settings": "List every setting, with its default, range and meaning.",
+    "data": "Data sets: list, fetch, look into.",
+    "device": "Your ratings, on your own disk.",
+    "node": "A device or a silo that takes part.",
+    "server": "The machine that nodes connect to.",
+    "deploy": "Training across real machines.",
+}
+"""the module ``cli/NAME.py`` has ``NAME_command`` or ``NAME_app``; it is imported when the command is used"""
 
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
 
@@ -40,32 +45,56 @@ class Commands(typer.core.TyperGroup):
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
         """Find a command by its name."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            raise unknown_name("command", args[0], self.commands)
+        known = self.list_commands(context)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            raise unknown_name("command", args[0], known)
         return super().resolve_command(context, args)
 
 
+class Command(typer.core.TyperCommand):
+    """A command in which ``--json`` without a file means standard output."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        if any(parameter.name == "json_file" for parameter in self.params):
+            alone = [one == "--json" and after.startswith("--") for one, after in pairwise([*args, "--"])]
+            args = [word for one, bare in zip(args, alone, strict=True) for word in ((one, "-") if bare else (one,))]
+        return super().parse_args(context, args)
+
+
+class LazyCommands(Commands):
+    """Commands that are imported when they are used: ``--help`` and ``presets`` must not wait for numba."""
+
+    def list_commands(self, context: Any) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, context: Any, name: str) -> Any:
+        """One of them, imported."""
+        if name not in COMMANDS:
+            return None
+        module, parent = importlib.import_module(f"fedrecplus.cli.{name}"), typer.Typer(add_completion=False)
+        if own := getattr(module, f"{name}_app", None):
+            parent.add_typer(own, name=name, cls=Commands)
+        else:
+            parent.command(name, cls=Command)(getattr(module, f"{name}_command"))
+        built = typer.main.get_command(parent)
+        return built.commands[name] if isinstance(built, typer.core.TyperGroup) else built
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        """What ``--help`` lists."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 app = typer.Typer(
-    cls=Commands,
+    cls=LazyCommands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo_command)
-app.command("train")(train_command)
-app.command("compare")(compare_command)
-app.command("ablate")(ablate_command)
-app.command("audit")(audit_command)
-app.command("theory")(theory_command)
-app.command("report")(report_command)
-app.command("tune")(tune_command)
-app.command("recommend")(recommend_command)
-app.command("presets")(presets_command)
-app.add_typer(data_app, name="data", cls=Commands)
-for name, commands in {"device": device_app, "node": node_app, "server": server_app, "deploy": deploy_app}.items():
-    app.add_typer(commands, name=name, cls=Commands)
 
 
 def _show_version(wanted: bool) -> None:
@@ -88,6 +117,7 @@ def fedrecplus(
       fedrecplus train --dataset ml-100k --algorithm fedrec+   one training
       fedrecplus recommend RUN-FOLDER --client 196             its top ten for a client
       fedrecplus presets                                       the algorithms
+      fedrecplus settings                                      everything that --set can change
     """
 
 

@@ -10,7 +10,8 @@ import typer
 from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.cli.foreground import keep_in_foreground
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import Supervised
 from fedrecplus.errors import UserError
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")
@@ -39,20 +40,23 @@ def join(
         bool,
         typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings."),
     ] = False,
+    allow_rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-rule",
+            metavar="PACKAGE.RULE",
+            help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
+        ),
+    ] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: the node is started again whenever it ends."""
     device = home_of(home)
     if not device.store.exists():
         raise UserError(f"{device.store}: no store of ratings here", "make one with `fedrecplus device init`")
-    command = device.command(_checked(address), ca=ca, insecure=insecure)
+    command = device.command(address, ca=ca, insecure=insecure)
+    with Store.open(device.store) as store:
+        store.allow_rules(allow_rule or [])
     say(f"joining {address} with the ratings in {device.store}")
     environment = device.environment(poll=poll, share_error=share_error)
     keep_in_foreground(Supervised(command, environment, None, say, hint=_HINT))
-
-
-def _checked(address: str) -> str:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UserError(f"{address!r} is no address", "write HOST:PORT, such as fed.example.org:9092")
-    return address

@@ -5,32 +5,53 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.config import Config, load_config, preset
+from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import check_writable
+from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
+
+CONFIG, DATA = "config.toml", "data.json"
 
 Seed = Annotated[int | None, typer.Option(help="Seed of folds, start values and draws. Default: 0.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="PART.OPTION=VALUE", help="Change a setting; may be repeated. `presets NAME` lists them."
+        "--set",
+        metavar="PART.OPTION=VALUE",
+        help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here as JSON, too.")]
+Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
+MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-rule",
+        metavar="NAME",
+        help="Import this rule from outside the package, where a run folder names it; may be repeated.",
+    ),
+]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
+]
 
 
 def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Own file: what stands between columns.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
@@ -70,17 +91,40 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
         return load(dataset, options=options, progress=progress)
 
 
-def config_of(name: str) -> Config:
-    """A preset, or the config in a TOML file."""
-    return load_config(name) if name.endswith(".toml") else preset(name)
+def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
+    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
+    if name not in presets() and Path(name).is_dir():
+        if not (Path(name) / CONFIG).exists():
+            raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
+        return load_config(Path(name) / CONFIG, allow or ())
+    if name.endswith(".toml"):
+        of_a_run = Path(name).name == CONFIG and (Path(name).parent / DATA).exists()
+        return load_config(name, (allow or ()) if of_a_run else None)  # a file of one's own may name any rule
+    return preset(name)
 
 
-def check_file_place(*places: Path | None) -> None:
-    """Find out before a long training that its figures could not be written."""
-    for place in places:
-        if place is None:
+def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
+    """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
+    if plot is not None:
+        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
+
+        plotly_js()
+    for place in (*places, plot):
+        if place is None or place == STDOUT:
             continue
         if place.exists() and not place.is_file():
             kind = "a folder" if place.is_dir() else "a device or a pipe"
             raise UserError(f"{place} is {kind}", "give the name of a file")
         check_writable(place.parent)
+
+
+def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, texts: dict[Path | None, str]) -> None:
+    """Write the files that were asked for: JSON, a page with plots, and texts."""
+    write_json_to(json, content)
+    for place, text in texts.items():
+        if place is not None:
+            write_text(place, text)
+    if plot is not None:
+        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+
+        write_text(plot, page_of([content]))

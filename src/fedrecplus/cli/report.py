@@ -10,8 +10,8 @@ import typer
 
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import check_file_place
+from fedrecplus.files import write_text
 from fedrecplus.provenance import command_line
-from fedrecplus.training.atomic import write_text
 
 
 def report_command(

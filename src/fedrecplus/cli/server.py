@@ -9,9 +9,7 @@ import typer
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.foreground import keep_in_foreground
-from fedrecplus.deploy.certificates import CA
-from fedrecplus.deploy.superlink import ServerHome
-from fedrecplus.deploy.supervising import Supervised
+from fedrecplus.deploy.process import CA, ServerHome, Supervised
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
 

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.config import loads
+from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, write_files
+from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
+from fedrecplus.experiments.theory.study import theory
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.theory.tables import HEADINGS, lemma_rows
-from fedrecplus.training.atomic import write_json, write_text
 
 
 def theory_command(
@@ -21,33 +20,25 @@ def theory_command(
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings, where the folder doesn't name them.")
     ] = None,
     looks: Annotated[int, typer.Option(min=4, help="How many rounds to look at.")] = 24,
+    allow: Allow = None,
     json_file: JsonFile = None,
-    plot_file: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
-    ] = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Set the paper's convergence theorem beside a run: estimates, conditions, bound, measured gradient, rate, lemmas.
 
     \b
     Example:
-      fedrecplus theory runs/ml-100k-fedrec+-fold0-seed0 --plot theory.html
+      fedrecplus theory runs/ml-100k-fedrec+paper-fold0-seed0 --plot theory.html
 
-    The run is trained again from its config, and looked at on the way. Where a condition of the theorem doesn't hold,
-    no bound is given.
+    The theorem is about gradient steps, so the run must have model.rule=mf. The run is trained again from its config.
+    Where a condition of the theorem doesn't hold, no bound is given.
     """
-    from fedrecplus.theory.study import theory  # here: it brings numba, which takes its time
-
-    check_file_place(json_file, plot_file)
+    check_file_place(json_file, plot=plot_file)
     watch = Stopwatch()
-    found = theory(run, dataset=dataset, looks=looks)
-    found["made"] = watch.made(loads(found["config"]).seed)
+    found = theory(run, dataset=dataset, looks=looks, allow=allow or ())
+    found["made"] = watch.made(found["seed"])
     _show(found)
-    if json_file:
-        write_json(json_file, found)
-    if plot_file:
-        from fedrecplus.report.build import page_of
-
-        write_text(plot_file, page_of([found]))
+    write_files(found, json_file, plot_file, {})
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +12,24 @@ import typer
 
 from fedrecplus.cli.display import say, show_table, show_training
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, load_with_bar, reads_own_files
-from fedrecplus.config import Config, assign, change, check, load_config, preset
+from fedrecplus.cli.options import (
+    Allow,
+    JsonFile,
+    Seed,
+    Settings,
+    check_file_place,
+    config_of,
+    load_with_bar,
+    reads_own_files,
+)
+from fedrecplus.config import Config, assign, change, check
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
-from fedrecplus.training.atomic import write_json
+from fedrecplus.training.divergence import step_size
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import RunFolder
 
 FOLDS = 5
 
@@ -47,8 +56,11 @@ def train_command(
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings: a known name or a file.")
     ] = None,
-    algorithm: Annotated[str | None, typer.Option(metavar="PRESET", help="A preset's name; see `presets`.")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML config instead of a preset.")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(metavar="PRESET-OR-FILE", help="A preset (see `presets`), a TOML file or a run folder."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
@@ -56,6 +68,7 @@ def train_command(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
+    allow: Allow = None,
     json_file: JsonFile = None,
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds between checkpoints.")
@@ -73,6 +86,9 @@ def train_command(
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers.
+
+    --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
+    server_optimizer, channel. `fedrecplus settings` lists their rules and all settings.
     """
     if full and fold is not None:
         raise UserError("--full trains on every fold, --fold leaves one out", "give one of them")
@@ -81,7 +97,7 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began)
-    chosen = _config_of(algorithm, config, seed, settings or [], began)
+    chosen = _config_of(algorithm, config, seed, settings or [], allow or [], began)
     ratings = load_with_bar(data.dataset, data.options)
     training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
@@ -127,18 +143,19 @@ def _data_of(dataset: str | None, fold: int | None, full: bool, options: FileOpt
 
 
 def _config_of(
-    algorithm: str | None, file: Path | None, seed: int | None, settings: list[str], began: RunFolder | None
+    algorithm: str | None,
+    file: Path | None,
+    seed: int | None,
+    settings: list[str],
+    allow: list[str],
+    began: RunFolder | None,
 ) -> Config:
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is not None:
-        config = preset(algorithm)
-    elif file is not None:
-        config = load_config(file)
-    elif began is not None:
-        config = load_config(began.path / CONFIG)
-    else:
+    if algorithm is None and file is None and began is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
+    start = algorithm or (str(began.path) if began else "")
+    config = config_of(str(file), allow) if file is not None else config_of(start, allow)
     if seed is not None:
         config = change(config, "seed", seed, "--seed")
     return check(assign(config, settings))
@@ -148,33 +165,25 @@ def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool
     """A new folder in ``runs/``; when resuming, the newest one of that name."""
     part = "full" if fold is None else f"fold{fold}"
     name = re.sub(r"[^\w.+-]+", "-", f"{dataset}-{config.algorithm}-{part}-seed{config.seed}")
-    newest: Path | None = None
-    for folder in _numbered(Path("runs") / name):
-        if not RunFolder(folder).begun:
-            if not resume:
-                return folder
-            break
-        newest = folder
-    if newest is None:
+
+    def numbered(number: int) -> Path:
+        return Path("runs") / (name if number == 1 else f"{name}-{number}")
+
+    begun = sum(1 for _ in takewhile(lambda number: RunFolder(numbered(number)).begun, count(1)))
+    if resume and begun == 0:
         raise UserError(f"there is no run {name} in runs/ to resume", "give its folder with --out")
-    return newest
-
-
-def _numbered(folder: Path) -> Iterator[Path]:
-    yield folder
-    for number in count(2):
-        yield folder.with_name(f"{folder.name}-{number}")
+    return numbered(begun if resume else begun + 1)
 
 
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
-    if json_file:
-        write_json(json_file, result)
+    write_json_to(json_file, result)
     headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
     figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
     if result["retries"]:
-        say(f"diverged {result['retries']} times; trained with client.learning_rate = {result['learning_rate']:g}")
+        step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
+        say(f"diverged {result['retries']} times; trained with {step}")
     say(f"run folder: {folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,16 +9,24 @@ import typer
 
 from fedrecplus.cli.display import say, show_table, show_trials
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
-from fedrecplus.cli.options import JsonFile, Seed, Settings, check_file_place, config_of, load_with_bar, reads_own_files
-from fedrecplus.config import Config, assign, check, dumps
+from fedrecplus.cli.options import (
+    Allow,
+    JsonFile,
+    Seed,
+    Settings,
+    check_file_place,
+    config_of,
+    load_with_bar,
+    reads_own_files,
+)
+from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions, value_of
-from fedrecplus.experiments.study import import_optuna
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
+from fedrecplus.experiments.tuning import Moment, Trial, Tuned, import_optuna, tune
 from fedrecplus.experiments.validation import cut
+from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.training.atomic import write_json, write_text
 
 _SHOWN = 5
 
@@ -44,6 +51,7 @@ def tune_command(
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Trials side by side; 0: one per core.")] = 0,
     seed: Seed = None,
+    allow: Allow = None,
     settings: Settings = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The winning config. Default: tuned-PRESET.toml.")
@@ -62,7 +70,7 @@ def tune_command(
     Examples:
       fedrecplus tune --dataset ml-100k --algorithm fedmf --trials 100
       fedrecplus tune --dataset ml-100k --dataset my.csv --algorithm fedrec+ --search model.factors=10..60 \\
-        --search client.learning_rate=0.02..0.5:log --search virtual_ratings.rule=predicted,weighted
+        --search model.noise=0.5..2:log --search virtual_ratings.rule=predicted,weighted
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
       fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
 
@@ -76,8 +84,8 @@ def tune_command(
     places = [place.absolute() for place in (out, storage, json_file, Path(algorithm)) if place]
     if len(set(places)) < len(places):
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
-    start = assign(config_of(algorithm), settings or [])
-    start = check(start if seed is None else replace(start, seed=seed))
+    start = assign(config_of(algorithm, allow), settings or [])
+    start = check(start if seed is None else change(start, "seed", seed, "--seed"))
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
     import_optuna()  # if it is missing, that is said before data is fetched
     watch = Stopwatch()
@@ -87,12 +95,15 @@ def tune_command(
         raise UserError("a data set is there twice", "name each data set once")
     all_cuts = [cut(ratings, fold, share, start.seed, one) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
-    keeper = _Keeper(start, out)
+    kept: Trial | None = None
     try:
         with stop_on_interrupt() as stop, show_trials(algorithm, trials) as progress:
 
             def tell(moment: Moment) -> None:
-                keeper(moment)
+                nonlocal kept
+                if moment.best is not None and moment.best != kept:  # a killed search leaves the best that it had
+                    write_text(out, dumps(apply(start, moment.best.settings)))
+                    kept = moment.best
                 progress(moment)
 
             tuned = tune(
@@ -108,24 +119,10 @@ def tune_command(
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on with the study in {storage}") from None
     write_text(out, dumps(tuned.config))
-    if json_file:
-        chosen_by = {"fold": fold, "share": share, "cut_seeds": seeds}
-        asked = {"datasets": dataset, **chosen_by, "search": [str(one) for one in dimensions]}
-        content = {**asked, **tuned.to_dict(), "made": watch.made(start.seed)}
-        write_json(json_file, content)
+    asked = {"datasets": dataset, "fold": fold, "share": share, "cut_seeds": seeds}
+    searched = {"search": [str(one) for one in dimensions]}
+    write_json_to(json_file, {**asked, **searched, **tuned.to_dict(), "made": watch.made(start.seed)})
     _report(tuned, dimensions, out, storage)
-
-
-class _Keeper:
-    """Writes every new winner at once, so that a killed search leaves the best it had."""
-
-    def __init__(self, start: Config, out: Path) -> None:
-        self._start, self._out, self._kept = start, out, -1
-
-    def __call__(self, moment: Moment) -> None:
-        if moment.best is not None and moment.best.number != self._kept:
-            write_text(self._out, dumps(apply(self._start, moment.best.settings)))
-            self._kept = moment.best.number
 
 
 def _note_other_start(start: Config, dimensions: list[Dimension]) -> None:

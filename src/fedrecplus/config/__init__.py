@@ -1,23 +1,28 @@
-"""Settings, presets and their TOML form."""
+"""A training's settings: a tagged union of the parts' own, presets, and their TOML form."""
 
+from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
 from fedrecplus.config.check import check
-from fedrecplus.config.settings import Config
+from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, ServerSettings
 from fedrecplus.config.toml import dumps, load_config, loads, preset, preset_summary, presets
-from fedrecplus.config.units import on_scale
-from fedrecplus.config.values import assign, change, from_dict, to_dict
 
 __all__ = [
+    "Choice",
+    "CohortSettings",
     "Config",
+    "EvaluationSettings",
+    "ServerSettings",
     "assign",
     "change",
     "check",
+    "describe",
     "dumps",
-    "from_dict",
+    "from_tables",
     "load_config",
     "loads",
-    "on_scale",
     "preset",
     "preset_summary",
     "presets",
-    "to_dict",
+    "settings_in",
+    "to_tables",
+    "value_of",
 ]

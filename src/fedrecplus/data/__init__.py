@@ -1,10 +1,11 @@
 """Ratings: by name, from a file, or made up; their scale, their items' catalogue, and how they are split."""
 
+from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.describe import describe
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.load import load
 from fedrecplus.data.progress import Progress, progress_bar
-from fedrecplus.data.ratings import Catalogue, Ratings
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.splits import folds, split, validation_cut
 

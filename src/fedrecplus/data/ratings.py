@@ -1,4 +1,4 @@
-"""Ratings of all clients, and what is publicly known of the items."""
+"""Ratings of all clients."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.scale import Scale
+from fedrecplus.data.catalogue import Catalogue
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW, Scale
 
 
 def narrowest(item_count: int) -> type[np.uint16] | type[np.int32]:
     """The type of item numbers: two bytes where they do."""
     return np.uint16 if item_count <= 65536 else np.int32
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What everybody may know of the items: row i describes item i. Empty strings, zeros and no genres are unknown."""
-
-    titles: tuple[str, ...]
-    years: NDArray[np.int16]
-    genres: NDArray[np.bool_]
-    """items × genre names"""
-    genre_names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -84,6 +74,19 @@ class Ratings:
     def item_counts(self) -> NDArray[np.int64]:
         """How many ratings each item has."""
         return np.bincount(self.items, minlength=self.item_count).astype(np.int64)
+
+    def mean(self) -> float:
+        """Mean rating in standard units; the scale's middle where there are no ratings."""
+        return float(self.standard_values.mean()) if len(self) else (STANDARD_LOW + STANDARD_HIGH) / 2
+
+    def item_means(self, prior_strength: float = 10.0) -> NDArray[np.float64]:
+        """Damped mean rating of each item in standard units: with ``prior_strength`` pseudo-ratings at the mean.
+
+        Ours: stands in for averages that a public site would give. Damping hides nothing: the sum of an item's ratings
+        follows from it, the count and the overall mean.
+        """
+        sums = np.bincount(self.items, weights=self.standard_values, minlength=self.item_count)
+        return np.asarray((sums + prior_strength * self.mean()) / (self.item_counts() + prior_strength))
 
     def where(self, mask: NDArray[np.bool_]) -> Ratings:
         """Only the ratings that the mask keeps; clients and items keep their numbers."""

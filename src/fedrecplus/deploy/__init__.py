@@ -1,5 +1,5 @@
-"""Real deployment: the two round functions on real processes, machines and failures, carried by Flower.
+"""Real deployment: the two round functions on real devices, machines and failures, carried by Flower.
 
-Flower is met in six files alone (``client_app``, ``server_app``, ``messages`` and the three ``…_process``) and through
-its commands (``superlink``, ``node``). The others know arrays, SQLite and processes.
+``wire`` is all that device and server know of each other; ``process`` starts and supervises; ``flower`` alone imports
+Flower. Imports point one way: wire < device, server < process < flower; device and server never import each other.
 """

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.config import Config, assign, change, check, dumps
-from fedrecplus.data import Ratings, folds
+from fedrecplus.config import Config, assign, change, check, dumps, value_of
+from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.jobs import Bench, Job, Outcome, Stop, run_jobs
-from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
-from fedrecplus.training import Progress
-from fedrecplus.training.progress import silent
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
+from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
+from fedrecplus.markdown import csv_table, markdown_table
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round")
 STUDIES: dict[str, tuple[str, ...]] = {
@@ -31,22 +31,18 @@ class Cell:
     """One choice of the varied settings, over all folds."""
 
     settings: dict[str, Any]
-    figures: dict[str, Spread]
+    figures: dict[str, FoldMean]
     rows: list[dict[str, Any]]
     """one per fold, as in ``result.json``"""
     test: PairedTest | None
     """against the first cell; None for that one"""
 
-    @property
-    def name(self) -> str:
-        """The choice in a line."""
-        return label(self.settings)
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        figures = {name: value.to_dict() for name, value in self.figures.items()}
-        against = self.test.to_dict() if self.test else None
-        return {"settings": self.settings, "name": self.name, **figures, "against_first": against, "rows": self.rows}
+        figures = {name: asdict(value) for name, value in self.figures.items()}
+        test = asdict(self.test) if self.test else None
+        head = {"settings": self.settings, "name": label(self.settings)}
+        return {**head, **figures, "against_first": test, "rows": self.rows}
 
 
 @dataclass(frozen=True)
@@ -64,9 +60,7 @@ class Ablation:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        head = {"kind": "ablation", "study": self.study, "dataset": self.dataset, "algorithm": self.algorithm}
-        cells = [cell.to_dict() for cell in self.cells]
-        return {**head, "vary": self.vary, "folds": self.folds, "config": self.config, "cells": cells}
+        return {"kind": "ablation", **vars(self), "cells": [cell.to_dict() for cell in self.cells]}
 
 
 def label(settings: Mapping[str, Any]) -> str:
@@ -81,25 +75,29 @@ def label(settings: Mapping[str, Any]) -> str:
 def parse_vary(texts: Sequence[str], config: Config) -> Vary:
     """``part.option=v1,v2`` texts as setting → values, each read as the setting's type.
 
-    >>> parse_vary(["pseudo_items.ratio=0.5,1"], Config())
-    {'pseudo_items.ratio': [0.5, 1.0]}
+    >>> parse_vary(["model.factors=5,10"], Config())
+    {'model.factors': [5, 10]}
     """
-    vary: Vary = {}
+    given: dict[str, list[str]] = {}
     for text in texts:
-        path, equals, values = text.partition("=")
+        path, _, values = text.partition("=")
         path = path.strip()
-        if not equals or not values.strip(", "):
-            raise UserError(f"--vary {text!r} names no values", "write --vary part.option=value,value")
-        if path in vary:
+        if path in given:
             raise UserError(f"{path} is varied twice", "give all its values in one --vary")
-        given = [value.strip() for value in values.split(",") if value.strip()]
-        vary[path] = list(dict.fromkeys(_value(change(config, path, value, "--vary"), path) for value in given))
+        given[path] = [value.strip() for value in values.split(",") if value.strip()]
+        if not given[path]:
+            raise UserError(f"--vary {text!r} names no values", "write --vary part.option=value,value")
+    vary: Vary = {}
+    for path, values_given in given.items():
+        read = [value_of(change(_start(config, given, path), path, value, "--vary"), path) for value in values_given]
+        vary[path] = list(dict.fromkeys(read))
     return vary
 
 
-def _value(config: Config, path: str) -> Any:
-    section, _, option = path.rpartition(".")
-    return getattr(getattr(config, section) if section else config, option)
+def _start(config: Config, given: Mapping[str, list[str]], path: str) -> Config:
+    """The config in which a value is read: where the rule is varied too, its first value brings the option."""
+    rule = f"{path.partition('.')[0]}.rule"
+    return change(config, rule, given[rule][0], "--vary") if rule in given and path != rule else config
 
 
 def grid(config: Config, vary: Vary) -> list[tuple[dict[str, Any], Config]]:
@@ -107,10 +105,7 @@ def grid(config: Config, vary: Vary) -> list[tuple[dict[str, Any], Config]]:
     cells = []
     for values in itertools.product(*vary.values()):
         settings = dict(zip(vary, values, strict=True))
-        changed = config
-        for path, value in settings.items():
-            changed = change(changed, path, value)
-        cells.append((settings, check(changed)))
+        cells.append((settings, check(assign(config, [f"{path}={value}" for path, value in settings.items()]))))
     return cells
 
 
@@ -123,48 +118,57 @@ def ablate(
     folds_count: int = 5,
     workers: int = 0,
     out: str | Path | None = None,
-    progress: Callable[[Job], Progress] = lambda _: silent,
-    done: Callable[[Outcome], None] = lambda _: None,
-    stop: Stop = lambda: False,
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
 ) -> Ablation:
     """Train every combination of the values in ``vary`` on every fold."""
     values = parse_vary(vary, config)
     if not values:
         raise UserError("nothing is varied", "give --vary part.option=value,value")
-    cells = grid(config, values)
-    folds(ratings, folds_count, config.seed)  # a wrong number of folds is found before anything is trained
-    jobs = [
-        Job(label(settings), fold, changed, Path(out) / _folder(settings) / f"fold-{fold}" if out else None)
-        for fold in range(folds_count)
-        for settings, changed in cells
-    ]
-    outcomes: dict[tuple[str, int], Outcome] = {}
-    for outcome in run_jobs(Bench(ratings, folds_count), jobs, workers, progress, stop):
-        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
-        done(outcome)
-    by_cell = [[outcomes[label(settings), fold] for fold in range(folds_count)] for settings, _ in cells]
-    found = [_cell(settings, own, by_cell[0]) for (settings, _), own in zip(cells, by_cell, strict=True)]
+    cells = {label(settings): (settings, changed) for settings, changed in grid(config, values)}
+
+    def folder_of(name: str, fold: int) -> Path | None:
+        short = "-".join(f"{path.rpartition('.')[2]}={value}" for path, value in cells[name][0].items())
+        return Path(out) / short / f"fold-{fold}" if out else None
+
+    configs = {name: changed for name, (_, changed) in cells.items()}
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks)
+    first = next(iter(outcomes.values()))
+    found = [_cell(settings, outcomes[name], first) for name, (settings, _) in cells.items()]
     return Ablation(study, ratings.name, config.algorithm, values, folds_count, dumps(config), found)
 
 
-def _folder(settings: Mapping[str, Any]) -> str:
-    return "-".join(f"{path.rpartition('.')[2]}={value}" for path, value in settings.items())
-
-
-def _cell(settings: dict[str, Any], own: list[Outcome], first: list[Outcome]) -> Cell:
+def _cell(settings: dict[str, Any], own: list[JobOutcome], first: list[JobOutcome]) -> Cell:
     rows = [outcome.row for outcome in own]
-    figures = {figure: spread([row[figure] for row in rows]) for figure in FIGURES}
-    if own is first:
-        return Cell(settings, figures, rows, None)
-    errors = [mean_over_folds([outcome.client_rmse for outcome in some]) for some in (own, first)]
-    return Cell(settings, figures, rows, paired_test(errors[0], errors[1], first[0].job.algorithm))
+    return Cell(settings, {name: fold_mean([row[name] for row in rows]) for name in FIGURES}, rows, against(first, own))
 
 
 def study_of(name: str, config: Config) -> tuple[Config, tuple[str, ...]]:
     """A study by name: what it starts from and what it varies. Where a preset has no pseudo items, similar ones come
     in, since both studies are about them."""
-    if config.trainer != "federated":
-        raise UserError(f"{config.algorithm} trains in one place: it uploads nothing", "name a federated preset")
+    require_federation(config)
     if config.pseudo_items.rule == "none":
         config = assign(config, ["pseudo_items.rule=similar"])
     return config, STUDIES[name]
+
+
+def table(ablation: Ablation) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows to show."""
+    rows = []
+    for cell in ablation.cells:
+        mae, rmse, nmse, _, seconds, up = (cell.figures[name] for name in FIGURES)
+        p = "first" if cell.test is None else f"{cell.test.p:.2g}"
+        errors = [str(mae), str(rmse), str(nmse), rmse.interval, p]
+        rows.append([*map(str, cell.settings.values()), *errors, f"{seconds.mean:.1f}", f"{up.mean / 1000:.1f}"])
+    return [*ablation.vary, "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "seconds", "KB up"], rows
+
+
+def to_csv(ablation: Ablation) -> str:
+    """A line per cell and fold."""
+    rows = ({**row, **cell.settings} for cell in ablation.cells for row in cell.rows)
+    return csv_table(["dataset", *ablation.vary, "fold", "seed", *FIGURES], rows)
+
+
+def to_markdown(ablation: Ablation) -> str:
+    """The table, with what it is about above it."""
+    title = f"## {ablation.study}: {ablation.algorithm} on {ablation.dataset}, {ablation.folds} folds"
+    return f"{title}\n\n{markdown_table(*table(ablation))}"

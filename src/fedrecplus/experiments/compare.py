@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.config import Config, check, preset, presets
-from fedrecplus.data import Ratings, folds
+from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Bench, Job, Outcome, Stop, run_jobs
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
 from fedrecplus.experiments.published import Published, published
-from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import TRIVIAL
-from fedrecplus.training import Progress
-from fedrecplus.training.progress import silent
 from fedrecplus.training.run_folder import RunFolder
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
@@ -32,22 +27,19 @@ class Summary:
 
     dataset: str
     algorithm: str
-    figures: dict[str, Spread]
-    groups: dict[str, Spread | None]
+    figures: dict[str, FoldMean]
+    groups: dict[str, FoldMean | None]
     """RMSE by group; None where no fold has test ratings of that group"""
-    ranking: dict[str, Spread]
+    ranking: dict[str, FoldMean]
     test: PairedTest | None
     """against the baseline; None for the baseline itself"""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        figures = {name: value.to_dict() for name, value in self.figures.items()}
-        further = {
-            "groups": {name: {"rmse": value and value.to_dict()} for name, value in self.groups.items()},
-            "ranking": {name: value.to_dict() for name, value in self.ranking.items()},
-            "against_baseline": self.test.to_dict() if self.test else None,
-        }
-        return {"dataset": self.dataset, "algorithm": self.algorithm, **figures, **further}
+        content = asdict(self)
+        groups = {name: {"rmse": value} for name, value in content.pop("groups").items()}
+        ranking, test = content.pop("ranking"), content.pop("test")
+        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, "against_baseline": test}
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class Comparison:
     rows: list[dict[str, Any]]
     """one per algorithm and fold, as in ``result.json``"""
     trivial: list[dict[str, Any]]
-    """the same for predictors that nobody asked for by name but that every table should have"""
+    """the same for trivial predictors that were not asked for by name: every table has them"""
     summaries: list[Summary]
     published: list[Published]
     """what others report; their folds are not ours, so no test is made"""
@@ -79,9 +71,7 @@ def compare(
     out: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    progress: Callable[[Job], Progress] = lambda _: silent,
-    done: Callable[[Outcome], None] = lambda _: None,
-    stop: Stop = lambda: False,
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
@@ -89,25 +79,25 @@ def compare(
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
     are in the way are refused, unless ``overwrite`` says that they may be replaced.
     """
-    configs = named_configs(algorithms, seed)
-    baseline = baseline or next(iter(configs))
-    if baseline not in {*configs, *TRIVIAL}:
-        raise unknown_name("baseline", baseline, {*configs, *TRIVIAL})
-    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
-    extra = {name: Config(algorithm=name, seed=seed) for name in TRIVIAL if name not in configs}
-    jobs = [
-        Job(name, fold, config, Path(out) / name / f"fold-{fold}" if out and name not in TRIVIAL else None)
-        for fold in range(folds_count)
-        for name, config in {**extra, **configs}.items()
-    ]
-    for job in jobs:
-        if job.folder and not resume:
-            RunFolder(job.folder).check_free(overwrite=overwrite)
-    outcomes: dict[tuple[str, int], Outcome] = {}
-    for outcome in run_jobs(Bench(ratings, folds_count, resume), jobs, workers, progress, stop):
-        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
-        done(outcome)
-    return _comparison(ratings, list(configs), list(extra), outcomes, folds_count, baseline)
+    asked = named_configs(algorithms, seed)
+    extra = {name: Config(algorithm=name, seed=seed) for name in TRIVIAL if name not in asked}
+    configs = {**extra, **asked}
+    baseline = baseline or next(iter(asked))
+    if baseline not in configs:
+        raise unknown_name("baseline", baseline, configs)
+
+    def folder_of(name: str, fold: int) -> Path | None:
+        if out is None or name in TRIVIAL:
+            return None
+        folder = Path(out) / name / f"fold-{fold}"
+        if not resume:
+            RunFolder(folder).check_free(overwrite=overwrite)
+        return folder
+
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume)
+    summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
+    rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
+    return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
 
 
 def cross_validate(
@@ -139,36 +129,15 @@ def _config_by_name(name: str) -> Config:
     return preset(name)
 
 
-def _spread_of_known(values: Sequence[float | None]) -> Spread | None:
-    known = [value for value in values if value is not None]
-    return spread(known) if known else None
-
-
-def _comparison(
-    ratings: Ratings,
-    asked: list[str],
-    extra: list[str],
-    outcomes: dict[tuple[str, int], Outcome],
-    folds_count: int,
-    baseline: str,
-) -> Comparison:
-    def rows(name: str) -> list[dict[str, Any]]:
-        return [outcomes[name, fold].row for fold in range(folds_count)]
-
-    def errors(name: str) -> NDArray[np.float64]:
-        return mean_over_folds([outcomes[name, fold].client_rmse for fold in range(folds_count)])
-
-    summaries = [
-        Summary(
-            ratings.name,
-            name,
-            {figure: spread([row[figure] for row in rows(name)]) for figure in FIGURES},
-            {group: _spread_of_known([row["groups"][group]["rmse"] for row in rows(name)]) for group in GROUPS},
-            {figure: spread([row["ranking"][figure] for row in rows(name)]) for figure in RANKING},
-            None if name == baseline else paired_test(errors(name), errors(baseline), baseline),
-        )
-        for name in [*extra, *asked]
-    ]
-    asked_rows = [row for name in asked for row in rows(name)]
-    extra_rows = [row for name in extra for row in rows(name)]
-    return Comparison(ratings.name, asked_rows, extra_rows, summaries, published(ratings.name))
+def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
+    rows = [outcome.row for outcome in own]
+    by_group = {group: [row["groups"][group]["rmse"] for row in rows] for group in GROUPS}
+    known = {group: [value for value in values if value is not None] for group, values in by_group.items()}
+    return Summary(
+        dataset,
+        own[0].job.algorithm,
+        {figure: fold_mean([row[figure] for row in rows]) for figure in FIGURES},
+        {group: fold_mean(values) if values else None for group, values in known.items()},
+        {figure: fold_mean([row["ranking"][figure] for row in rows]) for figure in RANKING},
+        against(baseline, own),
+    )

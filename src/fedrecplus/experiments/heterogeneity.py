@@ -2,47 +2,153 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
-import math
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from fedrecplus.config import Config, dumps
-from fedrecplus.data import Ratings
-from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.experiments.heterogeneity_trial import Field, Trial
-from fedrecplus.experiments.jobs import Stop
-from fedrecplus.experiments.statistics import PairedTest, Spread, mean_over_folds, paired_test, spread
+import numpy as np
+from numpy.typing import NDArray
 
-REFERENCE = "uniform"
+from fedrecplus.config import Config, assign, check, dumps
+from fedrecplus.data import Ratings, split
+from fedrecplus.engines import Diverged, Engine, Problem, engine_of, prepare, rounds
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.experiments.heterogeneous_clients import (
+    AttackedEngine,
+    Change,
+    SkewedProblem,
+    add_noise,
+    affected_clients,
+    leave_few,
+    promote,
+    promoted_item,
+    rate_at_random,
+)
+from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
+from fedrecplus.training.attempt import predictor_of
+from fedrecplus.training.divergence import Watch
+from fedrecplus.training.evaluation import Fallback, Predictor, score
+from fedrecplus.training.groups import errors_of
+from fedrecplus.workers import Stop, Tell, run_tasks
+
+BASELINE = "uniform"
 """what the other rules are tested against"""
+START = replace(Config(), algorithm="mf", model=Config().model.with_options(learning_rate=0.1))
+"""matrix factorisation by plain gradient steps, small enough for every rule: with momentum, attackers who send the last
+step back would make all of them diverge"""
+SHARE, FOLDS = 0.3, 5
+FIGURES = ("rmse", "rmse_affected", "target_rating", "weight_share")
+"""RMSE of honest, unaffected clients and of the others; mean prediction of the promoted item among honest clients; the
+attackers' share of the weight, mean over rounds"""
 
 
 @dataclass(frozen=True)
-class Cell:
+class Scenario:
+    """A way in which clients may differ."""
+
+    summary: str
+    change: Change | None = None
+    """what happens to the ratings of the affected clients"""
+    settings: tuple[str, ...] = ()
+    skewed: bool = False
+    adaptive: bool = False
+    """whether the affected clients replace their uploads"""
+    pushes: bool = False
+    """whether they promote an item"""
+
+
+_EPOCHS = "model.local_epochs"
+SCENARIOS: dict[str, Scenario] = {
+    "clean": Scenario("everybody is honest"),
+    "random": Scenario("a share of the clients rates at random", rate_at_random),
+    "noisy": Scenario("a share of the clients errs by a star and a half", add_noise),
+    "few": Scenario("a share of the clients has five ratings left", leave_few),
+    **{
+        f"drift-{K}": Scenario(f"everybody trains K = {K} epochs before it uploads", settings=(f"{_EPOCHS}={K}",))
+        for K in (5, 10, 20)
+    },
+    "skewed": Scenario("some take part nearly always, others hardly ever", skewed=True),
+    "promotion": Scenario("a share of the clients gives one item the best rating", promote, pushes=True),
+    "copycat": Scenario("a share of the clients sends the last step back", adaptive=True),
+    "copycat-push": Scenario("the same, with one item pushed", promote, adaptive=True, pushes=True),
+}
+_ON_SERVER = "aggregation.weigh_on=server"  # an attacker that weighs itself would take any weight it likes
+RULES: dict[str, tuple[str, ...]] = {
+    "uniform": ("aggregation.rule=uniform", _ON_SERVER),
+    **{
+        f"wasserstein {rows} τ={temperature:g}": (
+            "aggregation.rule=wasserstein",
+            _ON_SERVER,
+            f"aggregation.rows={rows}",
+            f"aggregation.temperature={temperature}",
+        )
+        for rows, temperature in itertools.product(("own", "mean-own", "table"), (0.5, 1.0))
+    },
+    "coordinate-median": ("aggregation.rule=coordinate-median",),
+    "trimmed-mean": ("aggregation.rule=trimmed-mean",),
+    "krum": ("aggregation.rule=krum",),
+}
+
+
+@dataclass(frozen=True)
+class StudyExtent:
+    """What is run."""
+
+    scenarios: tuple[str, ...] | None = None
+    """None: all that the model can be trained in"""
+    rules: tuple[str, ...] = tuple(RULES)
+    share: float = SHARE
+    """of the clients that is not like the others"""
+    folds: int = 1
+    """so many of five"""
+
+
+@dataclass(frozen=True)
+class StudyTrial:
+    """One scenario, one rule, one fold."""
+
+    scenario: str
+    rule: str
+    fold: int
+    figures: dict[str, float]
+    """by ``FIGURES``; not a number where the training diverged or there is none"""
+    seconds: float
+    client_rmse: NDArray[np.float64]
+    """of honest clients; not a number for the others"""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the training came to no end."""
+        return bool(np.isnan(self.figures["rmse"]))
+
+
+@dataclass(frozen=True)
+class StudyCell:
     """One scenario under one rule, over all folds that were trained."""
 
     scenario: str
     rule: str
-    rmse: Spread | None
-    """of honest clients; None where a training diverged"""
-    rmse_affected: Spread | None
-    target_rating: Spread | None
-    weight_share: Spread | None
+    figures: dict[str, FoldMean | None]
+    """by ``FIGURES``; None where a training diverged or there is none"""
     test: PairedTest | None
     """against uniform weights, a pair per honest client; None for uniform itself and where a training diverged"""
     seconds: float
 
+    def mean(self, figure: str = "rmse") -> float | None:
+        """A figure's mean over folds."""
+        found = self.figures[figure]
+        return found.mean if found else None
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        names = ("rmse", "rmse_affected", "target_rating", "weight_share")
-        spreads = {name: getattr(self, name) and getattr(self, name).to_dict() for name in names}
-        against = self.test.to_dict() if self.test else None
-        head = {"scenario": self.scenario, "rule": self.rule, "diverged": self.rmse is None}
-        return {**head, **spreads, "against_uniform": against, "seconds": self.seconds}
+        content = asdict(self)
+        figures, test = content.pop("figures"), content.pop("test")
+        return {**content, "diverged": self.mean() is None, **figures, "against_uniform": test}
 
 
 @dataclass(frozen=True)
@@ -54,9 +160,9 @@ class Study:
     share: float
     folds: int
     config: str
-    cells: list[Cell]
+    cells: list[StudyCell]
 
-    def cell(self, scenario: str, rule: str) -> Cell | None:
+    def cell(self, scenario: str, rule: str) -> StudyCell | None:
         """One of them, if it was run."""
         return next((cell for cell in self.cells if (cell.scenario, cell.rule) == (scenario, rule)), None)
 
@@ -71,98 +177,102 @@ class Study:
         return list(dict.fromkeys(cell.rule for cell in self.cells))
 
 
-SHARE = 0.3
-FOLDS = 5
-
-
-@dataclass(frozen=True)
-class Extent:
-    """What is run."""
-
-    scenarios: tuple[str, ...] = tuple(SCENARIOS)
-    rules: tuple[str, ...] = tuple(RULES)
-    share: float = SHARE
-    """of the clients that is not like the others"""
-    folds: int = 1
-    """so many of five"""
-
-
 def heterogeneity(
     ratings: Ratings,
-    config: Config,
-    extent: Extent = Extent(),  # noqa: B008 -- it can't be changed
+    config: Config = START,
+    extent: StudyExtent = StudyExtent(),  # noqa: B008 -- it can't be changed
     *,
     workers: int = 0,
     stop: Stop = lambda: False,
-    done: Callable[[Trial], None] = lambda _: None,
+    done: Callable[[StudyTrial], None] = lambda _: None,
 ) -> Study:
     """Every scenario under every rule, on the first of five folds or some more of them."""
-    check_extent(extent, config)
-    scenarios, folds = extent.scenarios, extent.folds
-    rules = [REFERENCE, *(rule for rule in extent.rules if rule != REFERENCE)]
-    field = Field(ratings, config, extent.share, FOLDS, stop)
-    # dear rules first, so that no core waits at the end
-    jobs = sorted(itertools.product(rules, scenarios, range(folds)), key=lambda job: -list(RULES).index(job[0]))
-    trials = {(trial.scenario, trial.rule, trial.fold): trial for trial in _run(field, jobs, workers, done)}
-    cells = [
-        _cell([trials[scenario, rule, fold] for fold in range(folds)],
-              [trials[scenario, REFERENCE, fold] for fold in range(folds)])
-        for scenario in scenarios for rule in rules
-    ]  # fmt: skip
-    return Study(ratings.name, config.algorithm, extent.share, folds, dumps(config), cells)
+    scenarios, folds = check_extent(extent, config), range(extent.folds)
+    rules = [BASELINE, *(rule for rule in extent.rules if rule != BASELINE)]
+    # expensive rules first, so that no core waits at the end
+    jobs = sorted(itertools.product(rules, scenarios, folds), key=lambda job: -list(RULES).index(job[0]))
+    trials = {}
+    for _, trial in run_tasks(functools.partial(_run, ratings, config, extent.share), jobs, workers, stop=stop):
+        trials[trial.scenario, trial.rule, trial.fold] = trial
+        done(trial)
+    by_cell = {pair: [trials[*pair, fold] for fold in folds] for pair in itertools.product(scenarios, rules)}
+    cells = [_cell(own, by_cell[scenario, BASELINE]) for (scenario, _), own in by_cell.items()]
+    return Study(ratings.name, config.algorithm, extent.share, extent.folds, dumps(config), cells)
 
 
-def check_extent(extent: Extent, config: Config) -> None:
-    """Refuse names that nobody knows, numbers that make no sense, and settings that no scenario can be played with."""
-    for names, known, kind in ((extent.scenarios, SCENARIOS, "scenario"), (extent.rules, RULES, "rule")):
+def check_extent(extent: StudyExtent, config: Config) -> tuple[str, ...]:
+    """The scenarios to run. Refuses unknown names, numbers out of range, and settings that can't be together."""
+    require_federation(config, any_weights=True)
+    scenarios = extent.scenarios
+    if scenarios is None:
+        epochs = hasattr(config.model.options, "local_epochs")
+        scenarios = tuple(name for name in SCENARIOS if epochs or not SCENARIOS[name].settings)
+    for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (extent.rules, RULES, "rule")):
         if not names:
             raise UserError(f"no {kind} is named", f"name some of {', '.join(known)}")
         for name in names:
             if name not in known:
                 raise unknown_name(kind, name, known)
     if not 0.0 <= extent.share < 1.0:
-        raise UserError(f"a share of {extent.share:g} of the clients is none", "give a share from 0 to below 1")
+        raise UserError(f"{extent.share:g} is no share of the clients", "give a share from 0 to below 1")
     if not 1 <= extent.folds <= FOLDS:
         raise UserError(f"{extent.folds} of {FOLDS} folds can't be run", f"give 1 to {FOLDS} folds")
-    if config.trainer != "federated":
-        raise UserError(f"{config.algorithm} trains in one place: nothing is aggregated", "name a federated preset")
-    if config.aggregation.denoising > 0.0:
-        raise UserError(f"{config.algorithm} denoises, which only uniform weights allow", "name another preset")
+    for scenario, rule in itertools.product(scenarios, extent.rules):
+        _config_of(config, scenario, rule)
+    return scenarios
 
 
-def _run(
-    field: Field, jobs: Sequence[tuple[str, str, int]], workers: int, done: Callable[[Trial], None]
-) -> list[Trial]:
-    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
-
-    found = []
-    with ThreadPoolExecutor(max(1, min(workers or thread_count(), len(jobs)))) as pool:
-        futures = [pool.submit(field.trial, scenario, rule, fold) for rule, scenario, fold in jobs]
-        try:
-            for future in as_completed(futures):
-                found.append(future.result())
-                done(found[-1])
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    return found
+def _config_of(config: Config, scenario: str, rule: str) -> Config:
+    return check(assign(config, [*SCENARIOS[scenario].settings, *RULES[rule]]))
 
 
-def _cell(trials: Sequence[Trial], uniform: Sequence[Trial]) -> Cell:
+def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int], _: Tell, stop: Stop) -> StudyTrial:
+    """Train under one rule where clients are as the scenario says; test honest and affected clients apart."""
+    rule, name, fold = job
+    began, scenario, config = time.perf_counter(), SCENARIOS[name], _config_of(start, name, rule)
+    training, test = split(ratings, fold, FOLDS, config.seed)
+    someone = scenario.change is not None or scenario.adaptive
+    affected = affected_clients(ratings, share if someone else 0.0, config.seed)
+    target = promoted_item(training, config.seed)
+    changed = scenario.change(training, affected, config.seed) if scenario.change else training
+    problem = prepare(changed, config)
+    problem = SkewedProblem(**vars(problem)) if scenario.skewed else problem
+    engine = engine_of(config)
+    attacked = AttackedEngine(engine, affected, target if scenario.pushes else None)
+    fallback = Fallback.of(training, config)
+    figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)
+    with contextlib.suppress(Diverged):
+        predictor = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
+        errors = errors_of(test, predictor.predict, fallback, training)
+        by_client = np.where(affected, np.nan, errors.rmse_by_client())
+        honest = np.flatnonzero(~affected & (np.diff(training.indptr) > 0))
+        told = test.scale.restore(predictor.predict(honest, np.full(len(honest), target)))
+        for figure, some in (("rmse", ~affected), ("rmse_affected", affected)):
+            if count := errors.count[some].sum():
+                figures[figure] = float(np.sqrt(errors.squared[some].sum() / count))
+        shares = attacked.weight_shares[1:]  # before the first round there is no last step to send back
+        figures |= {"target_rating": float(told.mean()), "weight_share": float(np.mean(shares)) if shares else np.nan}
+    return StudyTrial(name, rule, fold, figures, time.perf_counter() - began, by_client)
+
+
+def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> Predictor:
+    """All rounds. Raises ``Diverged``: it is a result here, and no reason for smaller steps."""
+    state = engine.start(problem)
+    watch = Watch.of(test, predictor_of(engine, problem, state), fallback)
+    for after, _ in rounds(engine, problem, state):
+        state = after
+        if stop():
+            raise KeyboardInterrupt
+    predictor = predictor_of(engine, problem, state)
+    watch.look_at(score(test, predictor.predict, fallback), state.server.round)
+    return predictor
+
+
+def _cell(trials: Sequence[StudyTrial], baseline: Sequence[StudyTrial]) -> StudyCell:
     first, test = trials[0], None
-    if first.rule != REFERENCE and not any(trial.diverged for trial in [*trials, *uniform]):
-        errors = [mean_over_folds([trial.client_rmse for trial in some]) for some in (trials, uniform)]
-        test = paired_test(errors[0], errors[1], REFERENCE)
-    return Cell(
-        first.scenario,
-        first.rule,
-        _spread([trial.rmse for trial in trials]),
-        _spread([trial.rmse_affected for trial in trials]),
-        _spread([trial.target_rating for trial in trials]),
-        _spread([trial.weight_share for trial in trials]),
-        test,
-        sum(trial.seconds for trial in trials),
-    )
-
-
-def _spread(values: Sequence[float]) -> Spread | None:
-    return None if any(math.isnan(value) for value in values) else spread(values)
+    if first.rule != BASELINE and not any(trial.diverged for trial in [*trials, *baseline]):
+        errors = [client_means([trial.client_rmse for trial in some]) for some in (trials, baseline)]
+        test = paired_test(errors[0], errors[1], BASELINE)
+    values = {name: [trial.figures[name] for trial in trials] for name in FIGURES}
+    figures = {name: None if np.isnan(some).any() else fold_mean(some) for name, some in values.items()}
+    return StudyCell(first.scenario, first.rule, figures, test, sum(trial.seconds for trial in trials))

@@ -2,88 +2,73 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
-from fedrecplus.experiments.heterogeneity import REFERENCE, Cell, Study
-from fedrecplus.experiments.heterogeneity_scenarios import RULES, SCENARIOS
-from fedrecplus.markdown import markdown_table
+from fedrecplus.experiments.heterogeneity import BASELINE, FIGURES, RULES, SCENARIOS, Study, StudyCell
+from fedrecplus.markdown import csv_table, markdown_table
 
 SIGNIFICANT = 0.05
-WORTH_SAYING = 1e-3
-"""smaller differences of RMSE are called none, however sure a test is of them"""
+LEAST_DIFFERENCE = 1e-3
+"""smaller differences of RMSE are called none, however significant"""
 
 
-def verdict(cell: Cell) -> str:
+def verdict(cell: StudyCell) -> str:
     """What a rule does against uniform weights: helps, harms, makes no difference, diverges."""
-    if cell.rule == REFERENCE:
+    if cell.rule == BASELINE:
         return "reference"
-    if cell.rmse is None:
+    if cell.mean() is None:
         return "diverges"
-    if cell.test is None or cell.test.p >= SIGNIFICANT or abs(cell.test.difference) < WORTH_SAYING:
+    if cell.test is None or cell.test.p >= SIGNIFICANT or abs(cell.test.difference) < LEAST_DIFFERENCE:
         return "no difference"
     return "helps" if cell.test.difference < 0 else "harms"
 
 
 def findings(study: Study) -> list[str]:
-    """Where Wasserstein weights help and where they don't, and which rule did best, scenario by scenario."""
-    return [
-        *(_about_rule(study, rule) for rule in study.rules if rule != REFERENCE),
-        *_by_scenario(study),
-        *_pushes(study),
-    ]
+    """Where each rule helps and where it doesn't, which rule did best in each scenario, and how far attackers got."""
+    lines = [_about_rule(study, rule) for rule in study.rules if rule != BASELINE]
+    lines += [_best(study, scenario) for scenario in study.scenarios]
+    return lines + [line for scenario in study.scenarios for line in _attackers(study, scenario)]
 
 
 def _about_rule(study: Study, rule: str) -> str:
     groups: dict[str, list[str]] = {"helps": [], "no difference": [], "harms": [], "diverges": []}
-    for scenario in study.scenarios:
-        cell = study.cell(scenario, rule)
-        if cell:
-            change = f" ({cell.test.difference:+.4f})" if cell.test else ""
-            groups[verdict(cell)].append(scenario + (change if verdict(cell) in ("helps", "harms") else ""))
+    for cell in (cell for cell in study.cells if cell.rule == rule):
+        found = verdict(cell)
+        change = f" ({cell.test.difference:+.4f})" if cell.test and found in ("helps", "harms") else ""
+        groups[found].append(cell.scenario + change)
     said = [f"{what}: {', '.join(names)}" for what, names in groups.items() if names]
     return f"{rule} against uniform. {'. '.join(said)}."
 
 
-def _by_scenario(study: Study) -> list[str]:
-    lines = []
-    for scenario in study.scenarios:
-        ended = [cell for cell in study.cells if cell.scenario == scenario and cell.rmse]
-        if not ended:
-            lines.append(f"{scenario}: every rule diverged.")
-            continue
-        best = min(ended, key=_error)
-        uniform = study.cell(scenario, REFERENCE)
-        beside = f", uniform {_error(uniform):.4f}" if uniform and uniform.rmse and best.rule != REFERENCE else ""
-        lines.append(
-            f"{scenario} ({SCENARIOS[scenario].summary}): lowest error {best.rule}, {_error(best):.4f}{beside}."
-        )
+def _best(study: Study, scenario: str) -> str:
+    errors = _means(study, scenario, "rmse")
+    if not errors:
+        return f"{scenario}: every rule diverged."
+    best = min(errors, key=errors.__getitem__)
+    beside = f", uniform {errors[BASELINE]:.4f}" if BASELINE in errors and best != BASELINE else ""
+    return f"{scenario} ({SCENARIOS[scenario].summary}): lowest error {best}, {errors[best]:.4f}{beside}."
+
+
+def _attackers(study: Study, scenario: str) -> list[str]:
+    """How far the promoted item was raised, and which share of the weight attackers got."""
+    lines, clean = [], study.cell("clean", BASELINE)
+    before, after = clean.mean("target_rating") if clean else None, _means(study, scenario, "target_rating")
+    if SCENARIOS[scenario].pushes and before is not None and after:
+        change = _extremes({rule: rating - before for rule, rating in after.items()}, "+.2f")
+        lines.append(f"{scenario}: the promoted item is predicted {change} from clean.")
+    shares = {rule: share for rule, share in _means(study, scenario, "weight_share").items() if rule != BASELINE}
+    if shares:
+        lines.append(f"{scenario}: {study.share:.0%} of the clients get {_extremes(shares, '.0%')} of the weight.")
     return lines
 
 
-def _error(cell: Cell) -> float:
-    return cell.rmse.mean if cell.rmse else float("inf")
+def _means(study: Study, scenario: str, figure: str) -> dict[str, float]:
+    """A figure by rule, of trainings that didn't diverge."""
+    cells = [(cell.rule, cell.mean(figure)) for cell in study.cells if cell.scenario == scenario]
+    return {rule: value for rule, value in cells if value is not None}
 
 
-def _pushes(study: Study) -> list[str]:
-    """How far attackers got with their item, and which share of the weight they earned."""
-    clean, lines = study.cell("clean", REFERENCE), []
-    for scenario in study.scenarios:
-        cells = [cell for cell in study.cells if cell.scenario == scenario and cell.rmse]
-        if SCENARIOS[scenario].pushes and clean and clean.target_rating:
-            rated = {cell.rule: cell.target_rating.mean for cell in cells if cell.target_rating}
-            lifts = {rule: rating - clean.target_rating.mean for rule, rating in rated.items()}
-            if lifts:  # not where every rule diverged
-                lines.append(f"{scenario}: the promoted item is predicted {_ends(lifts, '+.2f')} from clean.")
-        earned = {cell.rule: cell.weight_share.mean for cell in cells if cell.weight_share and cell.rule != REFERENCE}
-        if earned:
-            lines.append(f"{scenario}: {study.share:.0%} of the clients earn {_ends(earned, '.0%')} of the weight.")
-    return lines
-
-
-def _ends(values: dict[str, float], shown: str) -> str:
-    """The smallest and the largest, with their rules."""
+def _extremes(values: dict[str, float], shown: str) -> str:
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     return f"{values[low]:{shown}} ({low}) to {values[high]:{shown}} ({high})"
 
@@ -92,11 +77,7 @@ def to_dict(study: Study) -> dict[str, Any]:
     """For JSON."""
     return {
         "kind": "heterogeneity",
-        "dataset": study.dataset,
-        "algorithm": study.algorithm,
-        "share": study.share,
-        "folds": study.folds,
-        "config": study.config,
+        **vars(study),
         "scenarios": {name: SCENARIOS[name].summary for name in study.scenarios},
         "rules": study.rules,
         "settings": {
@@ -110,37 +91,26 @@ def to_dict(study: Study) -> dict[str, Any]:
 
 def table(study: Study) -> tuple[list[str], list[list[str]]]:
     """A row per rule, a column per scenario: RMSE of honest clients, marked where it differs from uniform."""
+    rows = {rule: [rule] for rule in study.rules}
     marks = {"helps": " ↓", "harms": " ↑"}
-    rows = []
-    for rule in study.rules:
-        cells = [study.cell(scenario, rule) for scenario in study.scenarios]
-        shown = [
-            "" if c is None else f"{c.rmse.mean:.4f}{marks.get(verdict(c), '')}" if c.rmse else "diverged"
-            for c in cells
-        ]
-        rows.append([rule, *shown])
-    return ["rule", *study.scenarios], rows
+    for cell in study.cells:
+        rmse = cell.mean()
+        rows[cell.rule].append("diverged" if rmse is None else f"{rmse:.4f}{marks.get(verdict(cell), '')}")
+    return ["rule", *study.scenarios], list(rows.values())
 
 
 def to_csv(study: Study) -> str:
     """A line per scenario and rule."""
-    text = io.StringIO()
-    names = ["scenario", "rule", "rmse", "rmse_affected", "target_rating", "weight_share", "difference", "p", "verdict"]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for cell in study.cells:
-        row: dict[str, Any] = {"scenario": cell.scenario, "rule": cell.rule, "verdict": verdict(cell)}
-        for name in names[2:6]:
-            value = getattr(cell, name)
-            row[name] = value.mean if value else ""
-        row |= {"difference": cell.test.difference, "p": cell.test.p} if cell.test else {}
-        writer.writerow(row)
-    return text.getvalue()
+    rows = [
+        {**vars(cell), **{name: cell.mean(name) for name in FIGURES}, **(vars(cell.test) if cell.test else {}),
+         "verdict": verdict(cell)}
+        for cell in study.cells
+    ]  # fmt: skip
+    return csv_table(["scenario", "rule", *FIGURES, "difference", "p", "verdict"], rows)
 
 
 def to_markdown(study: Study) -> str:
     """The table and what it says."""
-    headings, rows = table(study)
     title = f"## heterogeneity: {study.algorithm} on {study.dataset}, RMSE of honest clients"
     said = "".join(f"- {line}\n" for line in findings(study))
-    return f"{title}\n\n{markdown_table(headings, rows)}\n{said}"
+    return f"{title}\n\n{markdown_table(*table(study))}\n{said}"

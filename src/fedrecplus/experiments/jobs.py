@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
+import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, split
+from fedrecplus.data import Ratings, folds, split
+from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
@@ -24,8 +22,7 @@ from fedrecplus.training.evaluation import Fallback, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.progress import silent
 from fedrecplus.training.ranking import rank
-
-Stop = Callable[[], bool]
+from fedrecplus.workers import Stop, Tell, run_tasks
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,9 @@ class Job:
     folder: Path | None = None
     """where its run folder goes"""
 
-    @property
-    def trivial(self) -> bool:
-        """Whether there is nothing to train in rounds."""
-        return self.algorithm in TRIVIAL
-
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What a job came to."""
 
     job: Job
@@ -55,102 +47,91 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What all jobs share."""
+class Callbacks:
+    """How jobs tell what they do, and are told to stop."""
 
-    ratings: Ratings
-    folds: int
-    resume: bool = False
-
-    def run(self, job: Job, progress: Progress = silent, stop: Stop = lambda: False) -> Outcome:
-        """Train and test on one fold."""
-        training, test = split(self.ratings, job.fold, self.folds, job.config.seed)
-        if job.trivial:
-            return _run_trivial(job, training, test)
-        run = train(
-            training,
-            test,
-            job.config,
-            out=job.folder,
-            resume=self.resume,
-            overwrite=True,
-            fold=job.fold,
-            progress=progress,
-            stop=stop,
-            about_data={"dataset": self.ratings.name, "folds": self.folds},
-        )
-        row = {**run.result, "algorithm": job.algorithm}
-        return Outcome(job, row, run.errors(training, test).rmse_by_client())
+    progress: Callable[[Job], Progress] = lambda _: silent
+    """makes a job's progress function"""
+    done: Callable[[JobOutcome], None] = lambda _: None
+    stop: Stop = lambda: False
 
 
-def _run_trivial(job: Job, training: Ratings, test: Ratings) -> Outcome:
+def cross_validation(
+    ratings: Ratings,
+    configs: dict[str, Config],
+    folds_count: int,
+    workers: int,
+    folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    resume: bool = False,
+) -> dict[str, list[JobOutcome]]:
+    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
+    seed = next(iter(configs.values())).seed
+    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
+    jobs = [
+        Job(name, fold, config, folder_of(name, fold))
+        for fold in range(folds_count)
+        for name, config in configs.items()
+    ]
+    shown = [callbacks.progress(job) for job in jobs]
+    run = functools.partial(_run, ratings, folds_count, resume)
+    outcomes: dict[tuple[str, int], JobOutcome] = {}
+    for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
+        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
+        callbacks.done(outcome)
+    return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
+
+
+def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
+    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself."""
+    if own is baseline:
+        return None
+    errors = [client_means([outcome.client_rmse for outcome in some]) for some in (own, baseline)]
+    return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
+
+
+def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+    """Train and test on one fold."""
+    training, test = split(ratings, job.fold, folds_count, job.config.seed)
+    if job.algorithm in TRIVIAL:
+        return _run_trivial(job, training, test)
+    run = train(
+        training,
+        test,
+        job.config,
+        out=job.folder,
+        resume=resume,
+        overwrite=True,
+        fold=job.fold,
+        progress=tell,
+        stop=stop,
+        about_data={"dataset": ratings.name, "folds": folds_count},
+    )
+    return JobOutcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
+
+
+def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
     watch, started = Stopwatch(), time.perf_counter()
-    factors = TRIVIAL[job.algorithm](training)
+    predictor = TRIVIAL[job.algorithm](training)
     seconds = time.perf_counter() - started
-    # these predictors know by themselves what to do with the cold
-    fallback = replace(Fallback.of(training), known_client=np.ones(training.clients, bool))
-    fallback = replace(fallback, known_item=np.ones(training.item_count, bool))
-    scores = score(test, factors.predict, fallback)
-    errors = errors_of(test, factors.predict, fallback, training)
+    # these predictors have an answer for clients and items without training ratings
+    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
+    fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
+    scores = score(test, predictor.predict, fallback)
+    errors = errors_of(test, predictor.predict, fallback, training)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
         "fold": job.fold,
         "seed": job.config.seed,
-        "mae": scores.mae,
-        "rmse": scores.rmse,
-        "nmse": scores.nmse,
+        **{name: getattr(scores, name) for name in ("mae", "rmse", "nmse")},
         "rounds": 0,
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
         "groups": by_group(errors, training),
-        "ranking": rank(training, test, factors, fallback),
+        "ranking": rank(training, test, predictor, fallback),
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
-    return Outcome(job, row, errors.rmse_by_client())
-
-
-def run_jobs(
-    bench: Bench,
-    jobs: Sequence[Job],
-    workers: int,
-    progress: Callable[[Job], Progress],
-    stop: Stop,
-) -> Iterator[Outcome]:
-    """Outcomes as they come. Compiled kernels let go of the interpreter's lock, so threads do and share the ratings;
-    the reference engine holds it, so its jobs go to processes, which tell of a job only when it is done."""
-    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
-
-    workers = max(1, min(workers or thread_count(), len(jobs)))
-    in_python = any(not job.trivial and is_reference(job.config) for job in jobs)
-    if in_python and workers > 1:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=_die_quietly) as pool:
-            yield from _as_they_come(pool, [pool.submit(bench.run, job) for job in jobs], stop)
-        return
-    with ThreadPoolExecutor(workers) as threads:
-        yield from _as_they_come(threads, [threads.submit(bench.run, job, progress(job), stop) for job in jobs], stop)
-
-
-def _die_quietly() -> None:
-    # Ctrl-C reaches the whole process group; only the first process has something to say about it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def is_reference(config: Config) -> bool:
-    """Whether rounds run in Python."""
-    return config.trainer == "federated" and config.engine == "reference"
-
-
-def _as_they_come(pool: Executor, futures: list[Future[Outcome]], stop: Stop) -> Iterator[Outcome]:
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool:
-        if stop():
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    return JobOutcome(job, row, errors.rmse_by_client())

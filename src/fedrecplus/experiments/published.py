@@ -1,4 +1,4 @@
-"""What others report for the same data and protocol, to stand below one's own table."""
+"""What others report for the same data and protocol: shown below one's own table."""
 
 from __future__ import annotations
 
@@ -33,15 +33,12 @@ def published(dataset: str) -> list[Published]:
     Ours: absolute numbers of the FedRec+ paper are below trivial predictors, so a table needs the others beside them.
     """
     text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
+    rows = [row for row in csv.DictReader(text.splitlines()) if row["dataset"] == dataset]
     return [
-        Published(
-            system=row["system"],
-            dataset=row["dataset"],
-            mae=float(row["mae"]),
-            rmse=float(row["rmse"]),
-            nmse=float(row["nmse"]) if row["nmse"] else None,
-            source=row["source"],
-        )
-        for row in csv.DictReader(text.splitlines())
-        if row["dataset"] == dataset
+        Published(row["system"], dataset, float(row["mae"]), float(row["rmse"]), _or_none(row["nmse"]), row["source"])
+        for row in rows
     ]
+
+
+def _or_none(text: str) -> float | None:
+    return float(text) if text else None

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
-from fedrecplus.markdown import markdown_table
+from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison
+from fedrecplus.markdown import csv_table, markdown_table
 
-HEADINGS = ("algorithm", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "rounds", "seconds", "KB up", "KB down")
-PAIRED_HEADINGS = ("algorithm", "RMSE, 95 % interval", "mean difference", "clients", "p")
-GROUP_HEADINGS = ("RMSE of", "few ratings", "tail items", "worst tenth")
-RANKING_HEADINGS = ("ranking", "NDCG@10", "HR@10", "recall@10")
+SPARE = ("RMSE, 95 % interval", "p")
+"""columns of the first table that a narrow terminal goes without: the second table has them"""
 _ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES, *(f"{group}_rmse" for group in GROUPS), *RANKING)
+Table = tuple[Sequence[str], list[list[str]]]
+"""headings and rows"""
 
 
 def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = None) -> dict[str, Any]:
-    """``rows`` one per algorithm and fold; trivial predictors and published figures stand apart.
+    """``rows`` one per algorithm and fold; trivial predictors and published figures apart.
 
     ``made`` says where the whole comes from; every row says it of itself, since a resumed comparison has older ones.
     """
@@ -34,79 +32,56 @@ def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = Non
 
 def to_csv(comparisons: Sequence[Comparison]) -> str:
     """A line per algorithm and fold, trivial predictors included."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _ROW, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for comparison in comparisons:
-        writer.writerows(_flat(row) for row in [*comparison.trivial, *comparison.rows])
-    return text.getvalue()
+    rows = [row for comparison in comparisons for row in (*comparison.trivial, *comparison.rows)]
+    groups = [{f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS} for row in rows]
+    return csv_table(_ROW, ({**row, **group, **row["ranking"]} for row, group in zip(rows, groups, strict=True)))
 
 
 def to_markdown(comparisons: Sequence[Comparison]) -> str:
-    """A table per data set, published figures below one's own."""
+    """All tables of each data set, published figures below one's own."""
     parts: list[str] = []
     for comparison in comparisons:
-        summaries = comparison.summaries
-        rows = [*map(cells, summaries), *published_cells(comparison)]
-        parts += [
-            f"## {comparison.dataset}\n",
-            markdown_table(HEADINGS, rows),
-            markdown_table(PAIRED_HEADINGS, [*map(paired_cells, summaries)]),
-            markdown_table(GROUP_HEADINGS, [*map(group_cells, summaries)]),
-            markdown_table(RANKING_HEADINGS, [*map(ranking_cells, summaries)]),
-        ]
+        headings, rows = errors_table(comparison)
+        empty = [""] * (len(headings) - 4)
+        others = [[*row, *empty] for row in published_table(comparison)[1]]
+        parts += [f"## {comparison.dataset}\n", markdown_table(headings, rows + others)]
+        parts += [markdown_table(*table) for table in details_tables(comparison)]
     return "\n".join(parts)
 
 
-def cells(summary: Summary) -> list[str]:
-    """One row of a table."""
-    figures, test = summary.figures, summary.test
-    rmse = figures["rmse"]
+def errors_table(comparison: Comparison) -> Table:
+    """A row per algorithm: errors and costs, means ± standard deviations over folds."""
+    headings = ("algorithm", "MAE", "RMSE", "NMSE", *SPARE, "rounds", "seconds", "KB up", "KB down")
+    rows = []
+    for summary in comparison.summaries:
+        mae, rmse, nmse, rounds, seconds, up, down = (summary.figures[name] for name in FIGURES)
+        p = "baseline" if summary.test is None else f"{summary.test.p:.2g}"
+        errors = [str(mae), str(rmse), str(nmse), rmse.interval, p]
+        costs = [f"{rounds.mean:.0f}", f"{seconds.mean:.1f}", f"{up.mean / 1000:.1f}", f"{down.mean / 1000:.1f}"]
+        rows.append([summary.algorithm, *errors, *costs])
+    return headings, rows
+
+
+def details_tables(comparison: Comparison) -> list[Table]:
+    """Tests (a difference is a client's RMSE less the baseline's, negative where better), groups, ranking metrics."""
+    tests, groups, ranking = [], [], []
+    for summary in comparison.summaries:
+        test, interval = summary.test, summary.figures["rmse"].interval
+        found = [f"{test.difference:+.4f}", f"{test.clients:,}", f"{test.p:.2g}"] if test else ["", "", "baseline"]
+        tests.append([summary.algorithm, interval, *found])
+        groups.append([summary.algorithm, *(str(value) if value else "–" for value in summary.groups.values())])
+        ranking.append([summary.algorithm, *map(str, summary.ranking.values())])
     return [
-        summary.algorithm,
-        str(figures["mae"]),
-        str(rmse),
-        str(figures["nmse"]),
-        f"{rmse.low:.4f} – {rmse.high:.4f}",
-        "baseline" if test is None else f"{test.p:.2g}",
-        f"{figures['rounds'].mean:.0f}",
-        f"{figures['seconds'].mean:.1f}",
-        f"{figures['bytes_up_per_client_round'].mean / 1000:.1f}",
-        f"{figures['bytes_down_per_client_round'].mean / 1000:.1f}",
+        (("algorithm", SPARE[0], "mean difference", "clients", "p"), tests),
+        (("RMSE of", "few ratings", "tail items", "worst tenth"), groups),
+        (("ranking", "NDCG@10", "HR@10", "recall@10"), ranking),
     ]
 
 
-def paired_cells(summary: Summary) -> list[str]:
-    """One row of the table of tests; a difference is a client's RMSE less the baseline's, negative where better."""
-    rmse, test = summary.figures["rmse"], summary.test
-    found = ["", "", "baseline"] if test is None else [f"{test.difference:+.4f}", f"{test.clients:,}", f"{test.p:.2g}"]
-    return [summary.algorithm, f"{rmse.low:.4f} – {rmse.high:.4f}", *found]
-
-
-def group_cells(summary: Summary) -> list[str]:
-    """One row of the table of groups."""
-    return [summary.algorithm, *(str(spread) if spread else "–" for spread in summary.groups.values())]
-
-
-def ranking_cells(summary: Summary) -> list[str]:
-    """One row of the table of ranking metrics."""
-    return [summary.algorithm, *map(str, summary.ranking.values())]
-
-
-def published_cells(comparison: Comparison) -> list[list[str]]:
-    """Rows of a table for what others report."""
-    return [
-        [
-            f"{row.system} ({row.source})",
-            f"{row.mae:.4f}",
-            f"{row.rmse:.4f}",
-            "" if row.nmse is None else f"{row.nmse:.4f}",
-            *[""] * (len(HEADINGS) - 4),
-        ]
+def published_table(comparison: Comparison) -> Table:
+    """What others report."""
+    rows = [
+        [f"{row.system} ({row.source})", *("" if x is None else f"{x:.4f}" for x in (row.mae, row.rmse, row.nmse))]
         for row in comparison.published
     ]
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its groups and ranking metrics beside the other figures."""
-    return {**row, **{f"{group}_rmse": row["groups"][group]["rmse"] for group in GROUPS}, **row["ranking"]}
+    return ("published", "MAE", "RMSE", "NMSE"), rows

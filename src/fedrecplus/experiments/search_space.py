@@ -1,65 +1,69 @@
-"""What a search may change: one dimension per setting, read from text or made to fit a config."""
+"""What a search may change: one dimension per setting, read from text or laid around a config's own values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from fedrecplus.config import Config, change, check
-from fedrecplus.config.check import RANGES
+from fedrecplus.config import Config, change, check, settings_in, value_of
 from fedrecplus.errors import UserError
 
 _SOURCE = "--search"
 _FORM = "write part.option=low..high, part.option=low..high:log or part.option=a,b,c"
 _RANGE = re.compile(r"(?P<low>.+?)\.\.(?P<high>.+?)(?P<log>:log)?")
-_NOT_SEARCHED = {
+_DIGITS = 3
+"""significant digits of a drawn number: no search is more precise than that"""
+_NEVER = {
     "seed": "a seed decides folds and draws: choosing one by its error is luck",
     "algorithm": "the algorithm is a name, not a setting",
 }
+_ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
+"""searched by default even where the config leaves them as they are"""
+_ON_REQUEST = re.compile(
+    r"pseudo_items\..*|channel\..*"  # privacy, which no error speaks for
+    r"|server\.rounds|model\.local_epochs|model\.batch_size|evaluation\..*"  # the price of a trial
+    r"|cohort\..*"  # who takes part is not ours to choose
+)
+"""numbers that are searched only if they are named"""
 
 
 @dataclass(frozen=True)
-class Range:
-    """Numbers from ``low`` to ``high``, both included; whole ones if both ends are."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.low!r}..{self.high!r}{':log' if self.log else ''}"
-
-    def nearest(self, value: Any) -> float:
-        """The value, or the end of the range that is nearer to it."""
-        return type(self.low)(min(max(value, self.low), self.high))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Some values of a setting."""
+class Dimension:
+    """A setting, and the values that it may have."""
 
     name: str
     values: tuple[Any, ...]
+    """choices, or both ends of a range of numbers, which are whole if its ends are"""
+    kind: Literal["choice", "range", "log"] = "choice"
 
     def __str__(self) -> str:
-        return f"{self.name}={','.join(_text(value) for value in self.values)}"
+        if self.kind == "choice":
+            return f"{self.name}={','.join(str(v).lower() if isinstance(v, bool) else str(v) for v in self.values)}"
+        return f"{self.name}={'..'.join(map(repr, self.values))}{':log' if self.kind == 'log' else ''}"
 
     def nearest(self, value: Any) -> Any:
-        """The value, or the first of the choices where it isn't one of them."""
-        return value if value in self.values else self.values[0]
+        """The value, if it may be; else the nearer end of the range, or the first choice."""
+        if self.kind == "choice":
+            return value if value in self.values else self.values[0]
+        return type(self.values[0])(min(max(value, self.values[0]), self.values[1]))
 
-
-Dimension = Range | Choice
+    def draw(self, trial: Any, own: Any) -> Any:
+        """What Optuna suggests for a trial, in few digits unless it is the config's own value."""
+        if self.kind == "choice":
+            return trial.suggest_categorical(self.name, self.values)
+        if isinstance(self.values[0], int):
+            return trial.suggest_int(self.name, *self.values, log=self.kind == "log")
+        drawn = trial.suggest_float(self.name, *self.values, log=self.kind == "log")
+        return drawn if drawn == own else self.nearest(_short(drawn))
 
 
 def parse_dimensions(texts: Iterable[str], config: Config) -> list[Dimension]:
     """Dimensions as they are written on the command line, checked against the config that they will change.
 
-    >>> [str(d) for d in parse_dimensions(["model.factors=5..50:log", "server.step=plain,adam"], Config())]
-    ['model.factors=5..50:log', 'server.step=plain,adam']
+    >>> [str(d) for d in parse_dimensions(["model.factors=5..50:log", "server_optimizer.rule=sgd,adam"], Config())]
+    ['model.factors=5..50:log', 'server_optimizer.rule=sgd,adam']
     """
     dimensions = [_parse(text, config) for text in texts]
     names = [dimension.name for dimension in dimensions]
@@ -70,107 +74,74 @@ def parse_dimensions(texts: Iterable[str], config: Config) -> list[Dimension]:
 
 
 def default_dimensions(config: Config) -> list[Dimension]:
-    """A search for a config whose parts are settled: step sizes, weight decay, size, and what its parts have besides.
-
-    Ranges lie around the config's own values, so a preset's search is its neighbourhood. The number of rounds is left
-    alone: it is the price of a trial, and the best round of each trial is noted anyway.
-    """
-    wanted: list[tuple[str, float, bool]] = [
-        ("client.learning_rate", 4.0, True),
-        ("client.contrast", 3.0, config.client.contrast > 1),
-        ("server.contrast", 3.0, config.server.contrast > 1),
-        ("model.regularisation", 5.0, True),
-        ("model.user_regularisation", 5.0, config.model.user_regularisation > 0),
-        ("model.floor", 4.0, config.model.floor > 0),
-        ("model.factors", 2.0, True),
-        ("prediction.regularisation", 5.0, config.prediction.factors == "refit"),
-        ("prediction.floor", 5.0, config.prediction.factors == "refit"),
-        ("prediction.mean_ratings", 5.0, config.prediction.factors == "refit"),
-        ("prediction.average_ratings", 5.0, config.prediction.factors == "refit"),
-        ("prediction.traits", 3.0, config.prediction.factors == "refit"),
-        ("prediction.content", 3.0, config.prediction.factors == "refit"),
-        ("prediction.trait_ratings", 5.0, config.prediction.factors == "refit"),
-        ("model.start_spread", 5.0, config.model.start_spread > 0),
-    ]
-    dimensions: list[Dimension] = [
-        _around(name, value_of(config, name), times) for name, times, fits in wanted if fits and value_of(config, name)
-    ]
-    if config.client.learning_rate_decay < 1:
-        dimensions.append(Range("client.learning_rate_decay", 0.8, 1.0))
-    if config.aggregation.rule == "wasserstein":
-        dimensions.append(Range("aggregation.temperature", 0.0, 1.0))
-    if config.server.step in ("momentum", "adam"):
-        dimensions.append(Range("server.momentum", 0.5, 0.98))
-    if config.trainer == "federated":
-        dimensions.append(Choice("model.shrink_to", ("zero", "start")))
+    """The neighbourhood of a config: numbers that it sets to something of its own and that aren't switched off."""
+    dimensions = []
+    for name, setting in settings_in(config):
+        if setting.low is None or setting.high is None or name in _NEVER or _ON_REQUEST.fullmatch(name):
+            continue
+        value = value_of(config, name)
+        if value > max(setting.low, 0) and (value != setting.default or name in _ALWAYS):
+            dimensions.append(_around(name, value, setting.low, setting.high))
     return dimensions
 
 
-def value_of(config: Config, name: str) -> Any:
-    """A setting by its name.
+def _around(name: str, value: float, low: float, high: float) -> Dimension:
+    """Values up to four times more or less, whole numbers up to twice; of shares between 0 and 1, odds instead.
 
-    >>> value_of(Config(), "server.rounds")
-    100
+    >>> print(_around("server_optimizer.momentum", 0.8, 0.0, 1.0), _around("model.factors", 20, 1, 4096))
+    server_optimizer.momentum=0.5..0.941 model.factors=10..40:log
     """
-    section, _, option = name.rpartition(".")
-    return getattr(getattr(config, section) if section else config, option)
+    is_share = value < 1 and (high <= 1 or name.endswith("_decay"))
+    if is_share:
+        odds = value / (1 - value)
+        first, last = (some / (1 + some) for some in (odds / 4, odds * 4))
+    else:
+        times = 2 if isinstance(value, int) else 4
+        first, last = value / times, value * times
+    first, last = max(first, low), min(last, high)
+    ends = (round(first), round(last)) if isinstance(value, int) else (_short(first), _short(last))
+    return Dimension(name, ends, "range" if is_share else "log")
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{_DIGITS}g}")
 
 
 def apply(config: Config, values: dict[str, Any]) -> Config:
     """The config with these settings; an error if they can't be together."""
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda pair: not pair[0].endswith(".rule")):
         config = change(config, name, value, _SOURCE)
     return check(config)
-
-
-def _around(name: str, value: float, times: float) -> Range:
-    low, high = RANGES[name]
-    kind = type(value)
-    ends = max(value / times, low), min(value * times, high)
-    first, last = (round(end) if kind is int else float(f"{end:.3g}") for end in ends)
-    return Range(name, first, last, log=True)
 
 
 def _parse(text: str, config: Config) -> Dimension:
     name, equals, rest = (part.strip() for part in text.partition("="))
     if not equals or not rest:
         raise UserError(f"{_SOURCE} {text!r} says nothing to choose from", _FORM)
-    if name in _NOT_SEARCHED:
-        raise UserError(f"{_SOURCE} {name}: {_NOT_SEARCHED[name]}", "search other settings")
-    if found := _RANGE.fullmatch(rest):
-        return _range(text, name, _read(config, name, [found["low"], found["high"]]), bool(found["log"]))
-    if rest.endswith(":log"):
-        raise UserError(f"{_SOURCE} {text!r}: choices have no logarithm", _FORM)
-    values = _read(config, name, rest.split(","))
-    if len(values) < 2 or len(set(values)) < len(values):
-        remedy = f"{_FORM}; one value is set with --set {name}={rest}"
-        raise UserError(f"{_SOURCE} {text!r} needs two different values or more", remedy)
-    return Choice(name, tuple(values))
-
-
-def _range(text: str, name: str, ends: Sequence[Any], log: bool) -> Range:
-    low, high = ends
+    if name in _NEVER:
+        raise UserError(f"{_SOURCE} {name}: {_NEVER[name]}", "search other settings")
+    if not (found := _RANGE.fullmatch(rest)):
+        return Dimension(name, _choices(text, name, rest, config))
+    low, high = (_read(config, name, end) for end in (found["low"], found["high"]))
     if isinstance(low, bool | str):
         raise UserError(f"{_SOURCE} {text!r}: {name} is not a number", f"write {name}=a,b,c")
     if not low < high:
         raise UserError(f"{_SOURCE} {text!r}: {low!r} is not below {high!r}", "give the lower end first")
-    if log and low <= 0:
+    if found["log"] and low <= 0:
         raise UserError(f"{_SOURCE} {text!r}: {low!r} has no logarithm", "begin above zero, or leave :log away")
-    return Range(name, low, high, log)
+    return Dimension(name, (low, high), "log" if found["log"] else "range")
 
 
-def _read(config: Config, name: str, texts: Sequence[str]) -> list[Any]:
-    """The values behind texts. One that is wrong by itself is refused, one that only lacks another choice is not."""
-    values = []
-    for text in texts:
-        changed = change(config, name, text.strip(), _SOURCE)
-        values.append(value_of(changed, name))
-        try:
-            check(changed)
-        except UserError:
-            check(change(Config(), name, text.strip(), _SOURCE))
+def _choices(text: str, name: str, rest: str, config: Config) -> tuple[Any, ...]:
+    if rest.endswith(":log"):
+        raise UserError(f"{_SOURCE} {text!r}: choices have no logarithm", _FORM)
+    values = tuple(_read(config, name, value) for value in rest.split(","))
+    if len(values) < 2 or len(set(values)) < len(values):
+        remedy = f"{_FORM}; one value is set with --set {name}={rest}"
+        raise UserError(f"{_SOURCE} {text!r} needs two different values or more", remedy)
     return values
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _read(config: Config, name: str, text: str) -> Any:
+    """The value behind a text; whether values can be together is found when they are."""
+    return value_of(change(config, name, text.strip(), _SOURCE), name)

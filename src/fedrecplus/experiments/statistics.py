@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,8 @@ from scipy import stats
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A figure over folds."""
+class FoldMean:
+    """A figure's mean over folds, with its uncertainty."""
 
     mean: float
     sd: float
@@ -22,26 +21,27 @@ class Spread:
     high: float
     """ends of the 95 % confidence interval of the mean; the mean itself for a single fold"""
 
-    def to_dict(self) -> dict[str, float]:
-        """For JSON."""
-        return asdict(self)
+    @property
+    def interval(self) -> str:
+        """The confidence interval as text."""
+        return f"{self.low:.4f} – {self.high:.4f}"
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} ± {self.sd:.4f}"
 
 
-def spread(values: Sequence[float]) -> Spread:
+def fold_mean(values: Sequence[float]) -> FoldMean:
     """Mean, standard deviation and Student's 95 % interval.
 
-    >>> print(spread([0.91, 0.92, 0.93]))
+    >>> print(fold_mean([0.91, 0.92, 0.93]))
     0.9200 ± 0.0100
     """
     mean = float(np.mean(values))
     if len(values) < 2:
-        return Spread(mean, 0.0, mean, mean)
+        return FoldMean(mean, 0.0, mean, mean)
     sd = float(np.std(values, ddof=1))
     half = float(stats.t.ppf(0.975, len(values) - 1)) * sd / float(np.sqrt(len(values)))
-    return Spread(mean, sd, mean - half, mean + half)
+    return FoldMean(mean, sd, mean - half, mean + half)
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,6 @@ class PairedTest:
     """mean over clients of the RMSE less the baseline's: negative is better than the baseline"""
     p: float
     """two-sided"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def paired_test(errors: NDArray[np.float64], baseline_errors: NDArray[np.float64], baseline: str) -> PairedTest:
@@ -72,7 +68,7 @@ def paired_test(errors: NDArray[np.float64], baseline_errors: NDArray[np.float64
     return PairedTest(baseline, int(both.sum()), float(differences.mean()) if len(differences) else 0.0, p)
 
 
-def mean_over_folds(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def client_means(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Each client's error averaged over the folds in which it has test ratings."""
     table = np.array(by_fold)
     there = np.isfinite(table)

@@ -8,23 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.evaluation import Factors
+from fedrecplus.training.evaluation import Predictor
 
 Array = NDArray[np.float64]
 
 _ITEM_DAMPING, _CLIENT_DAMPING, _SWEEPS = 10.0, 15.0, 10
 
 
-def global_mean(training: Ratings) -> Factors:
+def global_mean(training: Ratings) -> Predictor:
     """Everybody's mean rating, for everything; a list of the best then holds the most popular."""
     return _of_biases(training, np.zeros(training.clients), np.zeros(training.item_count))
 
 
-def bias_only(training: Ratings) -> Factors:
-    """The global mean, what an item is above it, and what a client is above both, each damped by a few ratings.
-
-    After: Koren 2010 (baseline estimates), fitted in turns.
-    """
+def bias_only(training: Ratings) -> Predictor:
+    """μ + b_u + b_i, with damped means as biases, fitted in turns. After: Koren 2010 (baseline estimates)."""
     values, clients, items = training.standard_values, training.client_of_rating, training.items
     mean = values.mean()
     of_client = np.zeros(training.clients)
@@ -34,10 +31,10 @@ def bias_only(training: Ratings) -> Factors:
     return _of_biases(training, of_client, of_item)
 
 
-def _of_biases(training: Ratings, of_client: Array, of_item: Array) -> Factors:
-    """Biases as factors: one column of V that everybody multiplies by one."""
-    U = np.column_stack([np.ones(training.clients), of_client])
-    return Factors(U, of_item[:, None], float(training.standard_values.mean()))
+def _of_biases(training: Ratings, of_client: Array, of_item: Array) -> Predictor:
+    W = np.column_stack([np.ones(training.clients), of_client])
+    X = np.column_stack([training.standard_values.mean() + of_item, np.ones(training.item_count)])
+    return Predictor(W, X)
 
 
 def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping: float) -> Array:
@@ -46,5 +43,5 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
     return means
 
 
-TRIVIAL: dict[str, Callable[[Ratings], Factors]] = {"global-mean": global_mean, "bias-only": bias_only}
+TRIVIAL: dict[str, Callable[[Ratings], Predictor]] = {"global-mean": global_mean, "bias-only": bias_only}
 """their names, wherever algorithms are named"""

@@ -1,32 +1,37 @@
-"""Search for settings on validation cuts of the training folds.
+"""Search for settings on validation cuts of the training folds, by Optuna.
 
-Every trial's draws are keyed by its number, so that a study with one worker which was killed and goes on comes to the
-very trials that it would have come to in one go. Several workers draw from whatever has ended by then.
+The study is a file that every process reads and writes: a trial sees all others when it is drawn and when it may be
+pruned, and what has ended outlives any kill. Optuna is an extra, so it is imported when a search begins.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import itertools
-import time
-from collections.abc import Callable, Sequence
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config, check, to_dict
+from fedrecplus.config import Config, check, to_tables, value_of
+from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.crew import Crew, open_crew
-from fedrecplus.experiments.search_space import Dimension, Range, apply, default_dimensions, value_of
-from fedrecplus.experiments.study import distribution, import_optuna, importances, open_study, sampler
-from fedrecplus.experiments.validation import Cut, Point, Stop
+from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions
+from fedrecplus.experiments.validation import Cut, evaluations
+from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
 from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.workers import Stop, Tell, run_tasks
 
-_OUTCOME = "outcome"
-_DIGITS = 3
-"""so many significant digits of a drawn number are kept: no search is more precise than that"""
+SURE_TRIALS = 5
+"""trials that none is pruned before"""
+_STUDY = "fedrecplus tune"
+_BUSY_SECONDS = 60  # while another process writes
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Trial:
     """One try."""
 
     number: int
-    """how many trials began before it"""
+    """0 is the config that the search starts from"""
     settings: dict[str, Any]
     state: str = "running"
     """in the end ``complete``, ``pruned`` or ``failed``"""
@@ -48,6 +53,20 @@ class Trial:
     seconds: float = 0.0
     why: str | None = None
     """why it failed or was pruned"""
+
+    @classmethod
+    def of(cls, frozen: Any) -> Trial:
+        """A trial that has ended, from Optuna's record of it."""
+        noted, curve = frozen.user_attrs, frozen.intermediate_values
+        best = min(curve, key=curve.__getitem__, default=None)
+        found = {"best_round": best, "best_round_rmse": curve.get(best), "seconds": frozen.duration.total_seconds()}
+        if "failure" in noted:
+            found |= {"state": "failed", "why": noted["failure"]}
+        elif frozen.state.name == "PRUNED":
+            found |= {"state": "pruned", "why": f"above the median in round {frozen.last_step}"}
+        else:
+            found |= {"state": "complete", "rmse": frozen.value, "by_dataset": noted["by_dataset"]}
+        return cls(noted["number"], noted["settings"], **found)
 
 
 @dataclass(frozen=True)
@@ -79,7 +98,7 @@ class Tuned:
 
     def leaders(self, count: int = 5) -> list[Trial]:
         """The best complete trials, best first."""
-        return sorted((trial for trial in self.trials if trial.rmse is not None), key=_rank)[:count]
+        return _ranked(self.trials)[:count]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -88,12 +107,9 @@ class Tuned:
             "best": asdict(self.best),
             "importances": self.importances,
             "trials": [asdict(trial) for trial in self.trials],
-            "start": to_dict(self.start),
-            "config": to_dict(self.config),
+            "start": to_tables(self.start),
+            "config": to_tables(self.config),
         }
-
-
-Progress = Callable[[Moment], None]
 
 
 def tune(
@@ -104,7 +120,7 @@ def tune(
     trials: int = 50,
     workers: int = 1,
     storage: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Callable[[Moment], None] = lambda _: None,
     stop: Stop = lambda: False,
 ) -> Tuned:
     """Try settings until the study has so many trials, the first of them ``start`` itself.
@@ -121,169 +137,163 @@ def tune(
     """
     if trials < 1:
         raise UserError(f"{trials} trials are none", "ask for at least one")
-    search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), progress)
-    if len(set(search.task()["data"])) < len(cuts):
+    if len({fingerprint(cut.fitted, cut.held_out) for cut in cuts}) < len(cuts):
         raise UserError("a data set is there twice", "name each data set once")
-    with open_study(storage, search.task(), warm_up=start.server.rounds // 4) as study:
-        search.clear_up(study)
-        missing = trials - len(search.trials(study))
-        if missing > 0:
-            with open_crew(cuts, min(workers or _cores(), missing), stop) as crew:
-                search.run(study, crew, trials)
-        return search.result(study)
+    with contextlib.ExitStack() as stack:
+        if storage is None:
+            storage = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study.db"
+        lock = storage.with_name(f".{storage.name}.lock")
+        # two searches in one study would each take the other's running trials for some that a kill left
+        stack.enter_context(locked(lock, str(storage), "wait for it, or take another --storage"))
+        search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), storage)
+        ended = search.resume()
+        taken = {trial.number for trial in ended}
+        free = (number for number in itertools.count() if number not in taken)
+        numbers = list(itertools.islice(free, max(0, trials - len(ended))))
 
+        def told(index: int, news: tuple[dict[str, Any], int, int, float | None]) -> None:
+            settings, at, of, rmse = news
+            progress(Moment(Trial(numbers[index], settings), _best(ended), len(ended), at, of, rmse))
 
-def _cores() -> int:
-    from fedrecplus.fast.threads import thread_count  # here: it brings numba, which takes its time
-
-    return thread_count()
-
-
-@dataclass
-class _Running:
-    """A trial while it runs."""
-
-    trial: Trial
-    asked: Any
-    """Optuna's side of it"""
-    rounds: int
-    started: float
-    points: list[Point] = field(default_factory=list)
+        for _, trial in run_tasks(search.run, numbers, workers, told=told, stop=stop):
+            ended.append(trial)
+            progress(Moment(trial, _best(ended), len(ended)))
+        return search.result()
 
 
 @dataclass(frozen=True)
 class _Search:
-    """What all trials share."""
+    """What all trials share; sent to every process."""
 
     cuts: list[Cut]
     start: Config
     dimensions: list[Dimension]
-    progress: Progress
+    storage: Path
 
-    def task(self) -> dict[str, Any]:
-        """What makes two calls the same study."""
-        return {
-            "settings": to_dict(self.start),
+    def resume(self) -> list[Trial]:
+        """The trials that came to an end, in a study that is new or has the same task; what a kill left is given up."""
+        task = {
+            "settings": to_tables(self.start),
             "search": sorted(str(dimension) for dimension in self.dimensions),
             "data": [fingerprint(cut.fitted, cut.held_out) for cut in self.cuts],
         }
+        with self._study() as study:
+            began = study.user_attrs.get("task", task)
+            if differs := [what for what, value in task.items() if began.get(what) != value]:
+                remedy = "call it as it was called before, or take another --storage"
+                raise UserError(f"{self.storage} holds a study with other {' and '.join(differs)}", remedy)
+            study.set_user_attr("task", task)
+            for trial in study.get_trials(deepcopy=False):
+                if not trial.state.is_finished():
+                    study.tell(trial.number, state=import_optuna().trial.TrialState.FAIL)
+            return _ended(study)
 
-    def trials(self, study: Any) -> list[Trial]:
-        """All trials that came to an end, in order; one that was killed isn't among them."""
-        outcomes = (trial.user_attrs.get(_OUTCOME) for trial in study.get_trials(deepcopy=False))
-        ended = [Trial(**outcome) for outcome in outcomes if outcome is not None]
-        return sorted(ended, key=lambda trial: trial.number)
+    def run(self, number: int, tell: Tell, stop: Stop) -> Trial:
+        """Draw settings and train with them, unless that is given up on the way."""
+        with self._study(number) as study:
+            study.optimize(lambda trial: self._objective(trial, number, tell, stop), n_trials=1)
+            return next(trial for trial in _ended(study) if trial.number == number)
 
-    def clear_up(self, study: Any) -> None:
-        """Give up what a killed process was at, and make sure that the first trial is the start itself."""
-        states = import_optuna().trial.TrialState
-        for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
-            # a kill between the two last words of a trial leaves its outcome noted but not told
-            outcome = trial.user_attrs.get(_OUTCOME)
-            _tell(study, trial.number, Trial(**outcome)) if outcome else study.tell(trial.number, state=states.FAIL)
-        waiting = study.get_trials(deepcopy=False, states=(states.WAITING,))
-        if not waiting and all(trial.number > 0 for trial in self.trials(study)):
-            study.enqueue_trial({d.name: d.nearest(value_of(self.start, d.name)) for d in self.dimensions})
-
-    def run(self, study: Any, crew: Crew, trials: int) -> None:
-        """Keep the crew busy until so many trials have come to an end."""
-        running: dict[int, _Running] = {}
-        while len(ended := self.trials(study)) < trials:
-            if crew.free and len(ended) + len(running) < trials:
-                self._begin(study, crew, running, ended)
-                continue
-            number, event = crew.next()
-            if isinstance(event, Point):
-                self._judge(study, crew, running, number, event)
-            elif event.why:
-                self._end(study, running.pop(number), state="failed", why=event.why)
-            else:
-                done = running.pop(number)
-                self._end(study, done, **self._complete(done))
-
-    def _begin(self, study: Any, crew: Crew, running: dict[int, _Running], ended: list[Trial]) -> None:
-        """Ask for settings and let them be trained. A number that a kill left unused is used first."""
-        taken = {*running, *(trial.number for trial in ended)}
-        number = next(number for number in itertools.count() if number not in taken)
-        study.sampler = sampler(subkey(self.start.seed, "tune", number))
-        asked = study.ask({dimension.name: distribution(dimension) for dimension in self.dimensions})
-        trial = Trial(number, {d.name: self._value(d, asked.params[d.name]) for d in self.dimensions})
-        began = _Running(trial, asked, 0, time.monotonic())
-        try:
-            config = apply(self.start, trial.settings)
-        except UserError as error:
-            self._end(study, began, state="failed", why=error.problem)
-            return
-        began.rounds = config.server.rounds
-        running[number] = began
-        self.progress(Moment(trial, _best(ended), len(ended), 0, began.rounds))
-        crew.begin(number, config)
-
-    def _judge(self, study: Any, crew: Crew, running: dict[int, _Running], number: int, point: Point) -> None:
-        """Note how far a trial has come; give it up if others were better by then."""
-        judged, ended = running[number], self.trials(study)
-        judged.points.append(point)
-        mean = self._mean(point)
-        self.progress(Moment(judged.trial, _best(ended), len(ended), point.round, judged.rounds, mean))
-        judged.asked.report(mean, point.round)
-        hopeless = point.round < judged.rounds and judged.asked.should_prune()
-        crew.answer(number, go_on=not hopeless)
-        if hopeless:
-            done, why = running.pop(number), f"above the median in round {point.round}"
-            self._end(study, done, state="pruned", why=why, **self._best_round(done))
-
-    def _end(self, study: Any, done: _Running, **outcome: Any) -> None:
-        """Write down how a trial went."""
-        seconds = time.monotonic() - done.started
-        trial = Trial(done.trial.number, done.trial.settings, seconds=seconds, **outcome)
-        done.asked.set_user_attr(_OUTCOME, asdict(trial))
-        _tell(study, done.asked.number, trial)
-        ended = self.trials(study)
-        self.progress(Moment(trial, _best(ended), len(ended)))
-
-    def _complete(self, done: _Running) -> dict[str, Any]:
-        last = done.points[-1]
-        means = {"rmse": self._mean(last), "by_dataset": self._by_dataset(last)}
-        return {"state": "complete", **means, **self._best_round(done)}
-
-    def _by_dataset(self, point: Point) -> dict[str, float]:
-        of_name: dict[str, list[float]] = {}
-        for cut, rmse in zip(self.cuts, point.rmses, strict=True):
-            of_name.setdefault(cut.name, []).append(rmse)
-        return {name: float(np.mean(rmses)) for name, rmses in of_name.items()}
-
-    def _mean(self, point: Point) -> float:
-        return float(np.mean(list(self._by_dataset(point).values())))
-
-    def _best_round(self, done: _Running) -> dict[str, Any]:
-        best = min(done.points, key=self._mean)
-        return {"best_round": best.round, "best_round_rmse": self._mean(best)}
-
-    def _value(self, dimension: Dimension, drawn: Any) -> Any:
-        is_own = drawn == value_of(self.start, dimension.name)
-        if is_own or not isinstance(dimension, Range) or isinstance(dimension.low, int):
-            return drawn
-        return dimension.nearest(float(f"{drawn:.{_DIGITS}g}"))
-
-    def result(self, study: Any) -> Tuned:
+    def result(self) -> Tuned:
         """The winner, and what is known besides."""
-        trials = self.trials(study)
-        best = _best(trials)
-        if best is None:
+        with self._study() as study:
+            trials, shares = _ended(study), _importances(study)
+        if (best := _best(trials)) is None:
             raise UserError(f"all {len(trials)} trials failed; the last: {trials[-1].why}", "search smaller steps")
-        return Tuned(self.start, apply(self.start, best.settings), best, trials, importances(study))
+        return Tuned(self.start, apply(self.start, best.settings), best, trials, shares)
+
+    def _objective(self, trial: Any, number: int, tell: Tell, stop: Stop) -> float:
+        settings = {each.name: each.draw(trial, value_of(self.start, each.name)) for each in self.dimensions}
+        trial.set_user_attr("number", number)
+        trial.set_user_attr("settings", settings)
+        try:
+            config = apply(self.start, settings)
+            tell((settings, 0, config.server.rounds, None))
+            for points in zip(*(evaluations(cut, config, stop) for cut in self.cuts), strict=True):
+                round_number, means = points[0][0], self._by_dataset([rmse for _, rmse in points])
+                rmse = float(np.mean(list(means.values())))
+                tell((settings, round_number, config.server.rounds, rmse))
+                trial.report(rmse, round_number)
+                if round_number < config.server.rounds and trial.should_prune():
+                    raise import_optuna().TrialPruned
+        except (Diverged, UserError) as error:
+            # Optuna forgets trials that failed; told as pruned, they keep it away from where training diverges
+            trial.set_user_attr("failure", error.problem if isinstance(error, UserError) else str(error))
+            raise import_optuna().TrialPruned from None
+        trial.set_user_attr("by_dataset", means)
+        return rmse
+
+    def _by_dataset(self, rmses: Sequence[float]) -> dict[str, float]:
+        of_name: dict[str, list[float]] = {}
+        for cut, rmse in zip(self.cuts, rmses, strict=True):
+            of_name.setdefault(cut.name, []).append(rmse)
+        return {name: float(np.mean(some)) for name, some in of_name.items()}
+
+    @contextlib.contextmanager
+    def _study(self, number: int = 0) -> Iterator[Any]:
+        """The study in its file, about to draw the trial of that number."""
+        optuna = import_optuna()
+        with _database(optuna, self.storage) as database:
+            # keyed by number: nothing but the file has a state, and no two processes draw alike
+            seed = subkey(self.start.seed, "tune", number) % 2**32
+            sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+            if number == 0:
+                own = {each.name: each.nearest(value_of(self.start, each.name)) for each in self.dimensions}
+                sampler = optuna.samplers.PartialFixedSampler(own, sampler)
+            pruner = optuna.pruners.MedianPruner(SURE_TRIALS, n_warmup_steps=self.start.server.rounds // 4)
+            yield optuna.create_study(
+                storage=database, sampler=sampler, pruner=pruner, study_name=_STUDY, load_if_exists=True
+            )
 
 
-def _tell(study: Any, number: int, trial: Trial) -> None:
-    states = import_optuna().trial.TrialState
-    # Optuna forgets trials that failed; told as pruned, they keep it away from where training diverges
-    study.tell(number, trial.rmse, states.COMPLETE if trial.rmse is not None else states.PRUNED)
+def import_optuna() -> Any:
+    """The module, or an error that names the extra."""
+    try:
+        optuna = importlib.import_module("optuna")
+    except ImportError:
+        remedy = "install the extra tune: pip install 'fedrecplus[tune]'"
+        raise UserError("tuning needs Optuna, which isn't installed", remedy) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    return optuna
+
+
+@contextlib.contextmanager
+def _database(optuna: Any, storage: Path) -> Iterator[Any]:
+    refusal = importlib.import_module("sqlalchemy.exc").DatabaseError
+    try:
+        database = optuna.storages.RDBStorage(f"sqlite:///{storage}", {"connect_args": {"timeout": _BUSY_SECONDS}})
+    except (refusal, RuntimeError) as error:
+        why = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise UserError(f"{storage} holds no study: {why}", "give another file with --storage") from None
+    try:
+        yield database
+    finally:
+        database.engine.dispose()
+
+
+def _ended(study: Any) -> list[Trial]:
+    """All trials that came to an end, in order; one that was killed or stopped isn't among them."""
+    ended = (trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED"))
+    return sorted((Trial.of(trial) for trial in ended if "number" in trial.user_attrs), key=lambda trial: trial.number)
+
+
+def _importances(study: Any) -> dict[str, float]:
+    """Each setting's share in what makes good trials good; nothing while there are too few to tell.
+
+    After: Watanabe, Bansal and Hutter 2023 (PED-ANOVA), which needs no further package and no time.
+    """
+    if sum(trial.rmse is not None for trial in _ended(study)) < 2 * SURE_TRIALS:
+        return {}
+    importance = import_optuna().importance
+    found = importance.get_param_importances(study, evaluator=importance.PedAnovaImportanceEvaluator())
+    return {name: float(share) for name, share in found.items()}
 
 
 def _best(trials: Sequence[Trial]) -> Trial | None:
-    return min((trial for trial in trials if trial.rmse is not None), key=_rank, default=None)
+    return next(iter(_ranked(trials)), None)
 
 
-def _rank(trial: Trial) -> tuple[float, int]:
-    assert trial.rmse is not None
-    return trial.rmse, trial.number
+def _ranked(trials: Sequence[Trial]) -> list[Trial]:
+    complete = ((trial.rmse, trial.number, trial) for trial in trials if trial.rmse is not None)
+    return [trial for _, _, trial in sorted(complete, key=lambda entry: entry[:2])]

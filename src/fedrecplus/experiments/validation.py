@@ -1,23 +1,21 @@
-"""Validation cuts, and the learning curve of a config on them. The test fold is dropped before anything else."""
+"""Validation cuts, and the learning curve of a config on one. The test fold is dropped before anything else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
-from fedrecplus.errors import UserError
-from fedrecplus.simulation import prediction_table, prepare
-from fedrecplus.training.divergence import Diverged, Watch
-from fedrecplus.training.engines import engine_of
-from fedrecplus.training.evaluation import Factors, Fallback, score
+from fedrecplus.engines import Diverged, engine_of, prepare, rounds
+from fedrecplus.training.attempt import predictor_of
+from fedrecplus.training.divergence import Watch
+from fedrecplus.training.evaluation import Fallback, score
+from fedrecplus.workers import Stop
 
 FOLDS = 5
-
-Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -39,39 +37,6 @@ def cut(ratings: Ratings, fold: int = 0, share: float = 0.1, seed: int = 0, cut_
     return Cut(*validation_cut(training, share, seed if cut_seed is None else cut_seed))
 
 
-@dataclass(frozen=True)
-class Point:
-    """A learning curve after a round that was evaluated."""
-
-    round: int
-    rmses: tuple[float, ...]
-    """held-out RMSE in standard units, one per cut"""
-
-
-@dataclass(frozen=True)
-class End:
-    """The last that is heard of a training."""
-
-    why: str | None = None
-    """what went wrong, if something did"""
-
-
-Event = Point | End
-
-
-def learning_curve(cuts: Sequence[Cut], config: Config, stop: Stop = lambda: False) -> Iterator[Event]:
-    """Train on all cuts, in step. Divergence and settings that can't be are an end; a wish to stop is no end at all."""
-    try:
-        for points in zip(*(evaluations(cut, config, stop) for cut in cuts), strict=True):
-            yield Point(points[0][0], tuple(rmse for _, rmse in points))
-    except Diverged as diverged:
-        yield End(str(diverged))
-    except UserError as error:
-        yield End(error.problem)
-    else:
-        yield End()
-
-
 def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterator[tuple[int, float]]:
     """Train on the fitted part; after each round that is evaluated, its number and the held-out RMSE in standard units.
 
@@ -80,19 +45,15 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
     state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
-    watch = Watch.of(cut.held_out, Factors(state.U, state.server.V, problem.mean), fallback)
+    watch = Watch.of(cut.held_out, predictor_of(engine, problem, state), fallback)
     scale = cut.held_out.scale
-    while state.server.round < config.server.rounds:
+    for state, _ in rounds(engine, problem, state):  # noqa: B020
         if stop():
             raise KeyboardInterrupt
-        with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for afterwards
-            state, _ = engine.simulate_round(problem, state)
-        watch.look_at_state(state)
         number = state.server.round
         if number % config.evaluation.every == 0 or number == config.server.rounds:
-            if not np.isfinite(state.U).all():
+            if not np.isfinite(state.private.U).all():
                 raise Diverged(number, "U is not finite any more")
-            factors = Factors(engine.prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
-            scores = score(cut.held_out, factors.predict, fallback)
-            watch.look_at_scores(scores, number)
+            scores = score(cut.held_out, predictor_of(engine, problem, state).predict, fallback)
+            watch.look_at(scores, number)
             yield number, scores.rmse * scale.standard_step / scale.step

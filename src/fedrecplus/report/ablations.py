@@ -1,16 +1,16 @@
-"""The paper's figure, its two ideas apart, and any other setting that was varied."""
+"""Ablations: the pseudo-item ratio, pseudo items × weights, and any other setting that was varied."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, bullets, paragraph, plot, table
+from fedrecplus.report.elements import Section, axis, bullets, mean_sd, paragraph, plot, table, trace
 from fedrecplus.report.origins import made
 
 _TITLES = {
-    "pseudo-items": "The figure: how many pseudo items",
-    "two-by-two": "The two ideas apart: which items, which weights",
-    "grid": "Settings varied",
+    "pseudo-items": "Ablation: pseudo-item ratio",
+    "two-by-two": "Ablation: pseudo items × aggregation weights",
+    "grid": "Ablation: grid of settings",
 }
 
 
@@ -25,7 +25,7 @@ def _section(study: dict[str, Any], content: dict[str, Any]) -> Section:
         paragraph(about, "p: Wilcoxon's signed-rank test over clients against the first row."),
         _plot(study),
         table([*study["vary"], "MAE", "RMSE", "NMSE", "p", "KB up per client and round"], _rows(study)),
-        bullets(_says(study)),
+        bullets(_findings(study)),
         made(content.get("made"), {"config that all rows share": study["config"]}),
     ]
     return Section(study["study"], _TITLES.get(study["study"], study["study"]), parts)
@@ -34,49 +34,43 @@ def _section(study: dict[str, Any], content: dict[str, Any]) -> Section:
 def _rows(study: dict[str, Any]) -> list[list[str]]:
     rows = []
     for cell in study["cells"]:
-        figures = [f"{cell[name]['mean']:.4f} ± {cell[name]['sd']:.4f}" for name in ("mae", "rmse", "nmse")]
-        test = cell["against_first"]
+        settings, test = [str(value) for value in cell["settings"].values()], cell["against_first"]
         kilobytes = f"{cell['bytes_up_per_client_round']['mean'] / 1000:.1f}"
-        settings = [str(value) for value in cell["settings"].values()]
-        rows.append([*settings, *figures, f"{test['p']:.2g}" if test else "first", kilobytes])
+        p = f"{test['p']:.2g}" if test else "first"
+        rows.append([*settings, *mean_sd(cell, "mae", "rmse", "nmse"), p, kilobytes])
     return rows
 
 
 def _plot(study: dict[str, Any]) -> str:
-    """A line where one setting with numbers is varied, else points: the first setting along x, a trace per rest."""
+    """The first setting along x, a trace for each combination of the others."""
     first, *rest = study["vary"]
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in study["vary"][first])
-    traces: dict[str, dict[str, Any]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for cell in study["cells"]:
         name = ", ".join(str(cell["settings"][path]) for path in rest) or study["algorithm"]
-        trace = traces.setdefault(name, {"type": "scatter", "mode": "lines+markers", "name": name, "x": [], "y": []})
-        trace.setdefault("error_y", {"type": "data", "array": []})
-        trace["x"].append(cell["settings"][first] if numeric else str(cell["settings"][first]))
-        trace["y"].append(cell["rmse"]["mean"])
-        trace["error_y"]["array"].append(cell["rmse"]["sd"])
-    layout = {
-        "xaxis": {"title": {"text": first}, **({} if numeric else {"type": "category"})},
-        "yaxis": {"title": {"text": "RMSE"}},
-        "showlegend": bool(rest),
-    }
-    return plot(list(traces.values()), layout, f"RMSE by {' and '.join(study['vary'])}, mean ± sd over folds.")
+        groups.setdefault(name, []).append(cell)
+    traces = []
+    for name, cells in groups.items():
+        x = [cell["settings"][first] if numeric else str(cell["settings"][first]) for cell in cells]
+        errors = {"type": "data", "array": [cell["rmse"]["sd"] for cell in cells]}
+        traces.append(trace(name, x, [cell["rmse"]["mean"] for cell in cells], "lines+markers", error_y=errors))
+    x_axis = axis(first) if numeric else axis(first, type="category")
+    layout = {"xaxis": x_axis, "yaxis": axis("RMSE"), "showlegend": bool(rest)}
+    return plot(traces, layout, f"RMSE by {' and '.join(study['vary'])}, mean ± sd over folds.")
 
 
-def _says(study: dict[str, Any]) -> list[str]:
-    """What the numbers say, made from them."""
+def _findings(study: dict[str, Any]) -> list[str]:
+    """Sentences made from the numbers."""
     cells = study["cells"]
-    best = min(cells, key=lambda cell: float(cell["rmse"]["mean"]))
-    lines = [f"Lowest RMSE: {best['name']}, {best['rmse']['mean']:.4f}."]
+    errors = [cell["rmse"]["mean"] for cell in cells]
+    lines = [f"Lowest RMSE: {cells[errors.index(min(errors))]['name']}, {min(errors):.4f}."]
     if len(study["vary"]) == 1:
-        ends = cells[0], cells[-1]
-        change = ends[1]["rmse"]["mean"] - ends[0]["rmse"]["mean"]
-        lines.append(f"From {ends[0]['name']} to {ends[1]['name']}, RMSE changes by {change:+.4f}.")
+        change = errors[-1] - errors[0]
+        lines.append(f"From {cells[0]['name']} to {cells[-1]['name']}, RMSE changes by {change:+.4f}.")
     if study["study"] == "two-by-two" and len(cells) == 4:
-        a, b, c, d = (cell["rmse"]["mean"] for cell in cells)
-        lines.append(
-            f"Similar instead of random items: {c - a:+.4f} with uniform weights, {d - b:+.4f} with Wasserstein."
-        )
-        lines.append(
-            f"Wasserstein instead of uniform weights: {b - a:+.4f} with random items, {d - c:+.4f} with similar."
-        )
+        a, b, c, d = errors
+        lines += [
+            f"Similar instead of random items: {c - a:+.4f} with uniform weights, {d - b:+.4f} with Wasserstein.",
+            f"Wasserstein instead of uniform weights: {b - a:+.4f} with random items, {d - c:+.4f} with similar.",
+        ]
     return lines

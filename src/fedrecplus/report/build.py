@@ -1,7 +1,9 @@
-"""The page: sections in the paper's order, style, script and drawing library in one file."""
+"""The page: sections, style, script and plotly.js in one file."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,14 +14,12 @@ from fedrecplus import __version__
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import commit
 from fedrecplus.report.ablations import ablation_sections
-from fedrecplus.report.audits import audit_section
-from fedrecplus.report.curves import curves_section
-from fedrecplus.report.elements import Section, text
+from fedrecplus.report.elements import Section, text, unique
+from fedrecplus.report.frontier import frontier_section
 from fedrecplus.report.heterogeneity import heterogeneity_section
-from fedrecplus.report.inputs import Found, kind_of, of_kind
-from fedrecplus.report.plotly_js import plotly_js
-from fedrecplus.report.results_table import results_section
-from fedrecplus.report.runs import runs_section
+from fedrecplus.report.inputs import Found, kind_of
+from fedrecplus.report.results import results_section
+from fedrecplus.report.runs import convergence_section, runs_section
 from fedrecplus.report.theory import theory_section
 
 
@@ -37,7 +37,8 @@ def page(found: Sequence[Found], title: str, command: str) -> str:
     links = "".join(f'<li><a href="#{text(each.name)}">{text(each.title)}</a></li>' for each in sections)
     here = files(__package__)
     style, script = (here.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    facts = [f"fedrecplus {__version__}", f"commit {commit()}" if commit() else "no git checkout", _now()]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    facts = [f"fedrecplus {__version__}", f"commit {commit()}" if commit() else "no git checkout", now]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -53,24 +54,23 @@ def page(found: Sequence[Found], title: str, command: str) -> str:
 
 def sections_of(found: Sequence[Found]) -> list[Section]:
     """Everything that was found, in the paper's order, each under a name of its own."""
-    comparisons, runs = of_kind(found, "comparison"), of_kind(found, "run")
-    parts = [
-        *([results_section(comparisons)] if comparisons else []),
-        *(section for content in of_kind(found, "ablation") for section in ablation_sections(content)),
-        *(heterogeneity_section(content) for content in of_kind(found, "heterogeneity")),
-        *(theory_section(content) for content in of_kind(found, "theory")),
+
+    def all_of(kind: str) -> list[dict[str, Any]]:
+        return [each.content for each in found if each.kind == kind]
+
+    comparisons, runs = all_of("comparison"), all_of("run")
+    sections = [
+        results_section(comparisons) if comparisons else None,
+        *(section for content in all_of("ablation") for section in ablation_sections(content)),
+        *map(heterogeneity_section, all_of("heterogeneity")),
+        *map(theory_section, all_of("theory")),
         runs_section(runs, comparisons),
-        curves_section(runs),
-        *(audit_section(content) for content in of_kind(found, "audit")),
+        convergence_section(runs),
+        *map(frontier_section, all_of("audit")),
     ]
-    sections = [part for part in parts if part]
-    names = [section.name for section in sections]
-    return [
-        replace(section, name=f"{section.name}-{names[: place + 1].count(section.name)}")
-        if names.count(section.name) > 1
-        else section
-        for place, section in enumerate(sections)
-    ]
+    there = [section for section in sections if section]
+    names = unique([section.name for section in there], "{}-{}")
+    return [replace(section, name=name) for section, name in zip(there, names, strict=True)]
 
 
 def _check(found: Found) -> None:
@@ -84,5 +84,12 @@ def _check(found: Found) -> None:
         ) from None
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+@functools.cache
+def plotly_js() -> str:
+    """plotly.js as text; an error that names the extra where it isn't installed."""
+    try:
+        offline = importlib.import_module("plotly.offline")
+    except ImportError:
+        raise UserError("plots need plotly, which is not installed", "pip install 'fedrecplus[report]'") from None
+    script: str = offline.get_plotlyjs()
+    return script.replace("</script", "<\\/script")

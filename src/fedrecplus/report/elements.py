@@ -1,4 +1,4 @@
-"""What a page is made of: sections, tables, plots, and where numbers come from."""
+"""HTML of a page: sections, tables, plots."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import html
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 _numbers = itertools.count(1)
-_WORDS = 22
-"""longer cells are words that may break, not numbers"""
+_LONGEST_NUMBER = 22
+"""longer cells are text that may break"""
 
 
 def text(value: object) -> str:
@@ -26,7 +26,7 @@ class Section:
     name: str
     """for the link in the contents"""
     title: str
-    parts: list[str] = field(default_factory=list)
+    parts: list[str]
 
     def html(self) -> str:
         """As HTML."""
@@ -34,13 +34,18 @@ class Section:
 
 
 def paragraph(*sentences: str) -> str:
-    """Sentences as they are, safe."""
+    """Sentences, escaped."""
     return f"<p>{text(' '.join(sentences))}</p>"
 
 
 def bullets(lines: Sequence[str]) -> str:
     """A list of sentences."""
     return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def details(summary: str, *parts: str) -> str:
+    """Something that a reader may open."""
+    return f"<details><summary>{text(summary)}</summary>{''.join(parts)}</details>"
 
 
 def table(
@@ -55,7 +60,7 @@ def table(
     for r, row in enumerate(rows):
         cells = [f'<th scope="row">{text(row[0])}</th>']
         for c, cell in enumerate(row[1:], start=1):
-            kind = (classes or {}).get((r, c)) or ("words" if len(cell) > _WORDS and " " in cell else "")
+            kind = (classes or {}).get((r, c)) or ("words" if len(cell) > _LONGEST_NUMBER and " " in cell else "")
             cells.append(f'<td class="{kind}">{text(cell)}</td>' if kind else f"<td>{text(cell)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     # below the part that scrolls: a caption inside would scroll away with it
@@ -64,6 +69,21 @@ def table(
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>{below}"
     )
+
+
+def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
+    """Figures over folds as cells: mean ± standard deviation."""
+    return [f"{row[name]['mean']:.4f} ± {row[name]['sd']:.4f}" for name in names]
+
+
+def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:
+    """A plotly scatter trace."""
+    return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **look}
+
+
+def axis(title: str, **look: Any) -> dict[str, Any]:
+    """A plotly axis."""
+    return {"title": {"text": title}, **look}
 
 
 def plot(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], caption: str, height: int = 420) -> str:
@@ -78,11 +98,13 @@ def plot(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], caption
     )
 
 
-def details(summary: str, *parts: str) -> str:
-    """Something that a reader may open."""
-    return f"<details><summary>{text(summary)}</summary>{''.join(parts)}</details>"
+def unique(names: Sequence[str], form: str) -> list[str]:
+    """Names that occur several times, numbered.
 
-
-def config_details(summary: str, config: str) -> str:
-    """A config that a reader may open and copy."""
-    return details(summary, f"<pre>{text(config)}</pre>")
+    >>> unique(["a", "b", "a"], "{}-{}")
+    ['a-1', 'b', 'a-2']
+    """
+    return [
+        form.format(name, names[: place + 1].count(name)) if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]

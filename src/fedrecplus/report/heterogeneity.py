@@ -1,22 +1,26 @@
-"""Rules side by side where clients differ, err or lie."""
+"""Aggregation rules side by side where clients are heterogeneous, faulty or malicious."""
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
-from fedrecplus.config import loads
-from fedrecplus.report.elements import Section, bullets, paragraph, plot, table
+from fedrecplus.report.elements import Section, axis, bullets, paragraph, plot, table, trace
 from fedrecplus.report.origins import made
 
-_EPOCHS = "client.local_epochs="
-_MOST_SHOWN = 0.02
+_EPOCHS = "model.local_epochs="
+_FULL_COLOUR = 0.02
 """differences of RMSE beyond this have the full colour"""
 
 
 def heterogeneity_section(content: dict[str, Any]) -> Section:
-    """What the aggregation is for."""
-    scenarios, rules = list(content["scenarios"]), content["rules"]
-    cells = {(cell["scenario"], cell["rule"]): cell for cell in content["cells"]}
+    """Errors by scenario and rule, drift over local epochs, and how far attackers got."""
+    grid = _Grid(content)
+    changed = content.get("settings", {})
+    settings = {
+        f"settings of {kind}": "".join(f"{name}: {', '.join(own) or 'none'}\n" for name, own in changed[kind].items())
+        for kind in changed
+    }
     parts = [
         paragraph(
             f"{content['algorithm']} on {content['dataset']}, {content['folds']} of 5 folds;",
@@ -25,46 +29,51 @@ def heterogeneity_section(content: dict[str, Any]) -> Section:
             "Coloured cells differ from uniform weights: p < 0.05 over clients and at least 0.001.",
         ),
         bullets([f"{name}: {summary}." for name, summary in content["scenarios"].items()]),
-        _errors(scenarios, rules, cells),
-        _map(scenarios, rules, cells),
-        _drift(content, rules, cells),
-        _attacks(scenarios, rules, cells),
+        _errors(grid),
+        _map(grid),
+        _drift(content, grid),
+        _attackers(grid),
         bullets(content["findings"]),
-        made(content.get("made"), {"config that all cells share": content["config"], **_settings(content)}),
+        made(content.get("made"), {"config that all cells share": content["config"], **settings}),
     ]
-    return Section("heterogeneity", "What the aggregation is for", parts)
+    return Section("heterogeneity", "Heterogeneity and robustness", parts)
 
 
-def _settings(content: dict[str, Any]) -> dict[str, str]:
-    """What rules and scenarios change in the shared config."""
-    changed = content.get("settings", {})
-    return {
-        f"settings of {kind}": "".join(f"{name}: {', '.join(own) or 'none'}\n" for name, own in changed[kind].items())
-        for kind in changed
-    }
+class _Grid:
+    """Cells by scenario and rule; not every pair needs to be there."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.scenarios, self.rules = list(content["scenarios"]), list(content["rules"])
+        self.cells = {(cell["scenario"], cell["rule"]): cell for cell in content["cells"]}
+
+    def value(self, scenario: str, rule: str, name: str = "rmse") -> float | None:
+        """A figure's mean; None where it is unknown or the training diverged."""
+        cell = self.cells.get((scenario, rule))
+        return float(cell[name]["mean"]) if cell and cell[name] else None
 
 
-def _errors(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
+def _errors(grid: _Grid) -> str:
     rows, classes = [], {}
-    for r, rule in enumerate(rules):
+    for r, rule in enumerate(grid.rules):
         row = [rule]
-        for c, scenario in enumerate(scenarios, start=1):
-            cell = cells.get((scenario, rule))
-            row.append("" if cell is None else "diverged" if cell["diverged"] else f"{cell['rmse']['mean']:.4f}")
+        for c, scenario in enumerate(grid.scenarios, start=1):
+            cell, rmse = grid.cells.get((scenario, rule)), grid.value(scenario, rule)
+            row.append("" if cell is None else "diverged" if rmse is None else f"{rmse:.4f}")
             if cell and cell["verdict"] in ("helps", "harms", "diverges"):
                 classes[r, c] = "helps" if cell["verdict"] == "helps" else "harms"
         rows.append(row)
-    return table(["RMSE", *scenarios], rows, classes=classes)
+    return table(["RMSE", *grid.scenarios], rows, classes=classes)
 
 
-def _map(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
+def _map(grid: _Grid) -> str:
     """Differences to uniform as colours."""
-    shown = [rule for rule in rules if rule != "uniform"]
-    values = [[_difference(cells, scenario, rule) for scenario in scenarios] for rule in shown]
+    shown = [rule for rule in grid.rules if rule != "uniform"]
+    pairs = [[(grid.value(each, rule), grid.value(each, "uniform")) for each in grid.scenarios] for rule in shown]
+    values = [[None if a is None or b is None else a - b for a, b in row] for row in pairs]
     labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
-    trace = {
-        "type": "heatmap", "meta": "diverging", "x": scenarios, "y": shown, "z": values, "text": labels,
-        "texttemplate": "%{text}", "zmid": 0, "zmin": -_MOST_SHOWN, "zmax": _MOST_SHOWN, "hoverongaps": False,
+    cells = {
+        "type": "heatmap", "meta": "diverging", "x": grid.scenarios, "y": shown, "z": values, "text": labels,
+        "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR, "hoverongaps": False,
         "colorbar": {"title": {"text": "RMSE − uniform"}, "thickness": 12},
     }  # fmt: skip
     layout = {
@@ -72,60 +81,39 @@ def _map(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], An
         "xaxis": {"side": "top", "type": "category", "tickangle": -40},
     }
     caption = "RMSE of honest clients less that under uniform weights: blue is better, orange worse."
-    return plot([trace], layout, caption, height=90 + 34 * len(shown))
+    return plot([cells], layout, caption, height=90 + 34 * len(shown))
 
 
-def _difference(cells: dict[tuple[str, str], Any], scenario: str, rule: str) -> float | None:
-    cell, uniform = cells.get((scenario, rule)), cells.get((scenario, "uniform"))
-    if not cell or not uniform or cell["diverged"] or uniform["diverged"]:
-        return None
-    return float(cell["rmse"]["mean"] - uniform["rmse"]["mean"])
-
-
-def _drift(content: dict[str, Any], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
-    """Error over local epochs, where several of them were tried; the clean scenario has the preset's own."""
-    epochs = {"clean": loads(content["config"]).client.local_epochs} if "clean" in content["scenarios"] else {}
+def _drift(content: dict[str, Any], grid: _Grid) -> str:
+    """Error over local epochs, where at least three were tried; the clean scenario has the preset's own."""
+    own = tomllib.loads(content["config"])["model"].get("local_epochs")  # read, not run: rules might be anybody's
+    epochs = {"clean": own} if own is not None and "clean" in grid.scenarios else {}
     for scenario, settings in content.get("settings", {}).get("scenarios", {}).items():
         for each in settings:
             if each.startswith(_EPOCHS):
                 epochs[scenario] = int(each.removeprefix(_EPOCHS))
-    if len(set(epochs.values())) < 3:
+    x = sorted(epochs.values())
+    if len(set(x)) < 3:
         return ""
     order = sorted(epochs, key=lambda scenario: epochs[scenario])
-    traces = []
-    for rule in rules:
-        known = [(epochs[name], _value(cells, name, rule, "rmse")) for name in order]
-        x, y = zip(*known, strict=True)
-        traces.append({"type": "scatter", "mode": "lines+markers", "name": rule, "x": x, "y": y})
-    layout = {
-        "xaxis": {"title": {"text": "K, local epochs"}, "tickvals": sorted(set(epochs.values()))},
-        "yaxis": {"title": {"text": "RMSE"}},
-    }
-    return plot(traces, layout, "Drift: the more clients train before they upload, the further apart they are.")
+    traces = [trace(rule, x, [grid.value(name, rule) for name in order], "lines+markers") for rule in grid.rules]
+    layout = {"xaxis": axis("K, local epochs", tickvals=sorted(set(x))), "yaxis": axis("RMSE")}
+    return plot(traces, layout, "Client drift: RMSE by the number of local epochs.")
 
 
-def _attacks(scenarios: list[str], rules: list[str], cells: dict[tuple[str, str], Any]) -> str:
+def _attackers(grid: _Grid) -> str:
     """How far attackers got: the promoted item's predicted rating, and their share of the weight."""
-    pushed = [name for name in scenarios if name in ("clean", "promotion", "copycat-push")]
-    weighed = [name for name in scenarios if any(_value(cells, name, rule, "weight_share") for rule in rules)]
+    pushed = [name for name in grid.scenarios if name in ("clean", "promotion", "copycat-push")]
+    weighed = [name for name in grid.scenarios if any(grid.value(name, rule, "weight_share") for rule in grid.rules)]
     if len(pushed) < 2 and not weighed:
         return ""
-    headings = [
-        "rule",
-        *(f"promoted item, {name}" for name in pushed),
-        *(f"attackers' weight, {name}" for name in weighed),
+    columns = [
+        *((f"promoted item, {name}", name, "target_rating", ".2f") for name in pushed),
+        *((f"attackers' weight, {name}", name, "weight_share", ".0%") for name in weighed),
     ]
     rows = []
-    for rule in rules:
-        ratings = [_value(cells, name, rule, "target_rating") for name in pushed]
-        shares = [_value(cells, name, rule, "weight_share") for name in weighed]
-        shown = ["" if value is None else f"{value:.2f}" for value in ratings]
-        rows.append([rule, *shown, *("" if value is None else f"{value:.0%}" for value in shares)])
-    return table(
-        headings, rows, "How far attackers got: mean predicted rating of their item, and the weight they earned."
-    )
-
-
-def _value(cells: dict[tuple[str, str], Any], scenario: str, rule: str, name: str) -> float | None:
-    cell = cells.get((scenario, rule))
-    return cell[name]["mean"] if cell and cell[name] else None
+    for rule in grid.rules:
+        values = [(grid.value(scenario, rule, figure), form) for _, scenario, figure, form in columns]
+        rows.append([rule, *("" if value is None else f"{value:{form}}" for value, form in values)])
+    caption = "Attackers' success: mean predicted rating of their item, and their share of the weight."
+    return table(["rule", *(heading for heading, *_ in columns)], rows, caption)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RESULT, RunFolder
 
 _AUDIT_ROW = {"scheme", "attack"}
-Content = dict[str, Any]
+_OURS = "JSON files of compare, ablate, theory or audit"
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One thing to report on."""
 
     kind: str
-    content: Content
+    content: dict[str, Any]
     source: str
     """the file or folder it comes from"""
 
@@ -47,38 +45,30 @@ def gather(paths: Sequence[Path]) -> list[Found]:
     for path in paths:
         here = list(_in(path))
         if not here:
-            raise UserError(
-                f"{path} holds nothing to report on",
-                "give run folders, or JSON files of compare, ablate, theory or audit",
-            )
+            raise UserError(f"{path} holds nothing to report on", f"give run folders, or {_OURS}")
         found += here
     return found
 
 
 def _in(path: Path) -> Iterator[Found]:
+    if not path.exists():
+        raise UserError(f"{path} does not exist", "give a file or a folder")
     if path.is_file():
-        yield from _read(path)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise UserError(f"{path}: {error}", f"give {_OURS}") from None
+        if kind := kind_of(content):
+            yield Found(kind, content if isinstance(content, dict) else {"rows": content}, str(path))
     elif (path / RESULT).exists():
-        yield Found("run", run_content(path), str(path))
-    elif path.is_dir():
+        yield Found("run", _run(path), str(path))
+    else:
         for inner in sorted(path.iterdir()):
             if inner.is_dir() or inner.suffix == ".json":
                 yield from _in(inner)
-    else:
-        raise UserError(f"{path} does not exist", "give a file or a folder")
 
 
-def _read(path: Path) -> Iterator[Found]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path}: {error}", "give a JSON file of compare, ablate, theory or audit") from None
-    kind = kind_of(content)
-    if kind:
-        yield Found(kind, content if isinstance(content, dict) else {"rows": content}, str(path))
-
-
-def run_content(path: Path) -> Content:
+def _run(path: Path) -> dict[str, Any]:
     """A run folder as one table."""
     folder = RunFolder(path)
     return {
@@ -86,11 +76,5 @@ def run_content(path: Path) -> Content:
         "folder": str(path),
         "result": folder.result(),
         "metrics": folder.metrics() if (path / "metrics.jsonl").exists() else [],
-        "data": folder.data() if (path / "data.json").exists() else {},
         "config": (path / CONFIG).read_text(encoding="utf-8") if (path / CONFIG).exists() else "",
     }
-
-
-def of_kind(found: Iterable[Found], kind: str) -> list[Content]:
-    """All of one kind."""
-    return [each.content for each in found if each.kind == kind]

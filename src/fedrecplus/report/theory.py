@@ -1,12 +1,12 @@
-"""The theorem beside a run."""
+"""The convergence theorem and its lemmas beside a run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, bullets, details, plot, table
+from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
+from fedrecplus.report.elements import Section, axis, bullets, details, plot, table, trace
 from fedrecplus.report.origins import made
-from fedrecplus.theory.tables import HEADINGS, lemma_rows
 
 _SYMBOLS = {
     "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
@@ -14,6 +14,7 @@ _SYMBOLS = {
     "chi_wp": "χ² of w against p", "chi_pw": "χ² of p against w", "f_0": "f₀", "f_star": "f_*, assumed",
     "f_last": "f at the end",
 }  # fmt: skip
+_DOTTED = {"dash": "dot"}
 
 
 def theory_section(content: dict[str, Any]) -> Section:
@@ -29,51 +30,39 @@ def theory_section(content: dict[str, Any]) -> Section:
     again = f"The rerun's table differs from the run's by at most {content['rerun_differs_by']:.2g}."
     parts = [
         bullets([*content["says"], about, again]),
-        _curve(content),
+        _gradient_norm(content),
         table(["condition", "holds", "found"], conditions, classes=marked),
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
         table(HEADINGS, lemma_rows(content["lemmas"])),
         made(content.get("made"), {"config": content["config"]}),
     ]
-    ending = "the conditions hold" if content["applies"] else "the conditions do not hold"
-    title = f"The theorem beside a run of {content['algorithm']} on {content['dataset']}: {ending}"
+    hold = "hold" if content["applies"] else "do not hold"
+    title = f"Convergence theorem, {content['algorithm']} on {content['dataset']}: the conditions {hold}"
     return Section("theory", title, parts)
 
 
-def _curve(content: dict[str, Any]) -> str:
+def _gradient_norm(content: dict[str, Any]) -> str:
     t = content["rounds"]
     traces = [
-        {"type": "scatter", "mode": "markers", "name": "‖∇f‖², measured", "x": t, "y": content["gradient"]},
-        {"type": "scatter", "mode": "lines", "name": "smallest so far", "x": t, "y": content["smallest"]},
-        _dotted("fit", t, content["fit"]["curve"]),
+        trace("‖∇f‖², measured", t, content["gradient"], "markers"),
+        trace("smallest so far", t, content["smallest"]),
+        trace("fit", t, content["fit"]["curve"], line=_DOTTED),
     ]
     if content["bounds"]:
-        bounds = [each["bound"] for each in content["bounds"]]
-        traces.append({"type": "scatter", "mode": "lines", "name": "the theorem's bound", "x": t, "y": bounds})
-    axes = {
-        "xaxis": {"type": "log", "title": {"text": "T, rounds begun"}},
-        "yaxis": {"type": "log", "title": {"text": "‖∇f‖²"}},
-    }
+        traces.append(trace("the theorem's bound", t, [each["bound"] for each in content["bounds"]]))
+    layout = {"xaxis": axis("T, rounds begun", type="log"), "yaxis": axis("‖∇f‖²", type="log")}
     ending = "with the theorem's bound" if content["bounds"] else "without a bound, since the conditions do not hold"
-    return plot(traces, axes, f"Squared gradient norm over rounds, {ending}.")
+    return plot(traces, layout, f"Squared gradient norm over rounds, {ending}.")
 
 
 def _gaussian(found: dict[str, Any]) -> str:
-    x, best = found["batch"], found["at_best"]
+    x = found["batch"]
     traces = [
-        {"type": "scatter", "mode": "lines+markers", "name": "batch gradients", "x": x, "y": found["distance"]},
-        _dotted("normal draws", x, [best] * len(x)),
+        trace("batch gradients", x, found["distance"], "lines+markers"),
+        trace("normal draws", x, [found["at_best"]] * len(x), line=_DOTTED),
     ]
-    axes = {
-        "xaxis": {"type": "log", "title": {"text": "batch size B"}},
-        "yaxis": {"type": "log", "title": {"text": "Kolmogorov distance"}},
-    }
+    layout = {"xaxis": axis("batch size B", type="log"), "yaxis": axis("Kolmogorov distance", type="log")}
     slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}"
-    return plot(
-        traces, axes, f"How fast a batch's gradient becomes Gaussian: {slope}; −0.5 is the central limit.", height=340
-    )
-
-
-def _dotted(name: str, x: list[int], y: list[float]) -> dict[str, Any]:
-    return {"type": "scatter", "mode": "lines", "name": name, "line": {"dash": "dot"}, "x": x, "y": y}
+    caption = f"How fast a batch's gradient becomes Gaussian: {slope}; −0.5 is the central limit."
+    return plot(traces, layout, caption, height=340)

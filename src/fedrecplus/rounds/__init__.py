@@ -1,6 +1,28 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
-from fedrecplus.rounds.client import client_round
-from fedrecplus.rounds.server import ServerState, broadcast, server_round
+from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
+from fedrecplus.rounds.server import (
+    ServerState,
+    broadcast,
+    encode_items,
+    server_round,
+    start_server,
+    sums_of,
+    weights_of,
+)
 
-__all__ = ["ServerState", "broadcast", "client_round", "server_round"]
+__all__ = [
+    "ServerState",
+    "broadcast",
+    "client_round",
+    "encode_items",
+    "local_update",
+    "outgoing",
+    "predictions",
+    "pseudo_items",
+    "select_items",
+    "server_round",
+    "start_server",
+    "sums_of",
+    "weights_of",
+]

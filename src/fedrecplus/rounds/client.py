@@ -2,106 +2,125 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config.settings import Config
-from fedrecplus.device import Device, PseudoItems
-from fedrecplus.gradients import item_step, kept_steady, step_sizes, user_step
-from fedrecplus.model import prior
-from fedrecplus.parts import part
-from fedrecplus.protocol import Broadcast, PeerMessage, Upload
-from fedrecplus.randomness import keys, subkey
-from fedrecplus.rounds.filling import pseudo_items
+from fedrecplus.config import Config
+from fedrecplus.device import Device, PseudoItems, merge
+from fedrecplus.errors import UserError
+from fedrecplus.parts.pseudo_items import pseudo_count
+from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
+from fedrecplus.protocol import Broadcast, Upload
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rated and pseudo items together, ascending."""
-
-    items: NDArray[np.int64]
-    ratings: Array
-    rated: NDArray[np.bool_]
-
-
-def client_round(broadcast: Broadcast, device: Device, settings: Config) -> tuple[Upload, Device]:
+def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[Upload, Device]:
     """Choose pseudo items, train locally, and upload how V's rows moved. Paper: Algorithm 1, lines 3–8"""
-    pseudo = pseudo_items(broadcast, device, settings)
+    pseudo = pseudo_items(broadcast, device, config)
+    update, device = local_update(broadcast, device, config, pseudo)
+    return outgoing(update, device.secret, broadcast, config), device
+
+
+def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
+    """The client's own update, before anything is done to it for the way to the server."""
     rows = merge(device, pseudo)
-    U, V = local_training(device.U, broadcast.V[rows.items], rows, broadcast, device, settings)
-    upload = weigh(Upload(device.client, rows.items, V - broadcast.V[rows.items]), broadcast, settings)
-    return upload, replace(device, U=U, kept=None if settings.pseudo_items.redraw else pseudo)
+    U, V = config.model.part.local_training(device, rows, broadcast, config.model.options)
+    kept = None if config.redraws else pseudo
+    return Upload(device.client, rows.items, V - broadcast.V[rows.items]), replace(device, U=U, kept=kept)
 
 
-def merge(device: Device, pseudo: PseudoItems) -> Rows:
-    """Sorted by item, so that the order of an upload tells nothing."""
-    items = np.concatenate([device.items, pseudo.items])
-    order = np.argsort(items, kind="stable")
-    ratings = np.concatenate([device.ratings, pseudo.ratings])
-    return Rows(items[order], ratings[order], (np.arange(len(items)) < len(device.items))[order])
+def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
+    """The chain that every update passes on its device: weigh, then what the channel does to protect it."""
+    upload = weigh(update, broadcast, config)
+    channel = config.channel
+    if channel.part.has("protect"):
+        protected = channel.part.protect(upload, secret, broadcast, channel.options)
+        if not isinstance(protected, Upload):
+            raise UserError(
+                f"channel.rule = {channel.rule!r}: protect gave no upload, but {type(protected).__name__}",
+                "return an Upload; fedrecplus.testing.ChannelContract says what is wrong",
+            )
+        return protected
+    return upload
 
 
-def local_training(
-    U: Array, V: Array, rows: Rows, broadcast: Broadcast, device: Device, settings: Config
-) -> tuple[Array, Array]:
-    """K epochs of a U step and a step on the client's copy of its rows of V. Paper: Algorithm 1, lines 4–7"""
-    V = V.copy()
-    targets = rows.ratings - broadcast.mean
-    U_prior, V_prior = prior(settings.model, broadcast.mean)
-    used = rows.rated | (settings.client.u_step == "all")
-    sizes = kept_steady(step_sizes(settings, broadcast.round), V[used])
-    for _ in range(settings.client.local_epochs):
-        for batch in batches(rows, broadcast, device, settings):
-            users = batch[used[batch]]
-            if len(users):
-                U = user_step(U, V[users], targets[users], U_prior, sizes)
-            V[batch] = item_step(U, V[batch], targets[batch], V_prior, sizes)
-    return U, V
-
-
-def batches(rows: Rows, broadcast: Broadcast, device: Device, settings: Config) -> list[NDArray[np.int64]]:
-    """Row numbers, all at once or in batches of B in an order that is new each round."""
-    size = settings.client.batch_size
-    if size == 0:
-        return [np.arange(len(rows.items))]
-    order = np.argsort(keys(subkey(device.secret, "batches", broadcast.round), rows.items), kind="stable")
-    return [order[start : start + size] for start in range(0, len(order), size)]
-
-
-def weigh(upload: Upload, broadcast: Broadcast, settings: Config) -> Upload:
+def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
     """Where clients weigh themselves: w·Δ and w instead of Δ.
 
     Ours: the server then needs only sums, which secure aggregation can give it without any client's Δ.
     """
-    if settings.aggregation.weigh_on == "server":
-        return upload
-    rule = part("aggregation", settings.aggregation.rule)
-    weight = rule.weight(upload.items, upload.delta, broadcast.last_step, broadcast.last_spread, settings)
-    return replace(upload, delta=weight * upload.delta, weight=weight)
+    if not config.weighs_on_client:
+        return update
+    weight = weight_of(update, broadcast, config)
+    return replace(update, delta=weight * update.delta, weight=weight)
 
 
-def noise_of(upload: Upload, device: Device) -> PeerMessage:
-    """The pseudo rows of an upload, for the denoising client. After: Liang, Pan, Ming 2021 (FedRec++)."""
-    pseudo = ~np.isin(upload.items, device.items)
-    return PeerMessage(upload.items[pseudo], upload.delta[pseudo])
+def weight_of(update: Upload, broadcast: Broadcast, config: Config) -> float:
+    """The rule's weight of a client, if it is one."""
+    how = config.aggregation
+    weight = float(how.part.weight(update.items, update.delta, broadcast, how.options))
+    if np.isfinite(update.delta).all() and not 0.0 < weight < np.inf:
+        raise UserError(
+            f"aggregation.rule = {how.rule!r} gave client {update.client} the weight {weight:g}",
+            "give positive numbers; fedrecplus.testing.AggregationContract says what is wrong",
+        )
+    return weight
 
 
-def denoise(upload: Upload, device: Device, messages: list[PeerMessage]) -> Upload:
-    """A denoising client's upload: its own rated rows less the noise that others told it of, with counts.
+def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> PseudoItems:
+    """The client's pseudo items of this round: kept or drawn, kept ratings or fresh ones.
 
-    After: Liang, Pan, Ming 2021 (FedRec++).
+    Paper: Algorithm 1, line 3
+    Deviation: the set is kept from the client's first round unless told otherwise; items that came anew each round
+    would be told from rated ones, which come every round.
     """
-    own = np.isin(upload.items, device.items)
-    items = np.concatenate([upload.items[own], *(message.items for message in messages)])
-    delta = np.concatenate([upload.delta[own], *(-message.delta for message in messages)])
-    signs = np.concatenate([np.ones(own.sum(), np.int64), *(-np.ones(len(m.items), np.int64) for m in messages)])
-    unique, place = np.unique(items, return_inverse=True)
-    summed = np.zeros((len(unique), delta.shape[1]))
-    counts = np.zeros(len(unique), dtype=np.int64)
-    np.add.at(summed, place, delta)
-    np.add.at(counts, place, signs)
-    return Upload(upload.client, unique, summed, counts=counts)
+    kept, chosen, filled = device.kept, config.pseudo_items, config.virtual_ratings
+    if kept is not None and not filled.options.refresh:
+        return kept
+    if kept is not None:
+        items = kept.items
+    else:
+        items = select_items(
+            pseudo_count(len(device.items), len(broadcast.V), chosen.options), device, broadcast, config
+        )
+    if len(items) == 0:
+        return PseudoItems(items, np.empty(0))
+    return PseudoItems(items, virtual_ratings(items, device, broadcast, config))
+
+
+def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:
+    """What the rule chooses, if it keeps what rules promise: so many unrated items, ascending, each once."""
+    chosen = config.pseudo_items
+    items = np.asarray(chosen.part.select(count, device, broadcast, chosen.options))
+    kept = items.shape == (count,) and (count == 0 or items.dtype.kind in "iu")
+    if kept and count:
+        in_range = items[0] >= 0 and items[-1] < len(broadcast.V)
+        kept = bool(in_range and (np.diff(items.astype(np.int64)) > 0).all() and not np.isin(items, device.items).any())
+    if not kept:
+        raise UserError(
+            f"pseudo_items.rule = {chosen.rule!r} chose no {count} different unrated items in ascending order",
+            "correct its select; fedrecplus.testing.PseudoItemsContract says what is wrong",
+        )
+    return items.astype(np.int64)
+
+
+def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadcast, config: Config) -> Array:
+    """What the client claims to have given pseudo items, on the scale where that is asked for."""
+    filled = config.virtual_ratings
+    predict = predictions(device, broadcast, config)
+    ratings = filled.part.fill(items, device, broadcast, predict, filled.options)
+    return put_on_scale(ratings, items, device, filled.options, broadcast.round)
+
+
+def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
+    """The client's own predictions, for rules that fill with them."""
+    model = config.model
+
+    def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
+        ratings: Array = model.part.predict(items, device, broadcast, model.options, steps)
+        return ratings
+
+    return predict

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.aggregation._covariance import update_covariance, update_variance
-from fedrecplus.aggregation._joining import join
-from fedrecplus.config.settings import Config
-from fedrecplus.gradients import contrasted, floor_step, server_contrast
-from fedrecplus.parts import part
-from fedrecplus.protocol import Broadcast, PublicItems, Upload
+from fedrecplus.config import Config
+from fedrecplus.errors import UserError
+from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
+from fedrecplus.parts.server_optimizer import rate
+from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+from fedrecplus.rounds.client import weight_of
 
 Array = NDArray[np.float64]
 
@@ -23,84 +25,132 @@ class ServerState:
     """All that the server keeps between rounds."""
 
     round: int
-    V: Array
-    last_step: Array
-    last_spread: Array
-    moments: list[Array]
-    popularity: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """how often each item was rated, as everybody may know; needed where ``model.floor`` is set"""
+    V: NDArray[Any]
+    last_step: NDArray[Any]
+    last_covariance: NDArray[Any]
+    moments: list[NDArray[Any]]
 
 
-def broadcast(state: ServerState, mean: float, public: PublicItems, features: Array) -> Broadcast:
+def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
+    """The server before the first round."""
+    model, items = config.model, len(public.popularity)
+    V = model.part.start_items(config.seed, items, model.options, public).astype(dtype)
+    kind = config.covariance
+    if kind == "full":
+        check_full(V.size)
+    shape = {"none": (0, V.shape[1]), "diagonal": V.shape, "full": (V.size, V.size)}[kind]
+    moments = [np.zeros_like(V) for _ in range(config.server_optimizer.part.MOMENTS)]
+    return ServerState(0, V, np.zeros_like(V), np.zeros(shape, dtype=V.dtype), moments)
+
+
+def encode_items(V: NDArray[Any], public: PublicItems, config: Config) -> Array:
+    """Encoded items with unit rows, for this V; nothing where no part looks at them."""
+    if not config.needs_features:
+        return np.zeros((0, 0))
+    encoder = config.encoder
+    return unit_rows(encoder.part.encode(np.asarray(V, dtype=np.float64), public, encoder.options))
+
+
+def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broadcast:
     """What every client of the next round is told. Paper: Algorithm 1, line 10"""
-    return Broadcast(state.round, state.V, state.last_step, state.last_spread, mean, features, public)
+    return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
 
 
-def server_round(state: ServerState, uploads: Sequence[Upload], settings: Config) -> ServerState:
-    """V ← V + η Σ_u p_u Δ_u. Paper: Algorithm 1, lines 9–11"""
-    return apply(state, aggregate_of(state, uploads, settings), spread_of(uploads, state, settings), settings)
-
-
-def apply(state: ServerState, aggregate: Array, spread: Array, settings: Config) -> ServerState:
-    """Move V by the aggregate, as the server step says; the applied step and spread are told in the next round."""
-    rate = global_rate(settings, state.round)
-    server = replace(settings.server, learning_rate=rate)
+def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
+    """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
+    optimizer, model = config.server_optimizer, config.model
+    if model.part.has("update_items"):
+        aggregate = model.part.update_items(sums, state.V, public, model.options)
+    else:
+        aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
     aggregate = aggregate.astype(state.V.dtype, copy=False)
-    if settings.model.floor > 0:
-        uploaded = aggregate.any(axis=1, keepdims=True)
-        aggregate = aggregate + uploaded * floor_step(state.V, state.popularity, settings, state.round)
-    contrast = server_contrast(state.popularity, settings, state.round)
-    aggregate = contrasted(aggregate, contrast, settings.model.factors)
-    step, moments = part("server_steps", server.step).step(aggregate, state.moments, server, state.round)
-    return ServerState(state.round + 1, state.V + step, step, rate**2 * spread, moments, state.popularity)
+    step, moments = optimizer.part.step(aggregate, state.moments, optimizer.options, state.round)
+    step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
+    covariance = sums.covariance.astype(state.V.dtype, copy=False)
+    if covariance.size:
+        covariance = rate(optimizer.options, state.round) ** 2 * covariance / max(sums.clients, 1)
+    else:
+        covariance = state.last_covariance
+    return ServerState(state.round + 1, state.V + step, step, covariance, moments)
 
 
-def global_rate(settings: Config, round_number: int) -> float:
-    """The server's step size in a round."""
-    return settings.server.learning_rate * settings.server.learning_rate_decay**round_number
+def cooldown(config: Config, round_number: int) -> float:
+    """Factor on the step: 1, and in the last rounds of a training falling linearly to 0.
+
+    After: Hägele et al. 2024 (a constant step with a cooldown)
+    """
+    left = 1.0 - round_number / config.server.rounds
+    return min(1.0, left / config.server.cooldown) if config.server.cooldown > 0 else 1.0
 
 
-def aggregate_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> Array:
-    """What the round's uploads amount to, by the chosen rule."""
-    how = settings.aggregation
-    shape = state.V.shape
-    rule = part("aggregation", how.rule)
-    if hasattr(rule, "aggregate"):
-        table: Array = rule.aggregate(uploads, shape, settings)
-        return table
-    if how.weigh_on == "client":
-        return join(uploads, [_weight(upload) for upload in uploads], shape, how)
-    return join(uploads, weights_of(state, uploads, settings), shape, how)
+def divide(sums: Sums, normalise: str) -> NDArray[Any]:
+    """A = Σ w Δ over Σ w: per item among those who uploaded it, over the cohort, or not at all.
+
+    Rows that nobody uploaded stay zero.
+
+    Paper: Eq. (12), over all clients. After: Lin, Pan, Ming 2020 (FedRec), per item
+    """
+    total, per_item = sums.total, sums.weights[:, None]
+    if normalise == "none":
+        return total
+    if normalise == "cohort":
+        return np.asarray(total / sums.overall if sums.overall > 0 else total)
+    return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
 
 
-def weights_of(state: ServerState, uploads: Sequence[Upload], settings: Config) -> list[float]:
-    """Each client's weight by a rule that gives weights, from uploads that no client has weighed itself."""
-    rule, how = part("aggregation", settings.aggregation.rule), settings.aggregation
-    target, spread = state.last_step.astype(np.float64), state.last_spread.astype(np.float64)
-    if how.global_step == "mean":
-        target = global_rate(settings, state.round) * join(uploads, [1.0] * len(uploads), state.V.shape, how)
-    return [float(rule.weight(upload.items, upload.delta, target, spread, settings)) for upload in uploads]
+def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:
+    """What single uploads amount to, by the chosen rule. Paper: Algorithm 1, line 9"""
+    how = config.aggregation
+    if how.part.has("aggregate"):
+        table: Array = how.part.aggregate(uploads, message, how.options)
+        counts = np.bincount(np.concatenate([[], *(u.items for u in uploads)]).astype(np.int64), minlength=len(table))
+        return Sums(table * counts[:, None], counts.astype(np.float64), float(len(uploads)), len(uploads))
+    weights = weights_of(uploads, message, config)
+    covariance = _covariance(uploads, weights, message, config)
+    return replace(weighted_sum(uploads, weights, message.V.shape), covariance=covariance)
 
 
-def spread_of(uploads: Sequence[Upload], state: ServerState, settings: Config) -> Array:
-    """Σ_g/B: the mean of the clients' update covariances, for the next round's distances; empty if not needed.
+def weighted_sum(uploads: Sequence[Upload], weights: Sequence[float], shape: tuple[int, ...]) -> Sums:
+    """Σ w Δ and Σ w, row by row."""
+    total, per_item = np.zeros(shape), np.zeros(shape[0])
+    for upload, weight in zip(uploads, weights, strict=True):
+        # a client that weighs itself sends w·Δ
+        total[upload.items] += upload.delta if upload.weight is not None else weight * upload.delta
+        per_item[upload.items] += weight * (1.0 if upload.counts is None else upload.counts)
+    return Sums(total, per_item, float(sum(weights)), len(uploads))
+
+
+def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> list[float]:
+    """Each client's weight: as it says itself, or by the rule."""
+    how = config.aggregation
+    if config.weighs_on_client:
+        return [_own_weight(upload) for upload in uploads]
+    if how.part.has("against_mean") and how.part.against_mean(how.options):
+        mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), how.options.normalise)
+        optimizer = config.server_optimizer.options
+        message = replace(message, last_step=rate(optimizer, message.round) * mean)
+    return [weight_of(upload, message, config) for upload in uploads]
+
+
+def _covariance(uploads: Sequence[Upload], weights: Sequence[float], message: Broadcast, config: Config) -> Array:
+    """Σ_g/B, summed over clients: their update covariances, for the next round's distances; empty if not needed.
 
     Ours: the paper has Σ_g in M of Eq. (18) and leaves open what it is.
     """
-    spread = np.zeros_like(state.last_spread)
-    if settings.aggregation.covariance == "none":
-        return spread
-    for upload in uploads:
-        delta = upload.delta if upload.weight is None else upload.delta / _weight(upload)
-        if settings.aggregation.covariance == "diagonal":
-            spread[upload.items] += update_variance(delta, settings)
+    kind = config.covariance
+    if kind == "none":
+        return np.zeros((0, 0))
+    total, size = np.zeros(message.last_covariance.shape), config.aggregation.options.batch_size
+    for upload, weight in zip(uploads, weights, strict=True):
+        delta = upload.delta if upload.weight is None else upload.delta / weight
+        if kind == "diagonal":
+            total[upload.items] += update_variance(delta, size)
         else:
-            spread += update_covariance(upload.items, delta, len(state.V), settings)
-    mean: Array = spread / max(len(uploads), 1)
-    return mean
+            total += update_covariance(upload.items, delta, len(message.V), size)
+    return total
 
 
-def _weight(upload: Upload) -> float:
+def _own_weight(upload: Upload) -> float:
     if upload.weight is None:
-        raise ValueError("an upload without a weight where clients weigh themselves")
+        raise UserError(f"client {upload.client} sent no weight, and clients weigh themselves here")
     return upload.weight

@@ -10,11 +10,10 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.simulation import Problem, SimulationState, prediction_table, prepare
+from fedrecplus.engines import Diverged, Engine, Problem, SimulationState, engine_of, item_columns, prepare, rounds
 from fedrecplus.training.checkpoint import Checkpoint
-from fedrecplus.training.divergence import Diverged, Watch, with_smaller_step
-from fedrecplus.training.engines import Engine, engine_of
-from fedrecplus.training.evaluation import Factors, Fallback, Scores, score
+from fedrecplus.training.divergence import Watch, with_smaller_step
+from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
@@ -42,7 +41,9 @@ class Outcome:
 
     config: Config
     """with the step that it took in the end"""
-    factors: Factors
+    problem: Problem
+    state: SimulationState
+    predictor: Predictor
     scores: Scores
     tally: Tally
     retries: int
@@ -53,29 +54,27 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     config = with_smaller_step(task.config, retries)
     problem, engine = prepare(task.ratings, config), engine_of(config)
     state, tally = engine.start(problem), Tally()
-    watch = Watch.of(task.judged, Factors(state.U, state.server.V, problem.mean), task.fallback)
+    watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
     if saved:
         state, tally = saved.state, saved.tally
-    clock = time.monotonic()
-    while state.server.round < config.server.rounds:
-        state, tally = _timed_round(engine, problem, state, tally)
-        watch.look_at_state(state)
+    clock, began = time.monotonic(), time.perf_counter()
+    for state, report in rounds(engine, problem, state):  # noqa: B020
+        tally = tally.after(report, time.perf_counter() - began)
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
         task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
-    factors = _factors(engine, problem, state)
-    return Outcome(config, factors, score(task.judged, factors.predict, task.fallback), tally, retries)
+        began = time.perf_counter()
+    predictor = predictor_of(engine, problem, state)
+    scores = score(task.judged, predictor.predict, task.fallback)
+    return Outcome(config, problem, state, predictor, scores, tally, retries)
 
 
-def _timed_round(
-    engine: Engine, problem: Problem, state: SimulationState, tally: Tally
-) -> tuple[SimulationState, Tally]:
-    started = time.perf_counter()
-    with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for afterwards, and said in words
-        state, report = engine.simulate_round(problem, state)
-    return state, tally.after(report, time.perf_counter() - started)
+def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
+    """Everybody's predictions in a state."""
+    X = item_columns(problem, state.server.V)
+    return Predictor(engine.user_weights(problem, state.private, X), X)
 
 
 def _is_due(config: Config, round_number: int) -> bool:
@@ -86,19 +85,15 @@ def _evaluate(
     task: Task, engine: Engine, problem: Problem, state: SimulationState, tally: Tally, watch: Watch
 ) -> Scores:
     number = state.server.round
-    if not np.isfinite(state.U).all():
+    if not np.isfinite(state.private.U).all():
         raise Diverged(number, "U is not finite any more")
-    scores = score(task.judged, _factors(engine, problem, state).predict, task.fallback)
-    watch.look_at_scores(scores, number)
+    scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
+    watch.look_at(scores, number)
     if task.folder:
         measured_on = "train" if task.test is None else "test"
         line = {"round": number, "measured_on": measured_on, **scores.figures(), **tally.figures()}
         task.folder.add_metrics(line)
     return scores
-
-
-def _factors(engine: Engine, problem: Problem, state: SimulationState) -> Factors:
-    return Factors(engine.prediction_factors(problem, state), prediction_table(problem, state), problem.mean)
 
 
 def _keep_safe(task: Task, checkpoint: Checkpoint, clock: float) -> float:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrecplus.simulation import SimulationState
-from fedrecplus.training.atomic import write_tensors
+from fedrecplus.engines import SimulationState
+from fedrecplus.files import write_tensors
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.tally import Tally
 

@@ -1,4 +1,4 @@
-"""Noticing that a training blows up instead of learning, and a smaller step for the next attempt."""
+"""Noticing that predictions blow up, and a smaller step for the next attempt."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.simulation import SimulationState
-from fedrecplus.training.evaluation import Factors, Fallback, Scores, score
+from fedrecplus.engines import Diverged
+from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
 
 MOST_RETRIES = 4
 _TIMES_WORSE = 3.0
-
-
-class Diverged(Exception):
-    """The training blew up in a round."""
-
-    def __init__(self, round_number: int, why: str) -> None:
-        super().__init__(f"diverged in round {round_number}: {why}")
 
 
 @dataclass(frozen=True)
@@ -29,27 +22,34 @@ class Watch:
     limit: float
 
     @classmethod
-    def of(cls, judged: Ratings, start: Factors, fallback: Fallback) -> Watch:
+    def of(cls, judged: Ratings, start: Predictor, fallback: Fallback) -> Watch:
         """Three times the error of the global mean or of the untrained model, whichever is worse."""
         trivial = score(judged, lambda clients, _: np.full(len(clients), fallback.mean), fallback)
         untrained = score(judged, start.predict, fallback)
         return cls(_TIMES_WORSE * max(trivial.unclipped, untrained.unclipped, 1e-3))
 
-    def look_at_state(self, state: SimulationState) -> None:
-        """Raise unless all numbers that the server has are finite."""
-        if not np.isfinite(state.server.V).all():
-            raise Diverged(state.server.round, "V is not finite any more")
-
-    def look_at_scores(self, scores: Scores, round_number: int) -> None:
+    def look_at(self, scores: Scores, round_number: int) -> None:
         """Raise if predictions, before they are clipped to the scale, have left it for good."""
         if not scores.unclipped <= self.limit:
             raise Diverged(round_number, f"RMSE before clipping is {scores.unclipped:.3g}, more than {self.limit:.3g}")
 
 
-def with_smaller_step(config: Config, retries: int) -> Config:
-    """The config for a repeated attempt: the local step halved each time.
+def step_size(config: Config) -> tuple[str, float]:
+    """The setting that decides how far a round goes, and its value: the local step or, without one, the server's."""
+    for section in (config.model, config.server_optimizer):
+        if hasattr(section.options, "learning_rate"):
+            return f"{section.kind}.learning_rate", float(section.options.learning_rate)
+    return "", 0.0
 
-    >>> with_smaller_step(Config(), 2).client.learning_rate
-    0.125
+
+def with_smaller_step(config: Config, retries: int) -> Config:
+    """The config for a repeated attempt: the step halved each time.
+
+    >>> step_size(with_smaller_step(Config(), 2))
+    ('model.learning_rate', 0.125)
     """
-    return replace(config, client=replace(config.client, learning_rate=config.client.learning_rate * 0.5**retries))
+    name, size = step_size(config)
+    if retries == 0 or not name:
+        return config
+    kind = name.partition(".")[0]
+    return replace(config, **{kind: getattr(config, kind).with_options(learning_rate=size * 0.5**retries)})

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.rounds.refit import holds_rows
 
 Array = NDArray[np.float64]
 Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
@@ -21,20 +20,22 @@ _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Factors:
-    """What predictions come from."""
+class Predictor:
+    """What predictions come from: r̂ = w_u·X_i."""
 
-    U: NDArray[Any]
-    """the clients' factors for predictions: their own, or the private refit"""
-    V: NDArray[Any]
-    mean: float
-    """global mean of the model in standard units, zero where it has none"""
+    W: NDArray[Any]
+    """a row of weights per client, which in a deployment is on its device"""
+    X: NDArray[Any]
+    """a row of columns per item, which everybody knows"""
 
     def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
-        """Predictions for pairs, in standard units. See ``model.predict``."""
-        rows = self.U[clients].astype(np.float64)
-        products = np.einsum("ij,ij->i", rows[:, :-1], self.V[items].astype(np.float64))
-        ratings: Array = self.mean + products + rows[:, -1]
+        """Predictions for pairs, in standard units."""
+        ratings: Array = np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64))
+        return ratings
+
+    def of_all_items(self, clients: NDArray[Any]) -> Array:
+        """Predictions for all items, a row per client, in standard units."""
+        ratings: Array = self.W[clients].astype(np.float64) @ self.X.T.astype(np.float64)
         return ratings
 
 
@@ -49,15 +50,15 @@ class Fallback:
     mean: float
 
     @classmethod
-    def of(cls, training: Ratings, settings: Config | None = None) -> Fallback:
-        """The fallback that a training set leaves one with; there are settings that have a row for every item."""
+    def of(cls, training: Ratings, config: Config | None = None) -> Fallback:
+        """The fallback that a training set leaves one with; there are models that know something of every item."""
         values = training.standard_values
         counts = np.diff(training.indptr)
         sums = np.bincount(training.client_of_rating, weights=values, minlength=training.clients)
         mean = float(values.mean()) if len(values) else 3.0
         client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
         known_item = training.item_counts() > 0
-        if settings is not None and holds_rows(settings):
+        if config is not None and config.model.part.has("PREDICTS_COLD_ITEMS"):
             known_item[:] = True
         return cls(client_mean, counts > 0, known_item, mean)
 

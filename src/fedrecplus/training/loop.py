@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, check, preset
+from fedrecplus.data.joining import join
+from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
-from fedrecplus.simulation import prepare
 from fedrecplus.training.attempt import Outcome, Task, attempt
 from fedrecplus.training.checkpoint import Checkpoint
-from fedrecplus.training.divergence import MOST_RETRIES, Diverged, with_smaller_step
+from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.training.progress import Progress, Step, silent
@@ -29,8 +31,8 @@ CHECKPOINT_SECONDS = 5.0
 
 
 def train(
-    ratings: Ratings,
-    test: Ratings | None,
+    ratings: Ratings | str | Path,
+    test: Ratings | str | Path | None,
     config: Config | str,
     *,
     progress: Progress = silent,
@@ -42,7 +44,9 @@ def train(
     about_data: Mapping[str, Any] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Run:
-    """Train on ``ratings``, evaluate on ``test``; ``config`` may be a preset's name.
+    """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
+
+    Ratings may be given by a data set's name or a file's path.
 
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
@@ -50,8 +54,12 @@ def train(
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
+    ratings = load(str(ratings)) if isinstance(ratings, str | Path) else ratings
+    test = load(str(test)) if isinstance(test, str | Path) else test
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
+    if test is not None:
+        ratings, test = join(ratings, test)
     prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)
@@ -97,23 +105,23 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
 
 
 def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
-    rate = with_smaller_step(task.config, retries).client.learning_rate
+    name, rate = step_size(with_smaller_step(task.config, retries))
     if retries > MOST_RETRIES:
         if task.folder:
             task.folder.give_up()
         raise UserError(
             f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
-            f"set client.learning_rate to {rate:g} or less, or a lower server.learning_rate",
+            f"set {name} to {rate:g} or less, or a lower server_optimizer.learning_rate",
         ) from None
     if task.folder:
         task.folder.forget_attempt()
-    message = f"{diverged}; starting again with client.learning_rate = {rate:g}"
+    message = f"{diverged}; starting again with {name} = {rate:g}"
     task.progress(Step(0, task.config.server.rounds, message=message))
 
 
 def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
     result = {**result_of(task, outcome, data), "made": made}
-    recommender = recommender_of(task.ratings, outcome.factors, task.fallback, task.config)
+    recommender = recommender_of(task.ratings, outcome, task.config)
     if task.folder is None:
         return Run(task.config, result, recommender)
     recommender.save(task.folder.path)

@@ -1,14 +1,16 @@
 """A trained model as two files: what the server may know, and what the simulated clients keep to themselves.
 
 ``model.safetensors`` can be handed to anybody: V, the items, and what everybody knows of them. ``clients.safetensors``
-holds every simulated client's factors and ratings. In a deployment each client's part would be on its own device; it
+holds every simulated client's weights and ratings. In a deployment each client's part would be on its own device; it
 is a file of its own so that a model can be shared without it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,13 @@ from safetensors import SafetensorError, safe_open
 from fedrecplus.config import Config, dumps, loads
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import write_tensors
+from fedrecplus.files import write_tensors
+from fedrecplus.protocol import PublicItems
 
 MODEL, CLIENTS = "model.safetensors", "clients.safetensors"
+FORMAT = 2
+"""of model files; 1 was that of fedrecplus 0.1"""
+_PUBLIC = ("content", "popularity", "average", "years")
 
 
 @dataclass(frozen=True)
@@ -31,37 +37,60 @@ class SharedModel:
     config: Config
     scale: Scale
     V: NDArray[Any]
-    mean: float
-    """global mean of the model in standard units, zero where it has none"""
-    fallback_mean: float
-    """mean training rating in standard units: predicted for a client nobody knows anything of"""
-    popularity: NDArray[np.int64]
-    """training ratings of each item"""
+    public: PublicItems
     item_ids: NDArray[Any]
     titles: tuple[str, ...]
     """no titles where the data has no catalogue"""
 
+    @cached_property
+    def X(self) -> NDArray[np.float64]:
+        """The public columns that a person's weights are for: r̂ = w·X_i."""
+        model = self.config.model
+        X: NDArray[np.float64] = model.part.item_columns(self.V.astype(np.float64), self.public, model.options)
+        return X
+
+    def fold_in(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A person's weights from ratings in standard units, in closed form: all that a device needs is in here."""
+        model = self.config.model
+        w: NDArray[np.float64] = model.part.fold_in(self.X, items, ratings, model.options, self.public)
+        return w
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Items that the model can say something about."""
+        return (self.public.popularity > 0) | self.predicts_cold_items
+
+    @property
+    def predicts_cold_items(self) -> bool:
+        """Whether it says something sensible where nothing was rated, by what is public of the items."""
+        return self.config.model.part.has("PREDICTS_COLD_ITEMS")
+
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""
-        facts: dict[str, Any] = {"mean": self.mean, "fallback_mean": self.fallback_mean, "scale": str(self.scale)}
-        facts["config"] = dumps(self.config)
-        arrays = {"V": self.V, "popularity": self.popularity, **_ids("item_ids", self.item_ids)}
-        arrays["titles"] = _as_bytes(list(self.titles))
+        public = self.public
+        facts: dict[str, Any] = {"mean": public.mean, "noise": public.noise, "scale": str(self.scale)}
+        facts |= {"config": dumps(self.config), "format": FORMAT}
+        arrays = {name: getattr(public, name) for name in _PUBLIC}
+        arrays |= {"V": self.V, **_ids("item_ids", self.item_ids), "titles": _as_bytes(list(self.titles))}
         # one entry: several would come in any order, and the same run should give the same bytes
         write_tensors(folder / MODEL, arrays, {"facts": json.dumps(facts)}, private=False)
 
     @classmethod
-    def read(cls, folder: Path) -> SharedModel:
-        """Read ``model.safetensors``."""
+    def read(cls, folder: Path, allow: Collection[str] = ()) -> SharedModel:
+        """Read ``model.safetensors``; parts that don't come with the package are imported only if ``allow`` names
+        them."""
         arrays, metadata = read_tensors(folder / MODEL)
         facts = json.loads(metadata["facts"])
+        if facts.get("format") != FORMAT:
+            raise UserError(
+                f"{folder / MODEL} is of another version of fedrecplus", "read it with fedrecplus 0.1, or train again"
+            )
+        public = PublicItems(**{name: arrays[name] for name in _PUBLIC}, mean=facts["mean"], noise=facts["noise"])
         return cls(
-            config=loads(facts["config"], str(folder / MODEL)),
+            config=loads(facts["config"], str(folder / MODEL), allow),
             scale=Scale.parse(facts["scale"]),
             V=arrays["V"],
-            mean=facts["mean"],
-            fallback_mean=facts["fallback_mean"],
-            popularity=arrays["popularity"],
+            public=public,
             item_ids=_read_ids("item_ids", arrays),
             titles=tuple(_from_bytes(arrays["titles"])),
         )
@@ -69,10 +98,10 @@ class SharedModel:
 
 @dataclass(frozen=True)
 class PrivateParts:
-    """What each simulated client knows: its factors and its ratings, by client number (CSR as in ``Ratings``)."""
+    """What each simulated client knows: its weights and its ratings, by client number (CSR as in ``Ratings``)."""
 
-    U: NDArray[Any]
-    """factors for predictions"""
+    W: NDArray[Any]
+    """weights for predictions"""
     indptr: NDArray[np.int64]
     items: NDArray[Any]
     codes: NDArray[Any]
@@ -80,7 +109,7 @@ class PrivateParts:
 
     def write(self, folder: Path) -> None:
         """Write ``clients.safetensors``."""
-        arrays = {"U": self.U, "indptr": self.indptr, "items": self.items, "codes": self.codes}
+        arrays = {"W": self.W, "indptr": self.indptr, "items": self.items, "codes": self.codes}
         write_tensors(folder / CLIENTS, {**arrays, **_ids("client_ids", self.client_ids)}, {}, private=True)
 
     @classmethod
@@ -88,7 +117,7 @@ class PrivateParts:
         """Read ``clients.safetensors``."""
         arrays, _ = read_tensors(folder / CLIENTS)
         client_ids = _read_ids("client_ids", arrays)
-        return cls(arrays["U"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids)
+        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.randomness import uniform
-from fedrecplus.training.evaluation import Factors, Fallback
+from fedrecplus.training.evaluation import Fallback, Predictor
 
 LIKED = 4.0
 """a test rating from here up, in standard units, makes an item relevant"""
@@ -18,7 +18,7 @@ _MOST_CLIENTS = 20_000
 _CELLS = 1 << 22
 
 
-def rank(training: Ratings, test: Ratings, factors: Factors, fallback: Fallback) -> dict[str, Any]:
+def rank(training: Ratings, test: Ratings, predictor: Predictor, fallback: Fallback) -> dict[str, Any]:
     """NDCG@10, HR@10 and recall@10, as means over clients that like at least one test item.
 
     Of more than 20,000 such clients, so many are drawn by a fixed key: it is items that must not be sampled.
@@ -33,7 +33,7 @@ def rank(training: Ratings, test: Ratings, factors: Factors, fallback: Fallback)
     sums, popularity = np.zeros(3), training.item_counts()
     for first in range(0, len(clients), per_block):
         block = clients[first : first + per_block]
-        for client, scores in zip(block, _scores(block, factors, fallback, popularity), strict=True):
+        for client, scores in zip(block, _scores(block, predictor, fallback, popularity), strict=True):
             scores[training.of(int(client))[0]] = -np.inf
             sums += _metrics(top(scores, popularity, DEPTH), liked.of(int(client))[0])
     means = (sums / max(len(clients), 1)).tolist()
@@ -56,11 +56,10 @@ def top(scores: NDArray[np.float64], popularity: NDArray[np.int64], n: int) -> N
 
 
 def _scores(
-    clients: NDArray[Any], factors: Factors, fallback: Fallback, popularity: NDArray[np.int64]
+    clients: NDArray[Any], predictor: Predictor, fallback: Fallback, popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Predictions for all items; those of a client without ratings are all the same, so popularity ranks for it."""
-    U = factors.U[clients].astype(np.float64)
-    scores: NDArray[np.float64] = factors.mean + U[:, :-1] @ factors.V.T.astype(np.float64) + U[:, -1:]
+    scores = predictor.of_all_items(clients)
     scores[:, ~fallback.known_item] = fallback.client_mean[clients][:, None]
     scores[~fallback.known_client[clients]] = popularity
     return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import on_scale
 from fedrecplus.errors import UserError
-from fedrecplus.model import predict
-from fedrecplus.rounds.refit import expected, holds_rows, refit
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.ranking import top
 
@@ -35,10 +32,10 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Person:
-    """One client with what only it knows: its factors and its ratings."""
+    """One client with what only it knows: its weights and its ratings."""
 
     model: SharedModel
-    U: NDArray[Any]
+    w: NDArray[Any]
     items: NDArray[np.int64]
     """rated items, by number"""
     ratings: Array
@@ -55,20 +52,17 @@ class Person:
         scores = self._raw()
         ratings = self.model.scale.restore(scores)
         scores[self.items] = -np.inf
-        best = top(scores, self.model.popularity, n)
+        best = top(scores, self.model.public.popularity, n)
         titles = self.model.titles or ("",) * len(scores)
         return [Recommendation(self.model.item_ids[i].item(), float(ratings[i]), titles[i]) for i in best]
 
     def _raw(self) -> Array:
-        """Predictions for all items in standard units; where an item without training ratings has no row to predict
-        from, it gets the client's mean."""
-        model = self.model
-        if len(self.items) == 0:
-            return np.full(len(model.V), model.fallback_mean)
-        U = self.U.astype(np.float64)
-        raw = predict(U, model.V.astype(np.float64), model.mean)
-        if not holds_rows(model.config):
-            raw[model.popularity == 0] = self.ratings.mean()
+        """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
+        known = self.model.known
+        raw: Array = self.model.X @ self.w.astype(np.float64)
+        if len(self.items) == 0 and not self.model.predicts_cold_items:
+            return np.full(len(raw), self.model.public.mean)
+        raw[~known] = self.ratings.mean() if len(self.ratings) else self.model.public.mean
         return raw
 
 
@@ -83,17 +77,17 @@ class Recommender:
     clients: PrivateParts
 
     @classmethod
-    def load(cls, run_folder: str | Path) -> Recommender:
-        """The recommender of a finished run."""
+    def load(cls, run_folder: str | Path, allow: Collection[str] = ()) -> Recommender:
+        """The recommender of a finished run; ``allow`` names parts from outside the package that it may import."""
         folder = Path(run_folder)
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder", "give the folder that train wrote")
-        return cls(SharedModel.read(folder), PrivateParts.read(folder))
+        return cls(SharedModel.read(folder, allow), PrivateParts.read(folder))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write both parts into a run folder."""
-        self.model.write(folder)
-        self.clients.write(folder)
+        self.model.write(Path(folder))
+        self.clients.write(Path(folder))
 
     def client(self, client_id: Any) -> Person:
         """One client, by its id in the data."""
@@ -101,7 +95,7 @@ class Recommender:
         part = slice(self.clients.indptr[number], self.clients.indptr[number + 1])
         scale = self.model.scale
         ratings = scale.standardise(scale.values(self.clients.codes[part]))
-        return Person(self.model, self.clients.U[number], self.clients.items[part].astype(np.int64), ratings)
+        return Person(self.model, self.clients.W[number], self.clients.items[part].astype(np.int64), ratings)
 
     def predict(self, client_id: Any, item_ids: Sequence[Any]) -> Array:
         """A client's predicted ratings of some items, on the data's scale."""
@@ -112,21 +106,15 @@ class Recommender:
         return self.client(client_id).recommend(n)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
-        """A newcomer with these ratings (item id → rating): factors in closed form, on the device, from V alone."""
+        """A newcomer with these ratings (item id → rating): weights in closed form, on the device."""
         model = self.model
         values = np.array(list(ratings.values()), dtype=np.float64)
         if not model.scale.holds(values).all():
             raise UserError(f"ratings {values.tolist()} are not all on the scale {model.scale}", "rate on the scale")
         items = numbers_of(model.item_ids, list(ratings), "item")
         standard = model.scale.standardise(values)
-        known = model.popularity[items] > 0
-        settings = on_scale(model.config, model.scale)
-        start = expected(model.V, model.popularity, model.fallback_mean, model.mean, settings)
-        V = model.V[items[known]].astype(np.float64)
-        U = start.U
-        if known.any():
-            U = refit(V, standard[known], model.mean, settings, start)
-        return Person(model, U, items, standard)
+        known = model.known[items]
+        return Person(model, model.fold_in(items[known], standard[known]), items, standard)
 
     @cached_property
     def _client_places(self) -> dict[Any, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fedrecplus.config import to_dict
+from fedrecplus.config import to_tables
 from fedrecplus.training.attempt import Outcome, Task
+from fedrecplus.training.divergence import step_size
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.ranking import rank
 
@@ -31,9 +32,9 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "fit": None if tested else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         **_further_figures(task, outcome),
         "retries": outcome.retries,
-        "learning_rate": outcome.config.client.learning_rate,
+        "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
-        "config": to_dict(task.config),
+        "config": to_tables(task.config),
     }
 
 
@@ -41,8 +42,8 @@ def _further_figures(task: Task, outcome: Outcome) -> dict[str, Any]:
     """Error by group and ranking metrics: dearer than the error itself, so they are computed once, at the end."""
     if task.test is None:
         return {"groups": None, "ranking": None}
-    errors = errors_of(task.test, outcome.factors.predict, task.fallback, task.ratings)
+    errors = errors_of(task.test, outcome.predictor.predict, task.fallback, task.ratings)
     return {
         "groups": by_group(errors, task.ratings),
-        "ranking": rank(task.ratings, task.test, outcome.factors, task.fallback),
+        "ranking": rank(task.ratings, task.test, outcome.predictor, task.fallback),
     }

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config
+from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.evaluation import Factors, Fallback
+from fedrecplus.errors import UserError
+from fedrecplus.training.attempt import Outcome
+from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import Errors, errors_of
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.recommender import Recommender
@@ -29,36 +32,40 @@ class Run:
     @property
     def mae(self) -> float:
         """Mean absolute error on the test ratings."""
-        return float(self.result["mae"])
+        return self._tested("mae")
 
     @property
     def rmse(self) -> float:
         """Root mean squared error on the test ratings."""
-        return float(self.result["rmse"])
+        return self._tested("rmse")
 
     @property
     def nmse(self) -> float:
         """Squared error over squared ratings, on the test ratings."""
-        return float(self.result["nmse"])
+        return self._tested("nmse")
+
+    def _tested(self, name: str) -> float:
+        if self.result[name] is None:
+            raise UserError(f"this run has no {name.upper()}: it was trained without test ratings", "give test ratings")
+        return float(self.result[name])
 
     def errors(self, training: Ratings, test: Ratings) -> Errors:
         """Errors by client, for paired tests."""
-        clients, model = self.recommender.clients, self.recommender.model
-        factors = Factors(clients.U, model.V, model.mean)
-        return errors_of(test, factors.predict, Fallback.of(training, self.config), training)
+        training, test = join(training, test)
+        predictor = Predictor(self.recommender.clients.W, self.recommender.model.X)
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config), training)
 
 
-def recommender_of(training: Ratings, factors: Factors, fallback: Fallback, config: Config) -> Recommender:
+def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recommender:
     """The trained model, with its clients' private parts beside it."""
     titles = training.catalogue.titles if training.catalogue else ()
-    popularity = training.item_counts()
-    model = SharedModel(
-        config, training.scale, factors.V, factors.mean, fallback.mean, popularity, training.item_ids, titles
-    )
-    clients = PrivateParts(factors.U, training.indptr, training.items, training.codes, training.client_ids)
-    return Recommender(model, clients)
+    V, public = outcome.state.server.V, outcome.problem.public
+    model = SharedModel(config, training.scale, V, public, training.item_ids, titles)
+    W = outcome.predictor.W
+    return Recommender(model, PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:
     """A run that came to its end before, read back."""
-    return Run(config, folder.result(), Recommender.load(folder.path), folder.path)
+    rules = [chosen.rule for chosen in config.choices]  # what the caller asked for, it has imported already
+    return Run(config, folder.result(), Recommender.load(folder.path, rules), folder.path)

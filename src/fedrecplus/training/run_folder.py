@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.config import Config, dumps, load_config, to_dict
+from fedrecplus.config import Config, dumps, load_config, to_tables
 from fedrecplus.errors import UserError
-from fedrecplus.training.atomic import check_writable, write_json, write_text
+from fedrecplus.files import check_writable, write_json, write_text
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.model_files import CLIENTS, MODEL
 
@@ -58,9 +58,9 @@ class RunFolder:
 
     def check_same(self, config: Config, data: Mapping[str, Any]) -> None:
         """Refuse to go on with other settings or other data than the run began with."""
-        began = load_config(self.path / CONFIG)
+        began = load_config(self.path / CONFIG, [chosen.rule for chosen in config.choices])
         if began != config:
-            changed = ", ".join(_differences(to_dict(began), to_dict(config)))
+            changed = ", ".join(_differences(to_tables(began), to_tables(config)))
             raise UserError(
                 f"{self.path} began with other settings ({changed})", "resume with those, or take another --out"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fedrecplus.simulation import RoundReport
+from fedrecplus.engines import RoundReport
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._reading import Reading, on_scale
+from fedrecplus.audit.attacks._reading import Reading, of_model, rated_share
+from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.transcript import Transcript
 
 Array = NDArray[np.float64]
 _CAP = 8.0
+_MEMBER = 8.0
+"""log odds between a row that w was certainly fitted to and one that it wasn't"""
 
 
 def evidence(transcript: Transcript, reading: Reading) -> Array:
-    """Sum of what lies on the scale, of the residual's size and of popularity: log likelihood ratios, roughly."""
+    """Sum of what scale, residuals, popularity and membership in the fit say: log likelihood ratios, roughly."""
     score = scale_evidence(transcript, reading) + residual_evidence(transcript, reading)
-    score += popularity_evidence(transcript, reading.items)
+    level = np.log1p(transcript.public.popularity[reading.items].astype(np.float64))
+    score += transcript.assumed.pseudo_items.popularity * (level - level.mean())
+    of = of_model(transcript)
+    if reading.members is not None and of is not None and of.over == "rated":
+        score += _MEMBER * (reading.members - reading.members.mean())
     if reading.counts is not None:
         score += count_evidence(reading.counts)
     return score
-
-
-def pseudo_share(transcript: Transcript, rows: int) -> float:
-    """Pseudo rows per row of an upload, as far as the config tells."""
-    chosen = transcript.config.pseudo_items
-    if chosen.rule == "none":
-        return 0.0
-    if chosen.count > 0:
-        return min(chosen.count / max(rows, 1), 0.99)
-    return chosen.ratio / (1.0 + chosen.ratio)
 
 
 def scale_evidence(transcript: Transcript, reading: Reading) -> Array:
@@ -37,19 +34,16 @@ def scale_evidence(transcript: Transcript, reading: Reading) -> Array:
     Real ratings lie on the scale up to a blur; of the virtual ones a share that the upload itself shows.
     """
     score = np.zeros(len(reading.items))
-    pure = reading.pure
-    if not pure.any():
+    read, step = np.isfinite(reading.ratings), transcript.step
+    virtual = 1.0 - rated_share(transcript, int(read.sum()))
+    if not read.any() or virtual == 0.0:
         return score
-    step = transcript.step
-    off = np.abs(reading.ratings[pure] - on_scale(reading.ratings[pure], step)) / step
+    off = np.abs(reading.ratings[read] - on_scale(reading.ratings[read], step)) / step
     share, blur = _mixture(off)
-    virtual = pseudo_share(transcript, int(pure.sum()))
-    if virtual == 0.0:
-        return score
     also_on_scale = np.clip((share - (1.0 - virtual)) / virtual, 0.0, 1.0)
     near = np.exp(-0.5 * (off / blur) ** 2) / (blur * np.sqrt(0.5 * np.pi)) + 1e-9
     anywhere = also_on_scale * near + (1.0 - also_on_scale) * 2.0
-    score[pure] = np.clip(np.log(near) - np.log(anywhere), -_CAP, _CAP)
+    score[read] = np.clip(np.log(near) - np.log(anywhere), -_CAP, _CAP)
     return score
 
 
@@ -66,22 +60,9 @@ def _mixture(off: Array) -> tuple[float, float]:
 
 def residual_evidence(transcript: Transcript, reading: Reading) -> Array:
     """Residuals of virtual ratings that the model itself predicts are small; those of others are not."""
-    score = np.zeros(len(reading.items))
-    errors = np.abs(reading.errors[reading.pure])
-    typical = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0
-    if typical > 0.0:
-        score[reading.pure] = _RESIDUAL_SIGN.get(transcript.config.virtual_ratings.rule, 0.0) * errors / typical
-    return score
-
-
-_RESIDUAL_SIGN = {"predicted": 1.5, "hybrid": 1.5, "weighted": 1.0, "user-average": 0.5, "nearest": -0.5}
-
-
-def popularity_evidence(transcript: Transcript, items: NDArray[np.int64]) -> Array:
-    """log popularity where pseudo items are drawn evenly; less where the rule looks at popularity or likeness."""
-    level = np.log1p(transcript.public.popularity[items].astype(np.float64))
-    weight = {"random": 1.0, "popular": 0.1}.get(transcript.config.pseudo_items.rule, 0.3)
-    return np.asarray(weight * (level - level.mean()))
+    errors = np.nan_to_num(np.abs(reading.errors))
+    typical = float(np.sqrt(np.mean(errors[reading.pure] ** 2))) if reading.pure.any() else 0.0
+    return np.asarray(transcript.assumed.virtual_ratings.residual * errors / max(typical, 1e-300))
 
 
 def count_evidence(counts: NDArray[np.int64]) -> Array:

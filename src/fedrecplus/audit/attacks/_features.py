@@ -9,8 +9,8 @@ from scipy.stats import rankdata
 
 from fedrecplus.audit.attacks._evidence import count_evidence, residual_evidence, scale_evidence
 from fedrecplus.audit.attacks._prior import against_group
-from fedrecplus.audit.attacks._reading import Reading, reading
-from fedrecplus.audit.attacks.crowd import company, public_groups
+from fedrecplus.audit.attacks._reading import Reading, of_model, reading
+from fedrecplus.audit.attacks.crowd import co_occurrence, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.attacks.u_step import attack as u_step
@@ -47,10 +47,10 @@ def _in_groups(transcript: Transcript, last: Reading, ranked: list[Array]) -> li
 
 
 def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) -> list[Array]:
-    found = company(transcript, client, last.items)
+    found = co_occurrence(transcript, client, last.items)
     outer, inner = likeness(transcript, client, last)
     consensus = _consensus(transcript, client, last.items)
-    surprise = last.ratings - transcript.public.averages(len(transcript.public.popularity))[last.items]
+    surprise = last.ratings - transcript.public.averages()[last.items]
     columns = [
         transcript.public.popularity[last.items].astype(np.float64),
         np.abs(last.errors),
@@ -60,8 +60,8 @@ def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) 
         last.ratings - consensus,
         np.abs(last.ratings - consensus),
         consensus,
-        surprise - np.nanmean(surprise),
-        np.abs(surprise - np.nanmean(surprise)),
+        surprise,
+        np.abs(surprise - _mean(surprise)),
         found.likely,
         found.lift,
         found.share,
@@ -95,6 +95,11 @@ def _in_rows_of(last: Reading, other: Reading, values: Array) -> Array:
     return found
 
 
+def _mean(values: Array) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
 def _deviates(values: Array) -> Array:
     """Ranks within the upload as normal deviates; the middle where there is no value."""
     known = np.isfinite(values)
@@ -106,7 +111,8 @@ def _deviates(values: Array) -> Array:
 
 def _u_step_shares(transcript: Transcript, client: int, last: Reading) -> Array:
     shares = np.full(len(last.items), np.nan)
-    if transcript.config.client.u_step == "rated":
+    of = of_model(transcript)
+    if of is not None and of.over == "rated":
         for guess in u_step(transcript, client):
             _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
             shares[here] = guess.rated[there]
@@ -115,8 +121,7 @@ def _u_step_shares(transcript: Transcript, client: int, last: Reading) -> Array:
 
 def _consensus(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
     """Mean of the ratings that other clients' uploads show for an item, pulled to the overall mean where few do."""
-    source = getattr(transcript, "source", transcript)
-    total, number, by_client = source.once("consensus", lambda: _shown(source))
+    total, number, by_client = transcript.source.once("consensus", lambda: _shown(transcript.source))
     own = by_client.get(transcript.origin(client))
     total, number = total.copy(), number.copy()
     overall = float(total.sum() / max(number.sum(), 1.0))

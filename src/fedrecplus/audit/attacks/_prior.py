@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._evidence import pseudo_share
-from fedrecplus.audit.attacks.crowd import company, fitting, public_groups
+from fedrecplus.audit.attacks._reading import rated_share
+from fedrecplus.audit.attacks.crowd import co_occurrence, fitting, public_groups
 from fedrecplus.audit.attacks.taste import fit
 from fedrecplus.audit.transcript import Transcript
 
@@ -23,7 +23,7 @@ _SURE = 0.98
 
 def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Array:
     """Log odds that a row is rated: how often its item is, and how well it fits in with the others and their taste."""
-    fits, taste = fitting(transcript, company(transcript, client, items)), fit(transcript, items)
+    fits, taste = fitting(transcript, co_occurrence(transcript, client, items)), fit(transcript, items)
     return np.asarray(
         _rated_of_uploaded(transcript)[items]
         + _COMPANY * _standard(fits)
@@ -45,8 +45,7 @@ def against_group(transcript: Transcript, items: NDArray[np.int64], values: Arra
 
 def _rated_of_uploaded(transcript: Transcript) -> Array:
     """Log odds of an item's being rated where it is uploaded: both numbers are public."""
-    source: Transcript = getattr(transcript, "source", transcript)
-    return source.once("rated of uploaded", lambda: _counted(source))
+    return transcript.source.once("rated of uploaded", lambda: _counted(transcript.source))
 
 
 def _counted(transcript: Transcript) -> Array:
@@ -55,7 +54,7 @@ def _counted(transcript: Transcript) -> Array:
     rows = 0.0
     for items in transcript.crowd.values():
         uploaded[items] += 1.0
-        rows += (1.0 - pseudo_share(transcript, len(items))) * len(items)
+        rows += rated_share(transcript, len(items)) * len(items)
     # popularity may count more clients than were watched
     chance = np.clip((rated * rows / max(rated.sum(), 1.0) + 0.5) / (uploaded + 1.0), 1.0 - _SURE, _SURE)
     return np.asarray(np.log(chance / (1.0 - chance)))

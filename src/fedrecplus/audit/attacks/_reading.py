@@ -1,8 +1,9 @@
-"""Reading one upload: after a single local step every row is a multiple of one vector, and ratings lie on a scale.
+"""Reading an upload: after one local step every row is a multiple of one vector, and ratings lie on a scale.
 
-With K = 1, A_i = Δ_i/η_L + λ(V_i − prior) = e_i·U. The direction û of U is the rows' common direction; with
-c_i = A_i·û, one number s = |U| is left, and r_i = c_i/s + s·(û·V_i) must land on the scale. In a model with biases the
-rows' last column is e_i itself, and the user's bias is the one number left.
+The model says what its rows show (``parts.assumptions.OfModel``): A_i = e_i·w over the shown columns of X. The
+direction ŵ is the rows' common direction; with c_i = A_i·ŵ, one number s = |w| is left. Where w is stepped,
+r_i = c_i/s + s·(ŵ·V_i) must land on the scale; ``_solved`` has the models that solve for w. Of a model that says
+nothing the common direction is read all the same: residuals up to one factor.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.gradients import step_sizes
-from fedrecplus.model import Shape, predict, prior
+from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
+from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
+from fedrecplus.parts.assumptions import OfModel
 
 Array = NDArray[np.float64]
-LOW, HIGH = 1.0, 5.0
-"""ends of the standard scale"""
 _SMALLEST, _LARGEST = 1e-3, 30.0
 _RANGE = (1.2, 4.95)
 """plausible mean ratings of an upload, on the standard scale"""
@@ -39,24 +38,36 @@ class Reading:
     round: int
     order: int
     items: NDArray[np.int64]
-    U: Array
-    """the user's factors as they were when the rows were made"""
+    w: Array
+    """the user's weights of X as they were when the rows were made; empty where the model says nothing of them"""
     errors: Array
     """e: rating less prediction"""
     ratings: Array
-    """as they come out, not put on the scale"""
+    """as they come out, not put on the scale; nan where they are unread"""
     pure: NDArray[np.bool_]
     """rows of this client alone; in a denoising client's upload others are mixtures, and unread"""
     counts: NDArray[np.int64] | None
+    members: Array | None = None
+    """how likely each row was among those that w was fitted to; None where nothing is known of that"""
 
     def nearest(self, step: float) -> Array:
         """The rating of the scale nearest to each row's; nan where it is unread."""
         return on_scale(self.ratings, step)
 
 
-def on_scale(ratings: Array, step: float) -> Array:
-    """The nearest ratings of the scale."""
-    return np.clip(LOW + step * np.rint((ratings - LOW) / step), LOW, HIGH)
+def of_model(transcript: Transcript) -> OfModel | None:
+    """What the model says of its uploads, if it says anything."""
+    model = transcript.config.model
+    found: OfModel | None = model.part.attacker(model.options) if model.part.has("attacker") else None
+    return found
+
+
+def rated_share(transcript: Transcript, rows: int) -> float:
+    """Rated rows per row of an upload, as far as the config tells."""
+    options = transcript.config.pseudo_items.options
+    if not hides_rows(transcript.config):
+        return 1.0
+    return max(1.0 - options.count / max(rows, 1), 0.01) if options.count > 0 else 1.0 / (1.0 + float(options.ratio))
 
 
 def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -66,43 +77,67 @@ def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
 
 def reading(transcript: Transcript, sent: Sent) -> Reading:
     """One upload, read once however many attacks ask."""
-    return transcript.once(("reading", sent.upload.client, sent.round), lambda: read(transcript, sent))
+    return transcript.once(("reading", sent.upload.client, sent.round), lambda: together(transcript, (sent,))[0])
 
 
-def direct(transcript: Transcript, sent: Sent, rows: NDArray[np.bool_]) -> Array:
-    """A = Δ/(K η_L) + λ(V − prior): for K = 1 it is e_i·U, row by row; for more epochs their mean."""
-    settings, upload = transcript.config, sent.upload
-    sizes = step_sizes(settings, sent.round)
-    _, V_prior = prior(settings.model, transcript.mean)
-    V = transcript.broadcast(sent.round).V[upload.items[rows]]
-    delta = upload.delta[rows] / (upload.weight or 1.0)
-    A: Array = delta / (settings.client.local_epochs * sizes.rate) + sizes.decay_V * (V - V_prior)
-    return A
+def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, ...]:
+    """Several uploads of one client; where w is solved for, they say together which rows it was fitted to."""
+    of = of_model(transcript)
+    usable = all(_pure(one).any() and np.isfinite(one.upload.delta).all() for one in sent)
+    if of is None or of.fitted == "by steps" or not usable:
+        return tuple(_alone(transcript, one, of) for one in sent)
+    shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
+    used = [used_rows(rows, share < 1.0) for rows in shown]
+    solved = [solve(rows, m, transcript.step) for rows, m in zip(shown, used, strict=True)]
+    seen = all(m.min() < m.max() for m in used)  # else the equations may tell them
+    members = used if seen else memberships(shown, solved, share)
+    return tuple(
+        _reading(one, rows.X, w, e, m) for one, rows, (w, e), m in zip(sent, shown, solved, members, strict=True)
+    )
 
 
-def read(transcript: Transcript, sent: Sent) -> Reading:
-    """Read one upload by itself."""
-    items, counts = sent.upload.items, sent.upload.counts
-    pure = np.ones(len(items), dtype=bool) if counts is None else counts == 1
-    errors = np.full(len(items), np.nan)
-    ratings = np.full(len(items), np.nan)
-    shape = Shape.of(transcript.config.model)
-    U = np.zeros(shape.u_columns)
-    if pure.any() and np.isfinite(sent.upload.delta).all():
-        A = direct(transcript, sent, pure)
-        V = transcript.broadcast(sent.round).V[items[pure]]
-        rate = step_sizes(transcript.config, sent.round).rate
-        epochs = transcript.config.client.local_epochs
-        solve = _with_biases if shape.biases else _without_biases
-        U, errors[pure] = solve(A, V, transcript.mean, transcript.step, rate, epochs)
-        ratings[pure] = predict(U, V, transcript.mean) + errors[pure]
-    return Reading(sent.round, sent.order, items, U, errors, ratings, pure, counts)
+def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
+    """The rows of an upload as the model shows them."""
+    pure, model, message = _pure(sent), transcript.config.model, transcript.broadcast(sent.round)
+    items, X = sent.upload.items[pure], transcript.columns(sent.round)[sent.upload.items[pure]]
+    delta, columns = sent.upload.delta[pure] / (sent.upload.weight or 1.0), X.shape[1] - len(of.known)
+    return Shown(
+        items,
+        X,
+        lambda used: model.part.gradient_rows(delta, items, used, message, model.options),
+        lambda used: model.part.ridge_and_prior(columns, items, used, model.options, transcript.public),
+        of,
+    )
 
 
-def common_direction(A: Array) -> Array:
-    """The unit vector that the rows are multiples of, up to its sign."""
-    direction: Array = np.linalg.eigh(A.T @ A)[1][:, -1]
-    return direction
+def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
+    pure = _pure(sent)
+    if not pure.any() or not np.isfinite(sent.upload.delta).all():
+        return _reading(sent, np.zeros((int(pure.sum()), 0)), np.zeros(0), np.full(int(pure.sum()), np.nan))
+    if of is None:
+        A = sent.upload.delta[pure]
+        return _reading(sent, np.zeros((len(A), 0)), np.zeros(0), A @ common_direction(A))
+    shown, options = _shown(transcript, sent, of), transcript.config.model.options
+    rate = transcript.config.model.part.local_rate(options, sent.round)
+    w, e = _scanned(shown, of, transcript.step, lambda squared: fading(squared, rate, options.local_epochs))
+    return _reading(sent, shown.X, w, e)
+
+
+def _pure(sent: Sent) -> NDArray[np.bool_]:
+    counts = sent.upload.counts
+    return np.ones(len(sent.upload.items), dtype=bool) if counts is None else counts == 1
+
+
+def _reading(sent: Sent, X: Array, w: Array, e: Array, m: Array | None = None) -> Reading:
+    pure, items = _pure(sent), sent.upload.items
+    errors, ratings = np.full(len(items), np.nan), np.full(len(items), np.nan)
+    members = None if m is None else np.full(len(items), m.mean())
+    if members is not None:
+        members[pure] = m
+    errors[pure] = e
+    if len(w):
+        ratings[pure] = X @ w + e
+    return Reading(sent.round, sent.order, items, w, errors, ratings, pure, sent.upload.counts, members)
 
 
 def fading(squared_length: Array, rate: float, epochs: int) -> Array:
@@ -112,27 +147,42 @@ def fading(squared_length: Array, rate: float, epochs: int) -> Array:
     return np.maximum(total, 1e-3)
 
 
-def _without_biases(A: Array, V: Array, mean: float, step: float, rate: float, epochs: int) -> tuple[Array, Array]:
+def _scanned(shown: Shown, of: OfModel, step: float, fade: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """w and e by the rating scale, one number being unknown: the length of w or, where that shows, a hidden weight."""
+    w, columns, A = np.zeros(shown.X.shape[1]), np.arange(shown.X.shape[1]), shown.rows(np.ones(len(shown.items)))
+    w[list(of.known)] = list(of.known.values())
+    seen = columns[of.shown]
+    sure = [column for column in of.known if column in seen]
+    if sure:  # an item bias shows e outright; what is left is the user's own bias
+        e = A[:, list(seen).index(sure[0])] / of.known[sure[0]]
+        others = [number for number, column in enumerate(seen) if column not in of.known]
+        w[seen[others]] = A[:, others].T @ e / max(float(e @ e), 1e-300)
+        e = e / fade(np.array(w[seen] @ w[seen]))
+        hidden = [column for column in columns if column not in seen and column not in of.known][:1]
+        if hidden:
+            base, column = shown.X @ w + e, shown.X[:, hidden[0]]
+            grid = np.arange(-2.0, 2.0, 0.25 * _COARSE * step)
+            # the true bias is near zero; among those that differ by whole steps, the scale's ends and its size decide
+            w[hidden] = _best(grid, lambda b: base + np.multiply.outer(b, column), step, small=_SMALL * len(e))
+        return w, e
     direction = common_direction(A)
-    c, v = A @ direction, V @ direction
+    base, c, v = shown.X @ w, A @ direction, shown.X[:, seen] @ direction
 
     def ratings_at(s: Array) -> Array:
-        seen = s * fading(s**2, rate, epochs)
-        return mean + np.divide.outer(c, seen).T + np.multiply.outer(s, v)
+        return np.asarray(base + np.divide.outer(c, s * fade(s**2)).T + np.multiply.outer(s, v))
 
-    s = _best(_candidates(c.mean(), v.mean(), mean, step, rate, epochs), ratings_at, step)
-    errors = c / (s * fading(np.array(s**2), rate, epochs))
-    return np.append(s * direction, 0.0), errors
+    s = _best(_candidates(ratings_at, step), ratings_at, step)
+    w[seen] = s * direction
+    return w, np.asarray(c / (s * fade(np.array(s**2))))
 
 
-def _candidates(c: float, v: float, mean: float, step: float, rate: float, epochs: int) -> Array:
-    """Lengths of U, of either sign, for which the mean rating is plausible, close enough to each other for a scan."""
-    finest = 0.25 * _COARSE * step
-    s = np.exp(np.arange(np.log(_SMALLEST), np.log(_LARGEST), finest))
+def _candidates(ratings_at: Callable[[Array], Array], step: float) -> Array:
+    """Lengths of w, of either sign, for which the mean rating is plausible, close enough to each other for a scan."""
+    s = np.exp(np.arange(np.log(_SMALLEST), np.log(_LARGEST), 0.25 * _COARSE * step))
     s = np.concatenate([s, -s])
-    middle = mean + c / (s * fading(s**2, rate, epochs)) + s * v
-    plausible = s[(middle > _RANGE[0]) & (middle < _RANGE[1])]
-    return plausible if len(plausible) else s[np.abs(middle - 3.5).argsort()[:50]]
+    middle = ratings_at(s).mean(axis=1)
+    plausible: Array = s[(middle > _RANGE[0]) & (middle < _RANGE[1])]
+    return plausible if len(plausible) else np.asarray(s[np.abs(middle - 3.5).argsort()[:50]])
 
 
 def _best(candidates: Array, ratings_at: Callable[[Array], Array], step: float, small: float = 0.0) -> float:
@@ -152,12 +202,12 @@ def _best(candidates: Array, ratings_at: Callable[[Array], Array], step: float, 
 def _hits(ratings: Array, width: float, step: float) -> Array:
     """How many ratings of each row lie on the scale, softly; those on the row's most frequent level count for less.
 
-    Where all virtual ratings are one and the same, a wrong length of U can put them on the scale instead of the real
+    Where all virtual ratings are one and the same, a wrong length of w can put them on the scale instead of the real
     ones: but on a single level.
     """
-    levels = round((HIGH - LOW) / step) + 1
-    level = np.clip(np.rint((ratings - LOW) / step), 0, levels - 1)
-    soft = np.exp(-0.5 * ((ratings - LOW - step * level) / (width * step)) ** 2)
+    levels = round(4.0 / step) + 1
+    level = np.clip(np.rint((ratings - 1.0) / step), 0, levels - 1)
+    soft = np.exp(-0.5 * ((ratings - 1.0 - step * level) / (width * step)) ** 2)
     cells = (level + levels * np.arange(len(ratings))[:, None]).astype(np.int64)
     on_level = np.bincount(cells.ravel(), soft.ravel(), levels * len(ratings)).reshape(-1, levels)
     total: Array = on_level.sum(axis=1) - _DISCOUNT * on_level.max(axis=1)
@@ -175,15 +225,3 @@ def _refine(starts: Array, ratings_at: Callable[[Array], Array], step: float) ->
         weight = np.exp(-0.5 * (off / (width * step)) ** 2)
         x = x + (weight * slope * off).sum(axis=1) / np.maximum((weight * slope**2).sum(axis=1), 1e-12)
     return np.where((np.sign(x) == np.sign(starts)) & (np.abs(x) > 1e-6), x, starts)
-
-
-def _with_biases(A: Array, V: Array, mean: float, step: float, rate: float, epochs: int) -> tuple[Array, Array]:
-    """The last column of A is e; the rest over e is U; the user's bias is found by its fraction, then its size."""
-    e = A[:, -1]
-    factors = A[:, :-1].T @ e / max(float(e @ e), 1e-300)
-    e = e / fading(np.array(1.0 + factors @ factors), rate, epochs)
-    known = mean + V @ np.append(factors, 1.0) + e
-    grid = np.arange(-2.0, 2.0, 0.25 * _COARSE * step)
-    # the true bias is near zero; among those that differ by whole steps, the scale's ends and its size decide
-    bias = _best(grid, lambda b: known + b[:, None], step, small=_SMALL * len(e))
-    return np.concatenate([factors, [1.0, bias]]), e

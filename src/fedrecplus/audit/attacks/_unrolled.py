@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from fedrecplus.gradients import StepSizes, contrasted, errors, item_step, user_step
+from fedrecplus.parts import Part
 
 Array = NDArray[np.float64]
 _ENOUGH = 1e-6
@@ -29,12 +29,15 @@ _LEAST_GAIN = 1.01
 class Known:
     """What the server knows of a client's round."""
 
+    model: Part
+    """with ``errors``, ``user_step`` and ``item_step`` as in ``mf``"""
     V: Array
     """rows of V before the round"""
-    V_prior: Array
-    U_prior: Array
-    sizes: StepSizes
+    rate: float
+    decay: float
     epochs: int
+    trained: Array
+    """1 for the columns of U that training moves"""
 
 
 @dataclass(frozen=True)
@@ -55,21 +58,21 @@ class Path:
 
 def follow(known: Known, U: Array, targets: Array) -> Path:
     """Run the K epochs. ``targets`` are ratings less the global mean."""
-    path_U, W, e_before, e = [U], [], [], []
+    path_U, W, e_before, e, model = [U], [], [], [], known.model
     V, ones = known.V, np.ones((len(known.V), 1))
     for _ in range(known.epochs):
-        e_before.append(errors(U, V, targets))
-        U = user_step(U, V, targets, known.U_prior, known.sizes)
+        e_before.append(model.errors(U, V, targets))
+        U = model.user_step(U, V, targets, known.rate, known.decay, known.trained)
         path_U.append(U)
         W.append(np.hstack([V, ones]))
-        e.append(errors(U, V, targets))
-        V = item_step(U, V, targets, known.V_prior, known.sizes)
+        e.append(model.errors(U, V, targets))
+        V = model.item_step(U, V, targets, known.rate, known.decay)
     return Path(path_U, W, e_before, e, V)
 
 
 def carries(known: Known, path: Path) -> list[list[Array]]:
     """``carries[k][j]``: what epoch k begins with of a change that epoch j made to a row; k = K is the end."""
-    keep, rate = 1.0 - known.sizes.rate * known.sizes.decay_V, known.sizes.rate
+    keep, rate = 1.0 - known.rate * known.decay, known.rate
     one = np.eye(known.V.shape[1])
     found: list[list[Array]] = [[]]
     for U in path.U[1:]:
@@ -80,7 +83,7 @@ def carries(known: Known, path: Path) -> list[list[Array]]:
 
 def own_changes(known: Known, path: Path) -> list[Array]:
     """dV_i/dr_i with the path held, when each epoch begins and at the end: the same for all rows."""
-    keep, rate = 1.0 - known.sizes.rate * known.sizes.decay_V, known.sizes.rate
+    keep, rate = 1.0 - known.rate * known.decay, known.rate
     own = [np.zeros(known.V.shape[1])]
     for U in path.U[1:]:
         own.append(keep * own[-1] + rate * U[:-1] * (1.0 - U[:-1] @ own[-1]))
@@ -90,12 +93,11 @@ def own_changes(known: Known, path: Path) -> list[Array]:
 def path_changes(known: Known, path: Path, carry: list[list[Array]], own: list[Array]) -> tuple[Array, Array]:
     """d(path)/d(U at the start) and d(path)/dr, from the U step's own derivative by U, by the rows and by r."""
     n, wide = path.W[0].shape
-    rate, sizes = known.sizes.rate, known.sizes
-    P = contrasted(np.diag(sizes.trained), sizes.contrast, sizes.factors)
+    rate, P = known.rate, np.diag(known.trained)
     by_start, by_ratings = [np.eye(wide)], [np.zeros((wide, n))]
     for k in range(known.epochs):
         U, W, e = path.U[k], path.W[k], path.e_before[k]
-        by_U = -sizes.decay_U * np.eye(wide) - W.T @ W / n
+        by_U = -known.decay * np.eye(wide) - W.T @ W / n
         start = by_U @ by_start[-1]
         ratings = by_U @ by_ratings[-1] + (1.0 - U[:-1] @ own[k]) * W.T / n
         ratings[:-1] += np.outer(own[k], e) / n
@@ -119,18 +121,10 @@ def _through_rows(U: Array, W: Array, e: Array, path: Path, j: int, P: Array) ->
     return block
 
 
-@dataclass(frozen=True)
-class Normal:
-    """The least squares problem around a point: the normal equations' matrix and right side, U's unknowns first."""
-
-    gram: Array
-    right: Array
-
-
-def normal(known: Known, path: Path, off: Array) -> Normal:
-    """Normal equations of ‖off − dV‖² over the trained columns of U at the start and all ratings."""
-    rate, K = known.sizes.rate, known.epochs
-    free = np.flatnonzero(known.sizes.trained)
+def normal(known: Known, path: Path, off: Array) -> tuple[Array, Array]:
+    """Normal equations of ‖off − dV‖² over U's trained columns at the start, then all ratings: matrix, right side."""
+    rate, K = known.rate, known.epochs
+    free = np.flatnonzero(known.trained)
     carry, own = carries(known, path), own_changes(known, path)
     by_start, by_ratings = path_changes(known, path, carry, own)
     T = np.hstack([by_start[:, free], by_ratings])
@@ -159,7 +153,7 @@ def normal(known: Known, path: Path, off: Array) -> Normal:
     gram[places, places] += own[K] @ own[K]
     right = T.T @ pull
     right[rows] += off @ own[K]
-    return Normal(gram, right)
+    return gram, right
 
 
 def improve(known: Known, seen: Array, U: Array, targets: Array, steps: int) -> tuple[Array, Path, float]:
@@ -170,12 +164,12 @@ def improve(known: Known, seen: Array, U: Array, targets: Array, steps: int) -> 
     size = float(np.sqrt(((seen - known.V) ** 2).mean())) + 1e-300
     path = follow(known, U, targets)
     left = _rms(seen - path.V) / size
-    damping, free = 1e-3, known.sizes.trained.astype(bool)
+    damping, free = 1e-3, known.trained.astype(bool)
     equations = normal(known, path, seen - path.V)
     for _ in range(steps):
         if left < _ENOUGH or damping > 1e6:
             break
-        solution = _solve(equations, damping)
+        solution = _solve(*equations, damping)
         U_trial = U.copy()
         U_trial[free] += solution[: free.sum()]
         trial = follow(known, U_trial, targets + solution[free.sum() :])
@@ -196,9 +190,9 @@ def _rms(table: Array) -> float:
     return float(np.sqrt((table**2).mean()))
 
 
-def _solve(equations: Normal, damping: float) -> Array:
-    gram = equations.gram.copy()
+def _solve(gram: Array, right: Array, damping: float) -> Array:
+    gram = gram.copy()
     places = np.arange(len(gram))
     gram[places, places] = gram[places, places] * (1.0 + damping) + 1e-14 * np.trace(gram) / len(gram)
-    solution: Array = scipy.linalg.solve(gram, equations.right, assume_a="sym", check_finite=False)
+    solution: Array = scipy.linalg.solve(gram, right, assume_a="sym", check_finite=False)
     return solution

@@ -1,7 +1,7 @@
 """Items that people rate together: rated rows fit in with the rest of the upload, drawn ones less, copied ones more.
 
 The server sees which rows everybody uploads. A regression of each item on all others, learned from these sets alone,
-says how likely an item is in company of the upload's other rows. Pseudo rows dilute what is learned, no more.
+says how likely an item is beside the upload's other rows. Pseudo rows dilute what is learned, no more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from scipy.stats import rankdata
 
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts import part
 
 Array = NDArray[np.float64]
 _RIDGE = 1.0
@@ -32,26 +31,28 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
 
 
 def _score(transcript: Transcript, client: int) -> Array:
-    found = company(transcript, client, transcript.uploads(client)[0].upload.items)
+    found = co_occurrence(transcript, client, transcript.uploads(client)[0].upload.items)
     fits = fitting(transcript, found)
     return fits if public_groups(transcript) is None else ranks(fits) + ranks(found.share)
 
 
-def fitting(transcript: Transcript, found: Company) -> Array:
-    """What of the company says that a row is rated, by the scheme's rule."""
+def fitting(transcript: Transcript, found: CoOccurrence) -> Array:
+    """What of the co-occurrence says that a row is rated, by the scheme's rule."""
     if public_groups(transcript) is not None:
         # items of one group come together in every upload: what is left is which groups a client has rated nothing in
         return found.likely
     # items chosen for their likeness to the others come together in many uploads: more than those people choose
-    return {"random": found.likely, "similar": -found.likely}.get(transcript.config.pseudo_items.rule, found.lift)
+    return {"rated": found.likely, "pseudo": -found.likely, "neither": found.lift}[
+        transcript.assumed.pseudo_items.co_occurrence
+    ]
 
 
 def public_groups(transcript: Transcript) -> NDArray[np.int64] | None:
     """The group of each item where the rule uploads whole public groups."""
-    rule = part("pseudo_items", transcript.config.pseudo_items.rule)
-    if not hasattr(rule, "groups"):
+    rule = transcript.config.pseudo_items
+    if not rule.part.has("groups"):
         return None
-    found: NDArray[np.int64] = rule.groups(transcript.public, rule.group_size(transcript.config.pseudo_items))
+    found: NDArray[np.int64] = rule.part.groups(transcript.public, rule.options)
     return found
 
 
@@ -61,7 +62,7 @@ def ranks(values: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Company:
+class CoOccurrence:
     """How well each row of an upload fits in with the others."""
 
     likely: Array
@@ -72,18 +73,18 @@ class Company:
     """how often the item is rated over how often it is uploaded: both are known"""
 
 
-def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Company:
+def co_occurrence(transcript: Transcript, client: int, items: NDArray[np.int64]) -> CoOccurrence:
     """The regression without this client's own upload, in closed form.
 
     With P = (XᵀX + λI)⁻¹ over all uploads X, an item's weights are −P_ij/P_ii; taking one upload x out of X changes P
     by a multiple of (Px)(Px)ᵀ. After: Steck 2019 (EASE)
     """
-    source: Transcript = getattr(transcript, "source", transcript)
+    source = transcript.source
     X, halves, share = source.once("crowd", lambda: _learned(source))
     rated = np.log1p(transcript.public.popularity[items]) - np.log1p(len(X) * share[items])
     own = transcript.crowd.get(transcript.origin(client))
     if own is None or len(X) < 3:
-        return Company(np.zeros(len(items)), np.zeros(len(items)), rated)
+        return CoOccurrence(np.zeros(len(items)), np.zeros(len(items)), rated)
     mine, removed = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     mine[items], removed[own] = 1.0, 1.0
     toward = _inverse_times(X, halves, mine)[items]
@@ -92,7 +93,7 @@ def company(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Co
     toward = toward + out[items] * float(out @ mine) / left
     diagonal = (1.0 - (halves[:, items] ** 2).sum(axis=0)) / (_RIDGE * len(X)) + out[items] ** 2 / left
     likely = 1.0 - toward / diagonal
-    return Company(likely, likely / (share[items] + _RARE), rated)
+    return CoOccurrence(likely, likely / (share[items] + _RARE), rated)
 
 
 def _learned(transcript: Transcript) -> tuple[Array, Array, Array]:

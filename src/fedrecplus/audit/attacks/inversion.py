@@ -1,4 +1,8 @@
-"""Several local epochs hide the rank-one structure, not the ratings: least squares through the known training."""
+"""Several local epochs hide the rank-one structure, not the ratings: least squares through the known training.
+
+``_unrolled`` has the derivative of gradient steps. A model that solves for its weights is read from all its equations
+(``_solved``). Of a model that says nothing, its own training is run with guessed ratings and differenced numerically.
+"""
 
 from __future__ import annotations
 
@@ -6,79 +10,84 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from fedrecplus.audit.attacks._evidence import evidence
-from fedrecplus.audit.attacks._local_steps import local_step_sizes
-from fedrecplus.audit.attacks._reading import Reading, readings
+from fedrecplus.audit.attacks._reading import Reading, of_model, readings
 from fedrecplus.audit.attacks._unrolled import Known, improve
+from fedrecplus.audit.attacks.u_step import all_uploads
 from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.shadow_clients import trained_rows
 from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.model import Shape, predict, prior
 
 Array = NDArray[np.float64]
 _STEPS = 25
 _ROUNDS = 4
 """uploads of a client that are inverted: it takes longer than the other attacks"""
+_CONVERGED = 1e-4
+_MOST_ROWS = 300
+"""of an upload that is differenced numerically: the time grows with the cube"""
+_NUMERICAL_STEPS = 30
 
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Some uploads, spread over the rounds, each by itself: ratings and U whose local training gives what was sent."""
+    """Some uploads, spread over the rounds: ratings and weights whose local training gives what was sent."""
     return tuple(
         Guess(found.round, found.items, found.nearest(transcript.step), evidence(transcript, found))
-        for found in inversions(transcript, client)
+        for found in transcript.once(("inversions", client), lambda: _inversions(transcript, client))
     )
 
 
-def inversions(transcript: Transcript, client: int) -> tuple[Reading, ...]:
-    """Readings of some uploads that hold for any number of local epochs."""
-    return transcript.once(("inversions", client), lambda: _inversions(transcript, client))
-
-
 def _inversions(transcript: Transcript, client: int) -> tuple[Reading, ...]:
-    whole = [
-        (sent, reading)
-        for sent, reading in zip(transcript.uploads(client), readings(transcript, client), strict=True)
-        if sent.upload.counts is None
-    ]
+    of, sent = of_model(transcript), transcript.uploads(client)
+    whole = [number for number, one in enumerate(sent) if one.upload.counts is None]
     if not whole:
         return ()
-    chosen = np.unique(np.linspace(0, len(whole) - 1, _ROUNDS).round().astype(int))
-    return tuple(invert(transcript, *whole[place]) for place in chosen)
+    chosen = [whole[place] for place in np.unique(np.linspace(0, len(whole) - 1, _ROUNDS).round().astype(int))]
+    if of is not None and of.fitted == "exactly":
+        read = all_uploads(transcript, client)
+        return tuple(one for one in read if one.round in {sent[number].round for number in chosen})
+    read = readings(transcript, client)
+    if of is None:
+        return tuple(_differenced(transcript, sent[number], read[number]) for number in chosen[-1:])
+    return tuple(_unrolled(transcript, sent[number], read[number]) for number in chosen)
 
 
-def invert(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
+def _unrolled(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
     """One upload, from the reading of it as if there had been one epoch, and from a constant start; the better fit."""
-    known, seen = _known(transcript, sent)
-    if known.epochs == 1:
+    model, options = transcript.config.model.part, transcript.config.model.options
+    if options.local_epochs == 1:
         return reading  # one epoch leaves the length of U open, and the reading has found it by the scale
-    targets, path, left = improve(known, seen, reading.U, reading.ratings - transcript.mean, _STEPS)
-    if left > _CONVERGED:
-        again = improve(known, seen, *_constant(transcript, known), _STEPS)
-        targets, path, left = min((targets, path, left), again, key=lambda found: found[2])
-    ratings = targets + transcript.mean
-    errors = ratings - predict(path.U[-1], known.V, transcript.mean)
-    return replace(reading, U=path.U[-1], ratings=ratings, errors=errors)
-
-
-_CONVERGED = 1e-4
-
-
-def _known(transcript: Transcript, sent: Sent) -> tuple[Known, Array]:
-    config = transcript.config
-    U_prior, V_prior = prior(config.model, transcript.mean)
     V = transcript.broadcast(sent.round).V[sent.upload.items]
-    sizes = local_step_sizes(transcript, sent.round, V)
-    known = Known(V, V_prior, U_prior, sizes, config.client.local_epochs)
-    return known, V + sent.upload.delta / (sent.upload.weight or 1.0)
+    every = transcript.columns(sent.round)
+    X = every[sent.upload.items]
+    rate, trained = model.local_rate(options, sent.round), model.trained_columns(options)
+    known = Known(model, V, rate, options.regularisation, options.local_epochs, trained)
+    seen = V + sent.upload.delta / (sent.upload.weight or 1.0)
+    mean = model.global_mean(transcript.public)
+    targets, path, left = improve(known, seen, reading.w, reading.ratings - mean, _STEPS)
+    if left > _CONVERGED:
+        middling = np.full(len(X), 3.5)
+        U = model.fold_in(every, sent.upload.items, middling, options, transcript.public)
+        again = improve(known, seen, U, middling - mean, _STEPS)
+        targets, path, left = min((targets, path, left), again, key=lambda found: found[2])
+    w, ratings = path.U[-1], targets + mean
+    return replace(reading, w=w, ratings=ratings, errors=ratings - X @ w)
 
 
-def _constant(transcript: Transcript, known: Known) -> tuple[Array, Array]:
-    """The U that predicts the middle of the scale best, and middling ratings."""
-    shape = Shape.of(transcript.config.model)
-    targets = np.full(len(known.V), 3.5 - transcript.mean)
-    X = known.V[:, : shape.factors]
-    U = np.zeros(shape.u_columns)
-    U[: shape.factors] = np.linalg.solve(X.T @ X + 0.1 * len(X) * np.eye(shape.factors), X.T @ targets)
-    if shape.biases:
-        U[shape.factors] = 1.0
-    return U, targets
+def _differenced(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
+    """One upload of a model that says nothing of itself: ratings and what the device keeps, numerically."""
+    model, items = transcript.config.model, sent.upload.items
+    if len(items) > _MOST_ROWS:
+        return reading
+    U = model.part.start_users(0, np.array([0]), model.options, transcript.public)[0]
+    seen = sent.upload.delta / (sent.upload.weight or 1.0)
+    size = max(float(np.sqrt((seen**2).mean())), 1e-300)
+
+    def off(unknown: Array) -> Array:
+        delta = trained_rows(transcript, sent.round, items, unknown[len(U) :], unknown[: len(U)])
+        return np.asarray(((delta - seen) / size).ravel())
+
+    start = np.append(U, np.full(len(items), transcript.public.mean))
+    ratings = least_squares(off, start, method="trf", max_nfev=_NUMERICAL_STEPS).x[len(U) :]
+    return replace(reading, ratings=ratings)

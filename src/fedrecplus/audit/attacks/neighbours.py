@@ -13,13 +13,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._evidence import pseudo_share
-from fedrecplus.audit.attacks._reading import Reading, readings
+from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
 from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
-from fedrecplus.parts import part
+from fedrecplus.audit.transcript import Transcript, hides_rows
+from fedrecplus.parts.similarity import similarity
 from fedrecplus.protocol import Broadcast
-from fedrecplus.similarity import similarity
 
 Array = NDArray[np.float64]
 _REACH = 4.0
@@ -46,7 +44,7 @@ def reach(transcript: Transcript, client: int, reading: Reading) -> Array:
     Where the set is the top k by likeness to something rated, a rated item's nearest outsider is less alike than any
     pseudo item is to its model. In standard deviations of the upload.
     """
-    if transcript.config.pseudo_items.rule != "similar":
+    if not (transcript.assumed.pseudo_items.most_similar and _has_features(transcript)):
         return np.zeros(len(reading.items))
     outer, inner = likeness(transcript, client, reading)
     spread = max(float(outer.std()), 1e-9)
@@ -57,13 +55,21 @@ def reach(transcript: Transcript, client: int, reading: Reading) -> Array:
 def likeness(transcript: Transcript, client: int, reading: Reading) -> tuple[Array, Array]:
     """Greatest cosine of each row with an item outside the upload, and with another row of it."""
     items = reading.items
-    features = _when_drawn(transcript, client, reading, anew=transcript.config.pseudo_items.redraw).features
+    anew = transcript.config.redraws
+    features = _when_drawn(transcript, client, reading, anew).features
+    if not _has_features(transcript):
+        return np.zeros(len(items)), np.zeros(len(items))
     near = similarity(features[items], features)
     near[np.arange(len(items)), items] = -np.inf
     inner = near[:, items].max(axis=1)
     near[:, items] = -np.inf
     outer = near.max(axis=1)
     return np.where(np.isfinite(outer), outer, 0.0), np.where(np.isfinite(inner), inner, 0.0)
+
+
+def _has_features(transcript: Transcript) -> bool:
+    """Whether anybody encodes items: without that, no rule looks at similarity."""
+    return transcript.config.needs_features
 
 
 def _when_drawn(transcript: Transcript, client: int, reading: Reading, anew: bool) -> Broadcast:
@@ -83,7 +89,7 @@ def copies(transcript: Transcript, client: int, reading: Reading) -> Array:
         return np.zeros(n)
     levels, level = np.unique(ratings, return_inverse=True)
     match = np.where(level[:, None] == level, 1.0 - _SLIP, _SLIP / max(len(levels) - 1, 1))
-    q = np.full(n, 1.0 - pseudo_share(transcript, n))
+    q = np.full(n, rated_share(transcript, n))
     prior = np.log(q / np.maximum(1.0 - q, 1e-9))
     score = np.zeros(n)
     for _ in range(_SWEEPS):
@@ -101,15 +107,15 @@ Explain = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 def _copying(transcript: Transcript, client: int, reading: Reading) -> Explain | None:
     """How the scheme's virtual ratings are copied: from the nearest rated row, from one drawn by weight, or not."""
-    if transcript.config.pseudo_items.rule == "none":
+    rule, copied = transcript.config.virtual_ratings, transcript.assumed.virtual_ratings.copied
+    if not hides_rows(transcript.config) or copied == "no":
         return None
-    rule = part("virtual_ratings", transcript.config.virtual_ratings.rule)
-    message = _when_drawn(transcript, client, reading, anew=transcript.config.virtual_ratings.refresh)
-    if hasattr(rule, "weights"):
-        weights: Array = rule.weights(reading.items, reading.items, message)
+    message = _when_drawn(transcript, client, reading, anew=rule.options.refresh)
+    if copied == "drawn":
+        weights: Array = rule.part.weights(reading.items, reading.items, message, rule.options)
         np.fill_diagonal(weights, 0.0)
         return partial(_from_drawn, weights)
-    if transcript.config.virtual_ratings.rule != "nearest":
+    if not _has_features(transcript):
         return None
     features = message.features[reading.items]
     near = similarity(features, features)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import _logistic
-from fedrecplus.audit.attacks._evidence import pseudo_share
 from fedrecplus.audit.attacks._features import CROSSED, features
 from fedrecplus.audit.attacks._prior import prior
-from fedrecplus.audit.attacks._reading import Reading
+from fedrecplus.audit.attacks._reading import Reading, rated_share
+from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.transcript import Transcript, hides_rows
 
 Array = NDArray[np.float64]
 _SHADOWS = 80
@@ -27,16 +27,16 @@ _KEY = 20230914
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     """Of the client's last whole upload: the classifier's log odds that a row is rated."""
-    if transcript.config.pseudo_items.rule == "none":
+    if not hides_rows(transcript.config) or not transcript.uploads(client):
         return ()
-    scores = transcript.once("shadow", lambda: _train(transcript))
+    scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
     last, _ = features_of(transcript, client)
     return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
 def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
     """The rows' features, computed once."""
-    return transcript.once(("features", client), lambda: features(transcript, client))
+    return transcript.once(("features", transcript.assumed, client), lambda: features(transcript, client))
 
 
 def _train(transcript: Transcript) -> dict[int, Array]:
@@ -69,10 +69,10 @@ def _invent(transcript: Transcript, scores: dict[int, Array], turn: int) -> dict
     for number, origin in enumerate(origins.tolist()):
         reading, _ = features_of(transcript, origin)
         n = len(reading.items)
-        rated = max(2, round((1.0 - pseudo_share(transcript, n)) * n))
+        rated = max(2, round(rated_share(transcript, n) * n))
         luck = random.logistic(size=n)
         chosen = np.sort(np.argsort(-(scores[origin] + luck))[:rated])
-        ratings = reading.nearest(transcript.step)[chosen]
-        known = np.isfinite(ratings)
-        invented[-1 - number] = Invented(origin, reading.items[chosen][known], ratings[known])
+        items, ratings = reading.items[chosen], reading.nearest(transcript.step)[chosen]
+        usual = on_scale(transcript.public.averages()[items], transcript.step)  # where nothing was read
+        invented[-1 - number] = Invented(origin, items, np.where(np.isfinite(ratings), ratings, usual))
     return invented

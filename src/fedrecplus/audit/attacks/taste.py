@@ -44,7 +44,7 @@ def fit(transcript: Transcript, items: NDArray[np.int64]) -> Array:
 
     The client's mean is the other rows' mean, shrunk as far as so many rows ask for. After: Prince, Elder 2007 (PLDA)
     """
-    source: Transcript = getattr(transcript, "source", transcript)
+    source = transcript.source
     tastes = source.once("tastes", lambda: _learned(source))
     n, wide = len(items), tastes.features.shape[1]
     if n < 2 or wide == 0:

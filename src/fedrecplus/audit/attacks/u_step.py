@@ -1,4 +1,4 @@
-"""Which rows the U step used. U before and after are read from the uploads, and the step is linear in membership."""
+"""Which rows the user's weights were fitted to: a step of U, and an exact solution, are linear in membership."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._local_steps import local_step_sizes
-from fedrecplus.audit.attacks._reading import Reading, readings
+from fedrecplus.audit.attacks._reading import Reading, of_model, readings, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.gradients import contrasted, errors
-from fedrecplus.model import prior
 
 Array = NDArray[np.float64]
 _RIDGE = 1e-3
@@ -20,9 +17,16 @@ _MOST_ROUNDS = 30
 
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the last upload: the share that each row had in all steps of U that were seen, by least squares."""
-    read = readings(transcript, client)
-    pairs = [(a, b) for a, b in pairwise(read) if b.order == a.order + 1 and both_pure(a, b)]
+    """Of the last upload: the share that each row had in all fits of the weights that were seen, by least squares."""
+    of, sent = of_model(transcript), transcript.uploads(client)
+    if of is None or not sent:
+        return ()
+    if of.fitted == "exactly":
+        last = all_uploads(transcript, client)[-1]
+        members = np.zeros(len(last.items)) if last.members is None else last.members
+        return (Guess(last.round, last.items, last.nearest(transcript.step), members),)
+    one_by_one = readings(transcript, client)
+    pairs = [(a, b) for a, b in pairwise(one_by_one) if b.order == a.order + 1 and a.pure.all() and b.pure.all()]
     if not pairs:
         return ()
     last = pairs[-1][1]
@@ -31,31 +35,28 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     return (Guess(last.round, last.items, last.nearest(transcript.step), shares),)
 
 
-def both_pure(before: Reading, after: Reading) -> bool:
-    """Whether neither upload is a denoising client's mixture."""
-    return bool(before.pure.all() and after.pure.all())
+def all_uploads(transcript: Transcript, client: int) -> tuple[Reading, ...]:
+    """A client's uploads, read together."""
+    sent = transcript.uploads(client)[-_MOST_ROUNDS:]
+    return transcript.once(("together", client), lambda: together(transcript, sent))
 
 
 def equations(transcript: Transcript, before: Reading, after: Reading, items: NDArray[np.int64]) -> tuple[Array, Array]:
-    """(U₁ − U₀)/η + λ(U₀ − prior) = Σ_i m_i e_i V_i with m_i = 1/n for the rows that the step used, else 0.
+    """(U₁ − U₀)/η + λU₀ = Σ_i m_i e_i V_i with m_i = 1/n for the rows that the step used, else 0.
 
-    With contrast, which makes parts of a step larger or smaller, both gradients are made so alike. Rows that aren't in
-    the later upload of the pair had no part in the step.
+    Rows that aren't in the later upload of the pair had no part in the step.
     """
-    U_prior, _ = prior(transcript.config.model, transcript.mean)
-    V = transcript.broadcast(after.round).V[after.items]
-    sizes = local_step_sizes(transcript, after.round, V)
-    e = errors(before.U, V, after.ratings - transcript.mean)
-    pulls = contrasted(np.hstack([e[:, None] * V, e[:, None]]), sizes.contrast, sizes.factors)
-    rate = sizes.rate * transcript.config.client.local_epochs
-    decay = contrasted(sizes.decay_U * (before.U - U_prior), sizes.contrast, sizes.factors)
-    seen = (after.U - before.U) / rate + decay
-    X = np.zeros((pulls.shape[1], len(items)))
+    model = transcript.config.model
+    X = transcript.columns(after.round)[after.items]
+    pulls = (after.ratings - X @ before.w)[:, None] * X
+    rate = model.part.local_rate(model.options, after.round) * model.options.local_epochs
+    seen = (after.w - before.w) / rate + model.options.regularisation * before.w
+    wide = np.zeros((X.shape[1], len(items)))
     _, here, there = np.intersect1d(items, after.items, return_indices=True)
-    X[:, here] = pulls[there].T
-    trained = sizes.trained.astype(bool)
+    wide[:, here] = pulls[there].T
+    trained = model.part.trained_columns(model.options).astype(bool)
     scale = max(float(np.abs(seen[trained]).max()), 1e-12)
-    return X[trained] / scale, seen[trained] / scale
+    return wide[trained] / scale, seen[trained] / scale
 
 
 def solve(X: Array, y: Array) -> Array:

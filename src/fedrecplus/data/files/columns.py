@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.errors import UserError, unknown_name
@@ -19,11 +19,9 @@ _NAMES = {
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value",
 }
-_USUAL_POSITIONS = {"user": 0, "item": 1, "rating": 2}
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """The positions, from 0, of the three columns that matter."""
 
     user: int
@@ -39,77 +37,61 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
     >>> has_header(["userId", "movieId", "7"], FileOptions()), has_header(["ann", "dune", "5"], FileOptions())
     (True, False)
     """
-    named = any(isinstance(column, str) and not column.isdigit() for column in _given(options).values())
+    given = (options.user, options.item, options.rating)
+    named = any(isinstance(column, str) and not column.isdigit() for column in given)
     usual = any(_usual_position(first, role) is not None for role in ("user", "rating"))
     return named or usual or not any(_is_number(field) for field in first)
 
 
 def find_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Columns:
     """The columns the user gave, else those with usual names, else the first three of a file without header."""
-    given = _given(options)
-    found = {
-        role: _usual(names, role, header, source) if given[role] is None else _at(given[role], names, header, source)
-        for role in _NAMES
-    }
-    if len(set(found.values())) < len(found):
+    found = Columns(*(_position(role, names, header, options, source) for role in _NAMES))
+    if len(set(found)) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
-    return Columns(**found)
+    return found
 
 
-def _given(options: FileOptions) -> dict[str, str | int | None]:
-    return {"user": options.user, "item": options.item, "rating": options.rating}
-
-
-def _at(column: str | int | None, names: Sequence[str], header: bool, source: str) -> int:
-    """The position of a column that the user gave by name, or by number from 1."""
-    if header and column in names:
-        return list(names).index(str(column))
-    if isinstance(column, int) or str(column).isdigit():
-        if 1 <= int(str(column)) <= len(names):
-            return int(str(column)) - 1
-        raise UserError(f"{source}: there is no column {column}", f"the columns are numbered 1 to {len(names)}")
-    remedy = unknown_name("column", str(column), names).remedy
-    raise UserError(f"{source}: there is no column {str(column)!r}", remedy)
-
-
-def _usual(names: Sequence[str], role: str, header: bool, source: str) -> int:
-    position = _usual_position(names, role) if header else _USUAL_POSITIONS[role]
+def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
+    given = getattr(options, role)
+    if given is not None:
+        return _given_position(given, names, header, source)
+    position = _usual_position(names, role) if header else list(_NAMES).index(role)
     if position is None:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
     if position >= len(names):
         raise UserError(
-            f"{source}: {counted(len(names), 'column')} in the first line, where the {role} is column {position + 1}",
+            f"{source}: {counted(len(names))} in the first line, where the {role} is column {position + 1}",
             "give the separator with --separator, or FileOptions(separator=…)",
         )
     return position
 
 
+def _given_position(column: str | int, names: Sequence[str], header: bool, source: str) -> int:
+    """The position of a column that the user gave by name, or by number from 1."""
+    if header and column in names:
+        return list(names).index(str(column))
+    if not str(column).lstrip("-").isdigit():
+        remedy = unknown_name("column", str(column), names).remedy
+        raise UserError(f"{source}: there is no column {column!r}", remedy)
+    if not 1 <= int(column) <= len(names):
+        raise UserError(f"{source}: there is no column {column}", f"the columns are numbered 1 to {len(names)}")
+    return int(column) - 1
+
+
 def _usual_position(names: Sequence[str], role: str) -> int | None:
-    plain = [_plain(name) for name in names]
+    # RecBole writes the type behind a colon: user_id:token
+    plain = [re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0]) for name in names]
     return next((plain.index(usual) for usual in _NAMES[role].split() if usual in plain), None)
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
-    there = (
-        f"the columns are {', '.join(map(repr, names))}"
-        if header
-        else f"the first line has {counted(len(names), 'column')}"
-    )
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {there}"
+    found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
+    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {found}"
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "column"), counted(2, "column")
-    ('1 column', '2 columns')
-    """
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _plain(name: str) -> str:
-    # RecBole writes the type behind a colon: user_id:token
-    return re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0])
+def counted(columns: int) -> str:
+    """A number of columns, in words."""
+    return "1 column" if columns == 1 else f"{columns} columns"
 
 
 def _is_number(field: str) -> bool:

@@ -8,41 +8,38 @@ from pathlib import Path
 
 from fedrecplus.errors import UserError
 
+PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC, _ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
 
 def read_bytes(path: Path) -> bytes:
     """A file's bytes, unpacked if it is gzipped. Every way in which that fails is the user's to know."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", "give the file of ratings in it")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file", "check the path") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder", "give the file of ratings in it") from None
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror}", "check the permissions") from None
-    if not data:
-        raise UserError(f"{path} is empty", "give a file with a rating per line")
     if data.startswith(_ZIP_MAGIC):
         raise UserError(f"{path} is a zip archive", "unpack it and give the file of ratings in it")
-    packed = path.suffix == ".gz" or data.startswith(_GZIP_MAGIC)
-    return _gunzip(data, path) if packed else data
+    if data.startswith(_GZIP_MAGIC):
+        data = _gunzip(data, path)
+    elif data and path.suffix == ".gz":
+        raise UserError(f"{path} is not a gzip file", "take .gz off its name if it isn't packed")
+    if not data:
+        raise UserError(f"{path} is empty", "give a file with a rating per line")
+    return data
 
 
 def _gunzip(data: bytes, path: Path) -> bytes:
     try:
-        unpacked = gzip.decompress(data)
+        return gzip.decompress(data)
     except EOFError:
         raise UserError(f"{path} is a truncated gzip file", "copy or download it again") from None
-    except gzip.BadGzipFile as error:
-        if data.startswith(_GZIP_MAGIC):
-            raise UserError(f"{path} is a damaged gzip file: {error}", "copy or download it again") from None
-        raise UserError(f"{path} is not a gzip file", "take .gz off its name if it isn't packed") from None
-    except zlib.error as error:
+    except (gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{path} is a damaged gzip file: {error}", "copy or download it again") from None
-    if not unpacked:
-        raise UserError(f"{path} is empty", "give a file with a rating per line")
-    return unpacked
 
 
 def as_utf8(data: bytes, source: str) -> bytes:

@@ -1,12 +1,8 @@
-"""What scale are these ratings on?
+"""The scale that ratings are on, guessed from the ratings.
 
-1. The first of the usual scales that holds every rating, if the highest rating reaches the top quarter of it: a file in
-   which nobody gave one star is still on 1 to 5, one with nothing above 3 is not. A scale that starts below zero asks
-   for a negative rating.
-2. Otherwise from the lowest to the highest rating that occurs, with the greatest round step (1, 2.5 or 5 times a
-   power of ten) that reaches them all.
-
-The guess can be wrong (an end that nobody used can't be seen), so ``data info`` shows it and a scale can be given.
+1. The first usual scale that holds every rating and whose top quarter is reached: a file in which nobody gave one star
+   is still on 1 to 5, one with nothing above 3 is not. A scale that starts below zero asks for a negative rating.
+2. Otherwise from the lowest to the highest rating, with the greatest step (1, 2.5 or 5 times a power of ten) that fits.
 """
 
 from __future__ import annotations
@@ -40,10 +36,8 @@ def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:
     '0:1:0.25'
     """
     levels = np.unique(ratings)
-    for usual in USUAL:
-        if _fits(usual, levels):
-            return usual
-    return _observed_scale(levels, source)
+    usual = next((scale for scale in USUAL if _fits(scale, levels)), None)
+    return usual or _observed_scale(levels, source)
 
 
 def _fits(scale: Scale, levels: NDArray[np.float64]) -> bool:

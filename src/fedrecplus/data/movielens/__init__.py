@@ -1,1 +1,1 @@
-"""The MovieLens sets by name: where they come from, how they are laid out, where they are kept."""
+"""MovieLens by name: download, check, parse and cache."""

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from fedrecplus.data.movielens.cache import cached_path, load_cached, store, work_folder
-from fedrecplus.data.movielens.download import Unreachable, download, published_md5
-from fedrecplus.data.movielens.sets import KnownSet
-from fedrecplus.data.movielens.unpack import from_archive, from_folder, from_wheel
-from fedrecplus.data.movielens.wheel import download_wheel
+from fedrecplus.data.movielens.read import read_set
+from fedrecplus.data.movielens.sets import RECBOLE, KnownSet
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 
+_GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+_CONNECT_SECONDS, _STALL_SECONDS, _PIP_SECONDS = 5, 60, 180
+_RETRIES = 2
+_WHEEL = "recbole==1.2.1"
+_PIP = ("-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet", "--disable-pip-version-check")
+
+
+class Unreachable(Exception):
+    """A source that doesn't answer: the next one may."""
+
 
 def load_known(known: KnownSet, progress: Progress | None = None) -> Ratings:
     """A set from the cache, else from the first source that has it, which then goes into the cache."""
-    cached = load_cached(known.name)
-    if cached is not None and not known.differs(cached):
+    if cached := load_cached(known):
         return cached
-    with work_folder() as work:
+    with work_folder(known.name) as work:
+        if cached := load_cached(known):  # another process fetched it while this one waited
+            return cached
         ratings = _from_sources(known, work, progress)
         if ratings.catalogue is not None:  # half a set isn't kept: the other half may come
             store(ratings, work)
@@ -30,13 +42,15 @@ def load_known(known: KnownSet, progress: Progress | None = None) -> Ratings:
 
 
 def _from_sources(known: KnownSet, work: Path, progress: Progress | None) -> Ratings:
+    path = cached_path(known.name)
+    state = "is damaged, of another version or not the whole set" if path.exists() else "is not there"
+    tried = [f"cache: {path} {state}"]
     sources: list[Callable[[], Ratings]] = [
-        lambda: _from_users_folder(known),
-        lambda: from_archive(download(known.name, work, progress), known),
+        lambda: read_set(_in_users_folder(known), known, known.layout),
+        lambda: read_set(_from_grouplens(known.name, work, progress), known, known.layout),
     ]
     if known.name == "ml-100k":
-        sources.append(lambda: from_wheel(download_wheel(work), known))
-    tried = [f"cache: {_state_of_cache(known.name)}"]
+        sources.append(lambda: read_set(_wheel(work), known, RECBOLE))
     for source in sources:
         try:
             return source()
@@ -49,32 +63,94 @@ def _from_sources(known: KnownSet, work: Path, progress: Progress | None) -> Rat
     )
 
 
-def _state_of_cache(name: str) -> str:
-    path = cached_path(name)
-    return f"{path} is damaged, of another version or not the whole set" if path.exists() else f"{path} is not there"
-
-
-def _from_users_folder(known: KnownSet) -> Ratings:
-    """From FEDRECPLUS_DATA: the archive, or what it unpacks to."""
+def _in_users_folder(known: KnownSet) -> Path:
+    """The archive in FEDRECPLUS_DATA, or what it unpacks to. An .md5 file beside the archive is checked."""
     chosen = os.environ.get("FEDRECPLUS_DATA")
     if not chosen:
         raise Unreachable("FEDRECPLUS_DATA is not set")
     archive = Path(chosen).expanduser() / f"{known.name}.zip"
     if archive.is_file():
-        _check_md5_beside(archive)
-        return from_archive(archive, known)
+        beside = archive.with_name(f"{archive.name}.md5")
+        if beside.is_file():
+            md5, expected = hashlib.md5(archive.read_bytes(), usedforsecurity=False).hexdigest(), published_md5(beside)
+            if md5 != expected:
+                raise UserError(f"{archive} has md5 {md5}, {beside.name} says {expected}", "download it again")
+        return archive
     for folder in (archive.with_suffix(""), archive.with_name(known.unpacks_to or known.name)):
         if folder.is_dir():
-            return from_folder(folder, known)
+            return folder
     raise Unreachable(f"FEDRECPLUS_DATA: neither {archive} nor the folder {archive.with_suffix('')} is there")
 
 
-def _check_md5_beside(archive: Path) -> None:
-    """The user may have put the published .md5 there too."""
-    beside = archive.with_name(f"{archive.name}.md5")
-    if not beside.is_file():
-        return
-    with archive.open("rb") as file:
-        md5 = hashlib.file_digest(file, "md5").hexdigest()
-    if md5 != (expected := published_md5(beside.read_text(), str(archive))):
-        raise UserError(f"{archive} has md5 {md5}, {beside.name} says {expected}", "download it again")
+def _from_grouplens(name: str, folder: Path, progress: Progress | None) -> Path:
+    """Download an archive and check it against the md5 published beside it; FEDRECPLUS_GROUPLENS_URL names a mirror.
+
+    Raises Unreachable, or UserError if what came is not what was published.
+    """
+    import pooch  # here: most runs find the set in the cache
+
+    pooch.get_logger().setLevel("WARNING")
+    base = (os.environ.get("FEDRECPLUS_GROUPLENS_URL") or _GROUPLENS).rstrip("/")
+    url, sums = f"{base}/{name}.zip", pooch.HTTPDownloader(timeout=_CONNECT_SECONDS)
+    bar = _Bar(f"{name}.zip", progress) if progress else False
+    archive = pooch.HTTPDownloader(progressbar=bar, timeout=(_CONNECT_SECONDS, _STALL_SECONDS))
+    try:
+        md5 = published_md5(Path(pooch.retrieve(f"{url}.md5", None, f"{name}.zip.md5", folder, downloader=sums)))
+        known = {f"{name}.zip": f"md5:{md5}"}
+        source = pooch.create(path=folder, base_url=f"{base}/", registry=known, retry_if_failed=_RETRIES)
+        return Path(source.fetch(f"{name}.zip", downloader=archive))
+    except OSError as error:  # requests' errors are of this kind too
+        raise Unreachable(f"{url}: {_reason(error)}") from None
+    except ValueError as error:
+        raise UserError(
+            f"{url} is not the file that was published: {error}",
+            "try again; if it happens again, the server or something on the way changes the file",
+        ) from None
+
+
+class _Bar:
+    """What pooch asks of a progress bar."""
+
+    def __init__(self, name: str, progress: Progress) -> None:
+        self.name, self.progress, self.done, self.total = name, progress, 0, 0
+
+    def update(self, size: int) -> None:
+        self.done = min(self.done + size, self.total or self.done + size)
+        self.progress(self.name, self.done, self.total)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        pass
+
+
+def published_md5(path: Path) -> str:
+    """The sum in an .md5 file, in BSD's or GNU's format."""
+    found = re.search(r"\b[0-9a-fA-F]{32}\b", path.read_text(encoding="ascii", errors="replace"))
+    if found is None:
+        raise Unreachable(f"{path.name} holds no md5")
+    return found[0].lower()
+
+
+def _reason(error: BaseException) -> str:
+    """What is wrong, without the layers of libraries around it."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"answers {response.status_code} {response.reason}"
+    while error.__context__:
+        error = error.__context__
+    return str(error) or type(error).__name__
+
+
+def _wheel(folder: Path) -> Path:
+    """Download RecBole's wheel with pip, which knows the user's index and proxy. Nothing is installed."""
+    command = [sys.executable, *_PIP, "--dest", str(folder), _WHEEL]
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreachable(f"pip download {_WHEEL}: {error}") from None
+    wheels = sorted(folder.glob("*.whl"))
+    if finished.returncode != 0 or not wheels:
+        raise Unreachable(f"pip download {_WHEEL}: {(finished.stderr.strip() or 'no wheel came').splitlines()[-1]}")
+    return wheels[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
@@ -11,9 +12,8 @@ _WHOLE_STARS = Scale(1.0, 5.0, 1.0)
 _HALF_STARS = Scale(0.5, 5.0, 0.5)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How GroupLens wrote a set down: file names and what stands between columns."""
+class Layout(NamedTuple):
+    """File names within an archive, and the separator of the file of ratings."""
 
     ratings_file: str
     movies_file: str
@@ -23,11 +23,13 @@ class Layout:
 _TABS = Layout("u.data", "u.item", "\t")
 _COLONS = Layout("ratings.dat", "movies.dat", "::")
 _CSV = Layout("ratings.csv", "movies.csv", ",")
+RECBOLE = Layout("ml-100k.inter", "ml-100k.item", "\t")
+"""``ml-100k`` in RecBole's wheel: ``u.data`` below a header line"""
 
 
 @dataclass(frozen=True)
 class KnownSet:
-    """A published set. The counts are those GroupLens publishes; items are those with at least one rating."""
+    """A published set, with the counts that GroupLens publishes; items are those with at least one rating."""
 
     name: str
     layout: Layout
@@ -36,14 +38,14 @@ class KnownSet:
     items: int
     ratings: int
     unpacks_to: str = ""
-    """the folder in the archive, where it isn't called like the set"""
+    """the folder in the archive, if its name isn't the set's"""
     changes: bool = False
-    """GroupLens replaces it from time to time, so the counts hold only for the version of the day"""
+    """GroupLens replaces it from time to time: other counts are accepted"""
     ratings_md5: str = ""
     """of the file of ratings, where it is known"""
 
     def differs(self, ratings: Ratings) -> str:
-        """How these ratings differ in number from the published set; empty if they don't, or may."""
+        """How the counts differ from those published; empty if they don't, or are allowed to."""
         found = (ratings.clients, ratings.item_count, len(ratings))
         published = (self.clients, self.items, self.ratings)
         if self.changes or found == published:

@@ -2,81 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
-
 from fedrecplus.data.scale import Scale
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import UserError
+from fedrecplus.settings import Annotated, Settings, number, read_settings, settings_of, text
 
 SYNTHETIC = "synthetic"
-_LEAST = {
-    "clients": 2,
-    "items": 2,
-    "ratings_per_client": 1,
-    "factors": 1,
-    "noise": 0.0,
-    "popularity": 0.0,
-    "activity": 0.0,
-    "seed": 0,
-}
-_MOST = {"clients": 2**31 - 1, "items": 2**24, "factors": 1024, "noise": 100.0, "popularity": 2.0, "activity": 3.0}
 
 
-@dataclass(frozen=True)
-class SyntheticOptions:
+class SyntheticOptions(Settings):
     """How many made-up ratings, and how they come about.
 
     >>> str(SyntheticOptions.parse("clients=50,noise=0"))
     'synthetic:clients=50,noise=0.0'
     """
 
-    clients: int = 1000
-    items: int = 500
-    ratings_per_client: int = 50
-    """the mean, before clients who would rate more than all items are stopped there"""
-    factors: int = 8
-    """the rank of the truth, biases aside"""
-    noise: float = 0.5
-    """the standard deviation of what the truth doesn't explain, in standard units (1 to 5)"""
-    popularity: float = 1.0
-    """Zipf's exponent: the i-th most popular item is drawn in proportion to 1 / i ** popularity; 0 is even"""
-    activity: float = 1.0
-    """the standard deviation of the logarithm of a client's number of ratings; MovieLens has about 1, 0 is even"""
-    scale: str = "1:5:1"
-    """the rating scale, ``low:high:step``"""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if not least <= (value := getattr(self, name)) <= _MOST.get(name, 2**63):
-                limit = f"at least {least}" + (f" and at most {_MOST[name]}" if name in _MOST else "")
-                raise UserError(f"synthetic: {name}={value} is out of range", f"give {limit}")
-        if self.ratings_per_client > self.items:
-            raise UserError(
-                f"synthetic: ratings_per_client={self.ratings_per_client} of {self.items} items",
-                "nobody rates an item twice: give more items or fewer ratings",
-            )
-        Scale.parse(self.scale)
+    clients: Annotated[int, number(2, 2**31 - 1, "how many clients")] = 1000
+    items: Annotated[int, number(2, 2**24, "how many items")] = 500
+    ratings_per_client: Annotated[int, number(1, 2**24, "the mean; nobody rates more than all items")] = 50
+    factors: Annotated[int, number(1, 1024, "rank of the truth, biases aside")] = 8
+    noise: Annotated[float, number(0, 100, "sd of what the truth doesn't explain, in standard units")] = 0.5
+    popularity: Annotated[float, number(0, 2, "Zipf's exponent; 0: all items are as popular")] = 1.0
+    activity: Annotated[float, number(0, 3, "sd of the logarithm of a client's ratings; MovieLens: about 1")] = 1.0
+    scale: Annotated[str, text("rating scale, low:high:step")] = "1:5:1"
+    seed: Annotated[int, number(0, 2**62, "of all draws")] = 0
 
     @staticmethod
-    def parse(text: str) -> SyntheticOptions:
+    def parse(given: str) -> SyntheticOptions:
         """Read ``name=value,name=value``."""
-        kinds: dict[str, type[Any]] = {field.name: type(field.default) for field in fields(SyntheticOptions)}
-        chosen = {}
-        for setting in filter(None, (part.strip() for part in text.split(","))):
-            name, _, value = setting.partition("=")
-            if name not in kinds:
-                raise unknown_name("option of synthetic", name, kinds)
-            try:
-                chosen[name] = kinds[name](value)
-            except ValueError:
-                kind = "whole number" if kinds[name] is int else "number"
-                raise UserError(f"synthetic: {name}={value!r} is not a {kind}", f"write {name}=NUMBER") from None
-        return SyntheticOptions(**chosen)
+        pairs = (part.partition("=") for part in given.split(",") if part.strip())
+        options = read_settings(SyntheticOptions, {name.strip(): value.strip() for name, _, value in pairs}, SYNTHETIC)
+        if options.ratings_per_client > options.items:
+            raise UserError(
+                f"synthetic: ratings_per_client={options.ratings_per_client} of {options.items} items",
+                "nobody rates an item twice: give more items or fewer ratings",
+            )
+        Scale.parse(options.scale)
+        return options
 
     def __str__(self) -> str:
         """As it is written to get these options: what differs from the defaults."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        defaults = {field.name: field.default for field in fields(self)}
-        chosen = [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
-        return ":".join(filter(None, (SYNTHETIC, ",".join(chosen))))
+        values = [(setting, getattr(self, setting.name)) for setting in settings_of(SyntheticOptions)]
+        chosen = ",".join(f"{setting.name}={value}" for setting, value in values if value != setting.default)
+        return f"{SYNTHETIC}:{chosen}" if chosen else SYNTHETIC

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Catalogue
+from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.synthetic.options import SyntheticOptions
 from fedrecplus.randomness import normal, subkey, uniform
 
@@ -21,7 +21,7 @@ _FIRST_YEAR, _YEARS = 1950, 75
 
 
 @dataclass(frozen=True)
-class Truth:
+class LatentTruth:
     """The items' side of the truth, and the key to the clients' side."""
 
     options: SyntheticOptions
@@ -33,7 +33,7 @@ class Truth:
     """ends at 1; the popular items are spread over the numbers"""
 
     @staticmethod
-    def of(options: SyntheticOptions) -> Truth:
+    def of(options: SyntheticOptions) -> LatentTruth:
         """Draw the items. Ours: Zipf's law by a rank that says nothing of the item's number."""
         key = subkey(options.seed, "synthetic")
         numbers = np.arange(options.items)
@@ -41,7 +41,7 @@ class Truth:
         rank[np.argsort(uniform(subkey(key, "popularity"), numbers))] = numbers + 1.0
         cumulative = np.cumsum(rank**-options.popularity)
         factors = normal(subkey(key, "item factors"), np.arange(options.items * options.factors))
-        return Truth(
+        return LatentTruth(
             options=options,
             key=key,
             item_biases=_ITEM_BIAS * normal(subkey(key, "item bias"), numbers),

@@ -1,0 +1,69 @@
+"""Writes docs/settings.md before the site is built: what every part says of its own settings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.config import describe
+from fedrecplus.markdown import markdown_table
+from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.settings import Setting
+
+_HEAD = """\
+# Settings
+
+Every setting with its default, range and meaning. A setting `option` of the section `part` is `part.option`: in TOML
+`[part]` and `option = value`, on the command line `--set part.option=value`, in Python
+`change(config, "part.option", value)`. `rule` chooses a part, and the part brings its own options. `fedrecplus presets
+NAME` shows what a preset sets. `fedrecplus settings` prints this list, with the rules of other installed packages.
+
+"""
+_COLUMNS = ["setting", "default", "range", "meaning"]
+
+
+def on_pre_build(config: Any) -> None:
+    """Called by mkdocs before it collects the pages. An unchanged page is not written: `mkdocs serve` watches it."""
+    page = Path(config["docs_dir"]) / "settings.md"
+    text = settings_page()
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
+
+
+def settings_page() -> str:
+    """The whole page as Markdown."""
+    text = _HEAD
+    described = [each for each in describe() if each[0] not in KINDS]
+    for section, group in itertools.groupby(described, key=lambda each: each[0]):
+        text += f"## {section or 'general'}\n\n{_table(setting for _, _, setting in group)}\n"
+    for kind, known in KINDS.items():
+        text += f"## {kind}\n\n"
+        for rule in built_in(known):
+            settings = [setting for _, _, setting in describe(f"{kind}.{rule}")]
+            text += f"### {kind}: {rule}\n\n{part(kind, rule).summary}\n\n"
+            text += f"{_table(settings)}\n" if settings else "No settings.\n\n"
+    return text.rstrip() + "\n"
+
+
+def _table(settings: Iterable[Setting]) -> str:
+    rows = [[f"`{each.name}`", _value(each.default), _range(each), _cell(each.meaning)] for each in settings]
+    return markdown_table(_COLUMNS, rows)
+
+
+def _range(setting: Setting) -> str:
+    if setting.values:
+        return ", ".join(f"`{value}`" for value in setting.values)
+    if setting.low is None or setting.high is None:
+        return ""
+    return f"{setting.low:g} to {setting.high:g}"
+
+
+def _value(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")

@@ -1,1 +1,0 @@
-"""Rules that join the uploads of a round: a file is a choice."""

@@ -1,0 +1,82 @@
+"""``fedrecplus settings``: everything that can be set, from what the parts say of themselves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from fedrecplus.cli.display import plain_console, say
+from fedrecplus.cli.options import JsonFile, check_file_place
+from fedrecplus.config import describe
+from fedrecplus.files import write_json_to
+from fedrecplus.parts import part
+from fedrecplus.settings import Setting
+
+
+def settings_command(
+    only: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PART]",
+            help="A kind of part, a rule, KIND.RULE, or the import path of a rule of your own. Default: all.",
+        ),
+    ] = "",
+    json_file: JsonFile = None,
+) -> None:
+    """List every setting by part and rule: its name, default, range and meaning.
+
+    \b
+    Examples:
+      fedrecplus settings pseudo_items           all rules for pseudo items
+      fedrecplus settings model.mf               one rule
+      fedrecplus settings my_package.my_rule     a rule of your own
+      fedrecplus settings --json settings.json
+
+    A setting of part KIND.RULE is changed by --set KIND.OPTION=VALUE, after --set KIND.rule=RULE.
+    """
+    check_file_place(json_file)
+    found = list(describe(only))
+    write_json_to(json_file, {"settings": [_as_dict(*each) for each in found]})
+    if not found:
+        say(f"{only} has no settings")
+    for (section, rule), group in itertools.groupby(found, key=lambda each: each[:2]):
+        summary = f": {part(section, rule).summary}" if rule else ""
+        console = plain_console()
+        console.print(f"{_part_name(section, rule)}{summary}")
+        console.print(_table(setting for _, _, setting in group))
+        console.print()
+
+
+def _as_dict(section: str, rule: str, setting: Setting) -> dict[str, Any]:
+    described = {"name": setting.name, "default": setting.default, "low": setting.low, "high": setting.high}
+    return {"part": _part_name(section, rule), **described, "values": setting.values, "meaning": setting.meaning}
+
+
+def _part_name(section: str, rule: str) -> str:
+    return f"{section}.{rule}" if rule else section or "general"
+
+
+def _table(settings: Iterable[Setting]) -> Table:
+    """Columns as wide in every table, so that they line up on 80 columns."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, min_width=19)
+    for width in (8, 16):
+        table.add_column(overflow="fold", min_width=width, max_width=width)
+    table.add_column(overflow="fold", ratio=1)
+    for setting in settings:
+        table.add_row(f"  {setting.name}", _value(setting.default), _range(setting), setting.meaning)
+    return table
+
+
+def _range(setting: Setting) -> str:
+    if setting.values:
+        return ", ".join(setting.values)
+    return "" if setting.low is None else f"{setting.low:g} – {setting.high:g}"
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,182 @@
+"""Settings by name: reading, changing and listing them, with errors that name the nearest setting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, GeneralSettings, ServerSettings
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.parts import KINDS, choices, is_outside, kinds_of, part
+from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
+
+SECTIONS: dict[str, type[Settings]] = {
+    "cohort": CohortSettings,
+    "server": ServerSettings,
+    "evaluation": EvaluationSettings,
+}
+"""the sections that are no choice of a part"""
+_OLD_SECTIONS = {"client", "prediction"}
+
+
+def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
+    """The config with one setting changed; text is read as the setting's type.
+
+    >>> change(Config(), "model.local_epochs", "5").model.options.local_epochs
+    5
+    >>> change(Config(), "model.local_epoch", "5")
+    Traceback (most recent call last):
+    fedrecplus.errors.UserError: unknown setting 'model.local_epoch'
+      → did you mean 'model.local_epochs'? Known: model.batch_size, model.factors, ...
+    """
+    section, _, option = path.rpartition(".")
+    if section == "":
+        return _change_general(config, option, value, source)
+    if section in SECTIONS:
+        old = getattr(config, section)
+        read = read_setting(SECTIONS[section], option, value, source, f"{section}.")
+        return _with(config, section, msgspec.structs.replace(old, **{option: read}))
+    if section not in KINDS:
+        raise unknown_setting(path, _known_paths(config))
+    chosen: Choice = getattr(config, section)
+    if option == "rule":
+        return _with(config, section, chosen.with_rule(str(value), source))
+    own = chosen.part.settings_type
+    if option not in {setting.name for setting in settings_of(own)}:
+        others = [name for name in choices(section) if option in own_names(section, name)]
+        if others:
+            raise UserError(
+                f"{source}: {section}.rule = {chosen.rule!r} has no option {option!r}",
+                f"set {section}.rule={others[0]} first, or choose of: "
+                + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),
+            )
+    read = read_setting(own, option, value, source, f"{section}.")
+    return _with(config, section, chosen.with_options(**{option: read}))
+
+
+def _with(config: Config, name: str, value: Any) -> Config:
+    changes: dict[str, Any] = {name: value}
+    return dataclasses.replace(config, **changes)
+
+
+def own_names(kind: str, rule: str) -> tuple[str, ...]:
+    """The names of a part's options."""
+    return tuple(setting.name for setting in settings_of(part(kind, rule).settings_type))
+
+
+def _change_general(config: Config, option: str, value: Any, source: str) -> Config:
+    if option not in {setting.name for setting in settings_of(GeneralSettings)}:
+        raise unknown_setting(option, _known_paths(config))
+    return _with(config, option, read_setting(GeneralSettings, option, value, source))
+
+
+def assign(config: Config, assignments: Iterable[str]) -> Config:
+    """Apply ``part.option=value`` texts; rules come first, since they bring the options."""
+    pairs = []
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment!r} has no '='", "write --set part.option=value")
+        pairs.append((path.strip(), value.strip()))
+    for path, value in sorted(pairs, key=lambda pair: not pair[0].endswith(".rule")):
+        config = change(config, path, value)
+    return config
+
+
+def from_tables(tables: Mapping[str, Any], start: Config | None = None, source: str = "config") -> Config:
+    """A config from tables; what they leave out stays as in ``start``."""
+    refuse_old(tables, source)
+    config = start or Config()
+    for name, value in tables.items():
+        if not isinstance(value, Mapping):
+            if "." in name:  # a quoted key would get past whoever looks for rules in the tables
+                raise unknown_setting(name, _known_paths(config))
+            config = change(config, name, value, source)
+            continue
+        for option, inner in sorted(value.items(), key=lambda pair: pair[0] != "rule"):
+            config = change(config, f"{name}.{option}", inner, source)
+    return config
+
+
+def refuse_old(tables: Mapping[str, Any], source: str) -> None:
+    """Refuse a config of fedrecplus 0.1, before its settings are found to be unknown."""
+    for section in _OLD_SECTIONS & set(tables):
+        raise UserError(
+            f"{source}: [{section}] is of fedrecplus before 0.2, whose settings had other names",
+            "read it with fedrecplus 0.1, or write it anew: `fedrecplus settings` lists the names of today",
+        )
+
+
+def to_tables(config: Config) -> dict[str, Any]:
+    """A config as plain tables, complete."""
+    tables: dict[str, Any] = {}
+    for name, value in vars(config).items():
+        if isinstance(value, Choice):
+            tables[name] = {"rule": value.rule, **msgspec.structs.asdict(value.options)}
+        else:
+            tables[name] = msgspec.structs.asdict(value) if isinstance(value, Settings) else value
+    return tables
+
+
+def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
+    """(section, rule, setting) of every setting there is; the rule is empty outside parts.
+
+    ``only`` is a section, a rule, ``section.rule``, or the import path of a rule from outside, which is then imported.
+
+    >>> [setting.name for _, _, setting in describe("channel.denoising")]
+    ['share']
+    """
+    if only in ("", "general"):
+        yield from (("", "", setting) for setting in settings_of(GeneralSettings))
+    for name, owner in SECTIONS.items():
+        if only in ("", name):
+            yield from ((name, "", setting) for setting in settings_of(owner))
+    for kind in KINDS.values():
+        if only in ("", kind.name):
+            default = getattr(Config(), kind.name).rule
+            yield kind.name, "", Setting("rule", default, None, None, f"which {kind.told}", choices(kind))
+    for kind_name, rule in _parts_called(only):
+        yield from ((kind_name, rule, setting) for setting in settings_of(part(kind_name, rule).settings_type))
+
+
+def _parts_called(only: str) -> list[tuple[str, str]]:
+    """(kind, rule) of all parts that a name stands for; an error where it stands for nothing."""
+    every = [(kind, rule) for kind in KINDS for rule in choices(kind)]
+    found = [(kind, rule) for kind, rule in every if only in ("", kind, rule, f"{kind}.{rule}")]
+    if found or only in ("general", *SECTIONS):
+        return found
+    kind, _, rule = only.partition(".")
+    if kind in KINDS:
+        return [(kind, part(kind, rule).name)]
+    if is_outside(only):
+        return [(kind, only) for kind in kinds_of(only)]
+    raise unknown_name("part", only, ["general", *SECTIONS, *KINDS, *(rule for _, rule in every)])
+
+
+def settings_in(config: Config) -> list[tuple[str, Setting]]:
+    """Path and description of every setting that a config has, with the rules that it chose."""
+    found = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
+    for name, owner in SECTIONS.items():
+        found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
+    for chosen in config.choices:
+        own = settings_of(chosen.part.settings_type)
+        found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
+    return found
+
+
+def value_of(config: Config, path: str) -> Any:
+    """A setting by its name.
+
+    >>> value_of(Config(), "server.rounds"), value_of(Config(), "model.rule")
+    (100, 'mf')
+    """
+    section, _, option = path.rpartition(".")
+    owner = getattr(config, section) if section else config
+    return getattr(owner.options if isinstance(owner, Choice) and option != "rule" else owner, option)
+
+
+def _known_paths(config: Config) -> list[str]:
+    return [path for path, _ in settings_in(config)] + [f"{chosen.kind}.rule" for chosen in config.choices]

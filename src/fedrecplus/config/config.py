@@ -1,0 +1,147 @@
+"""A whole training: which part is chosen of each kind, with that part's own options, and what belongs to none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from fedrecplus.parts import Part, part
+from fedrecplus.parts.pseudo_items import SetSettings
+from fedrecplus.settings import Annotated, Settings, number, read_settings, text
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part and its options.
+
+    >>> Choice("pseudo_items", "similar").options.ratio
+    1.0
+    """
+
+    kind: str
+    rule: str
+    options: Any = None
+    """of the part's own class of settings"""
+
+    def __post_init__(self) -> None:
+        if self.options is None:
+            object.__setattr__(self, "options", self.part.settings_type())
+
+    @property
+    def part(self) -> Part:
+        """The part itself."""
+        return part(self.kind, self.rule)
+
+    def with_rule(self, rule: str, source: str) -> Choice:
+        """Another part; options that both have keep their values."""
+        new = part(self.kind, rule)
+        known = {field.name for field in msgspec.structs.fields(new.settings_type)}
+        kept = {name: value for name, value in msgspec.structs.asdict(self.options).items() if name in known}
+        return Choice(self.kind, rule, read_settings(new.settings_type, kept, source, f"{self.kind}."))
+
+    def with_options(self, **changes: Any) -> Choice:
+        """The same part with other options, which are not checked again."""
+        return Choice(self.kind, self.rule, msgspec.structs.replace(self.options, **changes))
+
+
+class CohortSettings(Settings):
+    """Which clients take part in a round."""
+
+    fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
+    dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
+
+
+class ServerSettings(Settings):
+    """How long the server goes on."""
+
+    rounds: Annotated[int, number(1, 10**7, "T, communication rounds")] = 100
+    cooldown: Annotated[float, number(0, 1, "share of the rounds, at the end, in which the step falls to 0")] = 0.0
+
+
+class EvaluationSettings(Settings):
+    """When to look at the test ratings."""
+
+    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+
+
+class GeneralSettings(Settings):
+    """What belongs to no section."""
+
+    algorithm: Annotated[str, text("the preset it began as")] = "custom"
+    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = (
+        "fast"
+    )
+    precision: Annotated[
+        Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
+    ] = "float32"
+    seed: Annotated[
+        int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
+    ] = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole training."""
+
+    algorithm: str = "custom"
+    engine: str = "fast"
+    precision: str = "float32"
+    seed: int = 0
+    model: Choice = field(default_factory=lambda: Choice("model", "mf"))
+    pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
+    virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
+    encoder: Choice = field(default_factory=lambda: Choice("encoder", "centred"))
+    aggregation: Choice = field(default_factory=lambda: Choice("aggregation", "uniform"))
+    channel: Choice = field(default_factory=lambda: Choice("channel", "clear"))
+    server_optimizer: Choice = field(default_factory=lambda: Choice("server_optimizer", "sgd"))
+    cohort: CohortSettings = field(default_factory=CohortSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """All chosen parts."""
+        return tuple(value for value in vars(self).values() if isinstance(value, Choice))
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether there are pseudo items."""
+        return isinstance(self.pseudo_items.options, SetSettings)
+
+    @property
+    def redraws(self) -> bool:
+        """Whether clients draw new pseudo items each round."""
+        return self.hides_rows and bool(self.pseudo_items.options.redraw)
+
+    @property
+    def weighs_on_client(self) -> bool:
+        """Whether clients weigh themselves."""
+        return self.aggregation.part.has("weight") and self.aggregation.options.weigh_on == "client"
+
+    def needs_on_device(self, what: str) -> bool:
+        """Whether a part that runs on the device looks at something that is not always provided."""
+        there = [self.model, self.channel]
+        there += [self.pseudo_items, self.virtual_ratings] if self.hides_rows else []
+        there += [self.aggregation] if self.weighs_on_client else []
+        return any(chosen.part.needs(what) for chosen in there)
+
+    @property
+    def needs_features(self) -> bool:
+        """Whether a part looks at encoded items, so that a broadcast needs them."""
+        return self.needs_on_device("features") or self.aggregation.part.needs("features")
+
+    @property
+    def needs_uploads(self) -> bool:
+        """Whether the server must see single uploads: sums are not enough."""
+        how = self.aggregation
+        if how.part.has("aggregate") or how.part.needs("uploads") or self.covariance != "none":
+            return True
+        return not self.weighs_on_client and not how.part.has("CONSTANT")
+
+    @property
+    def covariance(self) -> str:
+        """Which covariance of updates the aggregation looks at: ``none``, ``diagonal`` or ``full``."""
+        how = self.aggregation
+        return str(how.part.covariance_kind(how.options)) if how.part.has("covariance_kind") else "none"

@@ -1,0 +1,88 @@
+"""Ratings of two files over the same clients and items: joined by their ids, never by their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.catalogue import Catalogue
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.errors import UserError
+
+Ids = NDArray[Any]
+
+
+def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
+    """Both with the same numbers for the same ids; clients and items that only the test knows are cold.
+
+    They come after the others and have no training rating, so that they are predicted by the fallback and counted.
+    """
+    same_clients = _same(training.client_ids, test.client_ids)
+    if same_clients and _same(training.item_ids, test.item_ids) and training.scale == test.scale:
+        return training, test
+    clients, client_of = _numbers(training.client_ids, test.client_ids, "client")
+    items, item_of = _numbers(training.item_ids, test.item_ids, "item")
+    grown = replace(
+        training,
+        indptr=np.append(training.indptr, np.full(len(clients) - training.clients, training.indptr[-1])),
+        items=training.items.astype(narrowest(len(items))),
+        client_ids=clients,
+        item_ids=items,
+        catalogue=_grown(training.catalogue, len(items)),
+    )
+    who, what = client_of[test.client_of_rating], item_of[test.items]
+    order = np.lexsort((what, who))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(clients)))]).astype(np.int64)
+    codes = _codes(training, test)[order]
+    return grown, replace(
+        grown, name=test.name, indptr=indptr, items=what[order].astype(grown.items.dtype), codes=codes
+    )
+
+
+def _same(first: Ids, second: Ids) -> bool:
+    return first is second or (first.dtype.kind == second.dtype.kind and np.array_equal(first, second))
+
+
+def _numbers(known: Ids, others: Ids, kind: str) -> tuple[Ids, NDArray[np.int64]]:
+    """The ids of both, those of the first as they are, and where each of the others is among them."""
+    if (known.dtype.kind in "iu") != (others.dtype.kind in "iu"):
+        known, others = known.astype(str), others.astype(str)
+    places = {name: number for number, name in enumerate(known.tolist())}
+    shared = sum(name in places for name in others.tolist())
+    if shared == 0 and len(others):
+        some = [", ".join(map(str, ids[:3].tolist())) for ids in (known, others)]
+        raise UserError(
+            f"training and test ratings have no {kind} in common: {some[0]} there, {some[1]} here",
+            f"give files whose {kind} ids mean the same",
+        )
+    numbers = np.array([places.setdefault(name, len(places)) for name in others.tolist()], dtype=np.int64)
+    return np.array(list(places), dtype=str if known.dtype.kind not in "iu" else known.dtype), numbers
+
+
+def _codes(training: Ratings, test: Ratings) -> NDArray[Any]:
+    """The test's ratings as levels of the training's scale."""
+    if training.scale == test.scale:
+        return test.codes
+    values = test.values
+    if not (held := training.scale.holds(values)).all():
+        raise UserError(
+            f"the test rating {values[~held][0]:g} is not on the training ratings' scale {training.scale}",
+            "give both files with one --scale",
+        )
+    return training.scale.codes(values)
+
+
+def _grown(catalogue: Catalogue | None, items: int) -> Catalogue | None:
+    """The catalogue with lines of which nothing is known for further items."""
+    if catalogue is None or len(catalogue.titles) == items:
+        return catalogue
+    more = items - len(catalogue.titles)
+    return replace(
+        catalogue,
+        titles=(*catalogue.titles, *[""] * more),
+        years=np.append(catalogue.years, np.zeros(more, dtype=catalogue.years.dtype)),
+        genres=np.vstack([catalogue.genres, np.zeros((more, catalogue.genres.shape[1]), dtype=bool)]),
+    )

@@ -1,0 +1,138 @@
+"""How ratings that come later enter uploads: in batches, together with their share of new pseudo items.
+
+A row that appears, disappears or jumps by itself names a rating that was given, taken back or changed. So changes wait
+until there are enough of them. New ratings come with their share of new pseudo items, a rating taken back becomes a
+pseudo item, and where values move, kept virtual ratings move with them. Recommendations use ratings as they are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.device import Device, PseudoItems
+from fedrecplus.parts.pseudo_items import SetSettings, pseudo_count, size_class
+from fedrecplus.protocol import Broadcast
+from fedrecplus.randomness import keys, subkey
+from fedrecplus.rounds.client import virtual_ratings
+
+Items = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+def rated_items(ratings: Mapping[str, float], catalogue: ItemCatalogue) -> tuple[Items, Values]:
+    """A person's ratings of items that the model knows, by item number, ascending, in standard units."""
+    known = sorted((catalogue.numbers[item], rating) for item, rating in ratings.items() if item in catalogue.numbers)
+    items = np.array([number for number, _ in known], dtype=np.int64)
+    values = np.array([rating for _, rating in known], dtype=np.float64)
+    scale = catalogue.scale
+    return items, scale.standardise(scale.values(scale.codes(values)))
+
+
+def with_batch(
+    client: Device, items: Items, ratings: Values, batch: int, broadcast: Broadcast, config: Config
+) -> Device:
+    """The client with all its changes, if they are enough for a batch; otherwise as it was.
+
+    A person whose ratings are all taken back keeps what uploads have until ``forget`` or a new model.
+    """
+    before, after = _by_item(client.items, client.ratings), _by_item(items, ratings)
+    changes = sum(before.get(item) != after.get(item) for item in before.keys() | after.keys())
+    if len(items) == 0 or changes < batch:
+        return client
+    changed = replace(client, items=items, ratings=ratings)
+    return changed if client.kept is None else replace(changed, kept=_extended(client, changed, broadcast, config))
+
+
+def _by_item(*items_and_ratings: NDArray[Any]) -> dict[int, float]:
+    return dict(zip(*(column.tolist() for column in items_and_ratings), strict=True))
+
+
+def _extended(before: Device, client: Device, broadcast: Broadcast, config: Config) -> PseudoItems:
+    """Kept pseudo items that weren't rated meanwhile, ratings taken back, and the new ratings' share of new ones."""
+    kept = client.kept
+    assert kept is not None
+    stay = ~np.isin(kept.items, client.items)
+    taken_back = np.setdiff1d(before.items, client.items)
+    old_rows = np.union1d(before.items, kept.items)
+    new = ~np.isin(client.items, old_rows)
+    pseudo = int(stay.sum()) + len(taken_back)
+    count = _new_count(int(new.sum()), len(client.items), pseudo, len(broadcast.V), config)
+    # drawn for the new ratings alone: decoys that suit the other ratings would tell the new ones from them
+    drawn_for = replace(client, items=client.items[new], ratings=client.ratings[new]) if new.any() else client
+    fresh = np.union1d(_draw(count, old_rows, drawn_for, broadcast, config), taken_back)
+    items = np.concatenate([kept.items[stay], fresh])
+    if config.virtual_ratings.options.refresh:
+        return PseudoItems(np.sort(items), np.zeros(len(items)))  # every round computes its own
+    order, ratings = np.argsort(items), kept.ratings[stay]
+    if len(fresh):
+        ratings = np.concatenate([ratings, virtual_ratings(fresh, client, broadcast, config)])
+    extended = PseudoItems(items[order], ratings[order])
+    rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
+    rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
+    moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
+    count = int(np.ceil(_share(len(before.items), config) * moves))
+    return _moved(extended, kept.items[stay], count, client, broadcast, config)
+
+
+def _share(rated: int, config: Config) -> float:
+    """Pseudo items per rating."""
+    how = config.pseudo_items.options
+    if not isinstance(how, SetSettings):
+        return 0.0
+    return how.ratio if how.count == 0 else how.count / max(rated, 1)
+
+
+def _new_count(new: int, rated: int, pseudo: int, items: int, config: Config) -> int:
+    """New pseudo items of a batch: what the whole set lacks, and never less than the new ratings' own share."""
+    how = config.pseudo_items.options
+    wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(_share(rated - new, config) * new)))
+    if getattr(how, "size_classes", False):
+        wanted = size_class(rated + pseudo + wanted) - rated - pseudo
+    return max(0, min(wanted, items - rated - pseudo))
+
+
+def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, config: Config) -> Items:
+    """So many items by the settings' rule that are in no upload yet.
+
+    What the rule gives first is taken first (the rest of a rated item's group, say): it is asked for more only by as
+    many as are lacking. Of too many, a keyed choice.
+    """
+    chosen, items = config.pseudo_items, len(broadcast.V)
+    fresh, asked = np.empty(0, dtype=np.int64), count
+    while len(fresh) < count:
+        given = chosen.part.select(min(asked, items - len(client.items)), client, broadcast, chosen.options)
+        fresh = np.setdiff1d(given, np.union1d(old_rows, client.items))
+        if asked >= items:
+            break
+        asked += max(count - len(fresh), 1)
+    order = np.argsort(keys(subkey(client.secret, "batch", broadcast.round), fresh))
+    return np.sort(fresh[order[:count]])
+
+
+def _moved(
+    pseudo: PseudoItems, old: Items, count: int, client: Device, broadcast: Broadcast, config: Config
+) -> PseudoItems:
+    """The same pseudo items, so many of the old ones with another virtual rating.
+
+    Ours: virtual ratings are kept, so a value that moves would name a row as rated, now or before. As many others move
+    with it as the settings give each rating. They are drawn anew; where that gives the same value, it goes one step
+    towards the middle of the scale.
+    """
+    other = replace(client, secret=subkey(client.secret, "stirred", broadcast.round))
+    chosen = old[np.argsort(keys(other.secret, old))[:count]]
+    if len(chosen) == 0:
+        return pseudo
+    places = np.searchsorted(pseudo.items, chosen)
+    middle = (STANDARD_LOW + STANDARD_HIGH) / 2
+    drawn, now = virtual_ratings(chosen, other, broadcast, config), pseudo.ratings[places]
+    ratings = pseudo.ratings.copy()
+    ratings[places] = np.where(drawn != now, drawn, now + np.where(now > middle, -client.step, client.step))
+    return PseudoItems(pseudo.items, ratings)

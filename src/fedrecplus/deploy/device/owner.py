@@ -1,0 +1,125 @@
+"""What a device's owner does: bring ratings from a file, ask for recommendations, look at what was sent."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+from fedrecplus.config import from_tables
+from fedrecplus.config.toml import refuse_outside
+from fedrecplus.data import FileOptions, load
+from fedrecplus.deploy.device.round import load_catalogue, load_clients
+from fedrecplus.deploy.device.store import ON_SCALE, Store
+from fedrecplus.deploy.wire import Packet
+from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.training.recommender import Recommendation, Recommender
+
+_FORM = "write lines such as 1193,5"
+
+
+def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recommendation]:
+    """The n items a person would like best, by a run folder's model or the newest V that this device has seen.
+
+    Weights are folded in from V and the ratings: no round is needed.
+    """
+    model = newest_model(store)[1] if run is None else SharedModel.read(run, store.allowed_rules)
+    known = set(map(str, model.item_ids.tolist()))
+    ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
+    nobody = np.zeros(0, dtype=np.int64)
+    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).recommend(n)
+
+
+def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:
+    """The rows of a person that the server was sent last: item, title, whether it is rated, length of the change."""
+    name, model = newest_model(store)
+    clients = load_clients(store, name)
+    if person not in clients:
+        raise UserError("nothing was sent for this person yet", "`fedrecplus device status` lists what was sent")
+    arrays = Packet.of_bytes(store.value("SELECT content FROM answers WHERE model = ?", name)).arrays
+    at = arrays["clients"].tolist().index(store.wire_number(name, person))
+    end = int(arrays["rows"][: at + 1].sum(dtype=np.int64))
+    here = slice(end - int(arrays["rows"][at]), end)
+    rated = set(clients[person].items.tolist())
+    changes = np.linalg.norm(arrays["delta"][here], axis=1).tolist()
+    return [
+        (str(model.item_ids[item]), model.titles[item] if model.titles else "", item in rated, change)
+        for item, change in zip(arrays["items"][here].tolist(), changes, strict=True)
+    ]
+
+
+def unknown_items(store: Store) -> int | None:
+    """How many ratings are of items that the newest model lacks; None before the first round."""
+    if not store.models():
+        return None
+    known = set(newest_model(store)[1].item_ids.tolist())
+    return sum(item not in known for ratings in store.ratings().values() for item in ratings)
+
+
+def newest_model(store: Store) -> tuple[str, SharedModel]:
+    """Name and tables of the model in whose rounds this device took part last."""
+    if not store.models():
+        raise UserError(
+            "this device has seen no model yet and has sent nothing",
+            "join a server with `fedrecplus node join`, or give a run folder with --model",
+        )
+    newest = store.models()[0]
+    settings, catalogue = json.loads(newest["settings"]), load_catalogue(store, newest["catalogue"])
+    if catalogue is None:
+        raise UserError("the catalogue of the newest model is missing", "take part in one more round")
+    refuse_outside(settings, store.allowed_rules, f"model {newest['model']}")
+    V = Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", newest["model"])).arrays["V"]
+    return newest["model"], catalogue.model(from_tables(settings), V)
+
+
+def import_own(store: Store, path: Path) -> int:
+    """One person's ratings: a line each, item then rating, between commas, semicolons or tabs; a heading may be."""
+    ratings: dict[str, float] = {}
+    for number, fields in enumerate(_lines(path), 1):
+        where = f"{path}, line {number}"
+        if not fields:
+            continue
+        if len(fields) != 2:
+            remedy = "give a table of user, item and rating with --silo" if len(fields) > 2 else _FORM
+            raise UserError(f"{where}: {len(fields)} columns instead of item and rating", remedy)
+        item, text = fields[0].strip(), fields[1].strip()
+        try:
+            rating = float(text)
+        except ValueError:
+            if number == 1:
+                continue
+            raise UserError(f"{where}: {text!r} is no rating", _FORM) from None
+        if not item:
+            raise UserError(f"{where}: no item", _FORM)
+        if item in ratings:
+            raise UserError(f"{where}: item {item!r} for the second time", "keep one of the lines")
+        if not (np.isfinite(rating) and store.scale.holds(np.array([rating]))[0]):
+            raise UserError(f"{where}: {text} is not on the scale {store.scale}", ON_SCALE)
+        ratings[item] = rating
+    if not ratings:
+        raise UserError(f"{path} holds no rating", _FORM)
+    store.rate(ratings)
+    return len(ratings)
+
+
+def import_many(store: Store, path: Path) -> tuple[int, int]:
+    """A table of user, item and rating; returns how many persons and ratings it has."""
+    ratings = load(str(path), options=FileOptions(scale=store.scale))
+    numbers = store.add_persons([str(name) for name in ratings.client_ids.tolist()])
+    persons = [numbers[str(name)] for name in ratings.client_ids.tolist()]
+    items, columns = ratings.item_ids.tolist(), (ratings.client_of_rating, ratings.items, ratings.values)
+    store.rate_many([(persons[u], str(items[i]), float(r)) for u, i, r in zip(*columns, strict=True)])
+    return len(persons), len(ratings)
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no text"
+        raise UserError(f"{path}: {why}", "give a text file of item and rating, in UTF-8") from None
+    separator = next((mark for mark in ("\t", ";", ",") if mark in text.partition("\n")[0]), ",")
+    return list(csv.reader(text.splitlines(), delimiter=separator))

@@ -1,0 +1,194 @@
+"""What a node does with a request, between the packet that came and the packet that goes, and what it keeps of it."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.scale import Scale
+from fedrecplus.deploy import wire
+from fedrecplus.deploy.device.batching import rated_items, with_batch
+from fedrecplus.deploy.device.store import StorageFull, Store, now
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
+from fedrecplus.device import Device, PseudoItems
+from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
+from fedrecplus.engines.state import remember
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import Broadcast, ErrorReport, Upload
+from fedrecplus.randomness import keys, subkey
+from fedrecplus.rounds import client_round
+
+log = logging.getLogger("fedrecplus")
+
+
+def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
+    """The reply to a request, whatever happens. What went wrong is logged here and told the server in one word."""
+    try:
+        with Store.open(path) as store:
+            return _answer(packet, store, share_error)
+    except Refusal as refusal:
+        reason = refusal.kind
+        log.error("%s", refusal)
+    except UserError as error:
+        reason = "storage" if isinstance(error, StorageFull) else "store"
+        log.error("%s", error)
+    except Exception:
+        reason = "fault"
+        log.exception("the round failed here")
+    return wire.encode_refusal(reason)
+
+
+def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
+    started = time.perf_counter()
+    request = wire.decode_request(packet, store.allowed_rules)
+    catalogue, config = _catalogue(store, request), request.config
+    began_with = store.value("SELECT settings FROM models WHERE model = ?", request.model)
+    if began_with not in (None, wire.fixed_settings(config)):
+        # others could undo the protection that the first ones gave
+        raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
+    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
+    given = store.value(query, request.model, request.round, request.digest)
+    if given is not None:  # asked again: the same reply, not one made anew from other factors
+        reply = Packet.of_bytes(given)
+        with store.changing():
+            store.put("sent", [(None, *_log_line(request, reply, started, again=True))])
+        return reply
+    message = request.message(catalogue)
+    trained = train_locally(message, _clients(store, message, catalogue, request), config, store.scale)
+    uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
+    clients = [client for _, client in trained]
+    report = _training_error(clients, message, config) if share_error else None
+    reply = wire.encode_reply(request, uploads, report)
+    save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
+    return reply
+
+
+def _catalogue(store: Store, request: Request) -> ItemCatalogue:
+    catalogue, attached = load_catalogue(store, request.catalogue), request.attached
+    if catalogue is None:
+        if attached is None or attached.digest != request.catalogue:
+            raise Refusal("catalogue", "the server's catalogue is not known here")
+        catalogue = attached
+        with store.changing():
+            store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
+    if len(catalogue.ids) != len(request.V):
+        raise Refusal("request", "V has another number of items than the catalogue")
+    if catalogue.scale != store.scale:
+        both = f"ratings here are on the scale {store.scale}, the server's on {catalogue.scale}"
+        raise Refusal("scale", f"{both}; `fedrecplus device scale {catalogue.scale}` changes it")
+    return catalogue
+
+
+def _clients(store: Store, message: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
+    """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
+    before, secret, step = load_clients(store, request.model), store.secret, store.scale.standard_step
+    clients, batch, model = [], store.batch, request.config.model
+    for person, ratings in store.ratings().items():
+        items, values = rated_items(ratings, catalogue)
+        if person in before:
+            clients.append(with_batch(before[person], items, values, batch, message, request.config))
+        elif len(items):
+            U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
+            clients.append(Device(person, items, values, step, U, client_secret(secret, person)))
+    if not clients:
+        log.warning("none of the ratings here is of an item that the server knows: nothing to send")
+    return clients
+
+
+def train_locally(
+    message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale
+) -> list[tuple[Upload, Device]]:
+    """Each client's upload, and what it keeps for the next round: many through the engine, as a small simulation."""
+    if len(clients) < 2 or config.engine == "reference":  # numba takes a second that one person need not wait for
+        return [client_round(message, client, config) for client in clients]
+    engine, problem = engine_of(config), _problem(message, clients, config, scale)
+    private = start_private(problem, engine.dtype)
+    for number, client in enumerate(clients):
+        remember(problem, private, replace(client, client=number))
+    tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
+    uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
+    none = None if config.redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
+    after = [device_of(problem, private, upload.client) for upload in uploads]
+    persons = [clients[upload.client].client for upload in uploads]
+    return [
+        (replace(upload, client=person), replace(device, client=person, kept=device.kept or none))
+        for upload, device, person in zip(uploads, after, persons, strict=True)
+    ]
+
+
+def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale) -> Problem:
+    """These clients as the engine takes them, numbered in their order."""
+    items = len(message.V)
+    indptr = np.cumsum([0, *(len(client.items) for client in clients)])
+    numbers = np.concatenate([client.items for client in clients]).astype(narrowest(items))
+    codes = scale.codes(scale.restore(np.concatenate([client.ratings for client in clients])))
+    ratings = Ratings("silo", scale, indptr, numbers, codes, np.arange(len(clients)), np.arange(items))
+    secrets = np.array([client.secret for client in clients], dtype=np.uint64)
+    problem = prepare(ratings, config, message.public, secrets)
+    fresh = np.diff(problem.pseudo_indptr)
+    kept = [fresh[n] if client.kept is None else len(client.kept.items) for n, client in enumerate(clients)]
+    return replace(problem, pseudo_indptr=np.cumsum([0, *kept]))  # batches let in more than a first draw would
+
+
+def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
+    """Squared error on the node's own ratings, before this round moves V."""
+    model, squared = config.model, 0.0
+    X = model.part.item_columns(message.V, message.public, model.options)
+    for one in clients:
+        w = model.part.user_weights(one.U, X, one.items, one.ratings, model.options, message.public)
+        squared += float(((X[one.items] @ w - one.ratings) ** 2).sum())
+    return ErrorReport(squared, sum(len(one.items) for one in clients))
+
+
+def _log_line(request: Request, reply: Packet, started: float, *, again: bool) -> tuple[Any, ...]:
+    """What left, and what it cost this device: the columns of ``sent``."""
+    memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = (len(reply.arrays["clients"]), len(reply.arrays["items"]), reply.size, reply.digest)
+    seconds = time.perf_counter() - started
+    return (now(), request.model, request.round, *size, int(again), seconds, memory, request.bytes)
+
+
+def client_secret(store_secret: int, person: int) -> int:
+    """The key of one person's draws."""
+    return int(keys(subkey(store_secret, "secrets"), np.array([person]))[0])
+
+
+def load_clients(store: Store, model: str) -> dict[int, Device]:
+    """Everybody who took part in this model before, with the rated items that uploads hold: later ones wait."""
+    secret, step = store.secret, store.scale.standard_step
+    clients = {}
+    for person, items, ratings, U, pseudo, virtual in store.connection.execute(
+        "SELECT person, items, ratings, U, pseudo_items, virtual_ratings FROM taking_part WHERE model = ?", (model,)
+    ):
+        kept = None if pseudo is None else PseudoItems(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
+        own, rated = client_secret(secret, person), np.frombuffer(items, np.int64)
+        clients[person] = Device(person, rated, np.frombuffer(ratings), step, np.frombuffer(U), own, kept)
+    return clients
+
+
+def save_round(store: Store, request: Request, clients: Iterable[Device], reply: Packet, sent: Sequence[Any]) -> None:
+    """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
+    V, model = Packet({}, {"V": request.V}).to_bytes(), request.model
+    with store.changing():
+        for one in clients:
+            kept = (None, None) if one.kept is None else (one.kept.items.tobytes(), one.kept.ratings.tobytes())
+            own = (one.items.tobytes(), one.ratings.tobytes(), one.U.tobytes())
+            store.put("taking_part", [(model, one.client, *own, *kept)])
+        store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
+        store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
+        store.put("sent", [(None, *sent)])
+
+
+def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
+    """A catalogue that was kept."""
+    content = store.value("SELECT content FROM catalogues WHERE digest = ?", digest)
+    return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None

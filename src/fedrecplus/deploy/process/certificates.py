@@ -1,0 +1,100 @@
+"""Certificates and keys, made on first use: an authority and a server certificate, and a key pair for each node.
+
+Imported where it is needed: the cryptography comes with Flower, which a device that only stores ratings may lack.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat, PublicFormat
+
+from fedrecplus.deploy.process.processes import CA, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY
+from fedrecplus.errors import UserError
+
+_CA_KEY = "ca.key"
+_CA_DAYS, _SERVER_DAYS = 3650, 825
+
+
+def make_server_certificates(folder: Path, hosts: list[str]) -> None:
+    """An authority if there is none, and a server certificate for these hosts if there is none."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not (folder / CA).exists():
+        key, name = ec.generate_private_key(ec.SECP384R1()), _name("fedrecplus authority")
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        _write_key(folder / _CA_KEY, key)
+        _certify(folder / CA, name, name, key, key, _CA_DAYS, [identifier], authority=True)
+    if not (folder / SERVER).exists():
+        _make_server(folder, hosts)
+
+
+def make_node_key(folder: Path) -> Path:
+    """A node's key pair if there is none; returns the public part. Flower wants an elliptic curve, P-384."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not (folder / NODE_KEY).exists():
+        key = ec.generate_private_key(ec.SECP384R1())
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        (folder / NODE_PUBLIC).write_bytes(public + b" fedrecplus node\n")
+        _write_key(folder / NODE_KEY, key, PrivateFormat.OpenSSH)
+    return folder / NODE_PUBLIC
+
+
+def _make_server(folder: Path, hosts: list[str]) -> None:
+    if not (folder / _CA_KEY).exists():
+        remedy = f"put it back, or put a {SERVER} and {SERVER_KEY} of yours there"
+        raise UserError(f"{folder / _CA_KEY} is missing", remedy)
+    authority: Any = serialization.load_pem_private_key((folder / _CA_KEY).read_bytes(), None)
+    issuer = x509.load_pem_x509_certificate((folder / CA).read_bytes()).subject
+    key = ec.generate_private_key(ec.SECP384R1())
+    names = [_general_name(host) for host in dict.fromkeys(["localhost", "127.0.0.1", "::1", *hosts])]
+    extensions = [
+        x509.SubjectAlternativeName(names),
+        x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),
+    ]
+    _write_key(folder / SERVER_KEY, key)
+    _certify(folder / SERVER, _name("fedrecplus server"), issuer, key, authority, _SERVER_DAYS, extensions)
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _certify(
+    path: Path, subject: x509.Name, issuer: x509.Name, key: Any, signer: Any, days: int,
+    extensions: list[x509.ExtensionType], *, authority: bool = False,
+) -> None:  # fmt: skip
+    """Write a certificate of a key."""
+    now = datetime.now(UTC)
+    usage = x509.KeyUsage(
+        digital_signature=not authority, key_cert_sign=authority, crl_sign=authority,
+        content_commitment=False, key_encipherment=False, data_encipherment=False, key_agreement=False,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(hours=1))
+    builder = builder.not_valid_after(now + timedelta(days=days)).add_extension(usage, critical=True)
+    builder = builder.add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    path.write_bytes(builder.sign(signer, hashes.SHA384()).public_bytes(Encoding.PEM))
+
+
+def _write_key(path: Path, key: Any, form: PrivateFormat = PrivateFormat.PKCS8) -> None:
+    """Readable by its owner alone from the first byte on."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(key.private_bytes(Encoding.PEM, form, serialization.NoEncryption()))

@@ -1,0 +1,230 @@
+"""The home folders of a server and of a node, how their Flower processes are started, and Flower's own command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from ssl import create_default_context
+from typing import Any
+
+from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.process import processes
+from fedrecplus.errors import UserError
+from fedrecplus.files import write_json, write_text
+
+STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
+"""environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
+_CONNECTION, _SETTINGS = "fedrecplus", "server.json"
+
+
+@dataclass(frozen=True)
+class NodeHome:
+    """A folder with all that a device keeps: the store of ratings, its key, Flower's files."""
+
+    path: Path
+
+    @property
+    def store(self) -> Path:
+        """The store of ratings."""
+        return self.path / "store.db"
+
+    def make_key(self) -> Path:
+        """The public key to hand to the server's operator; made on first use."""
+        processes.require_flower()
+        from fedrecplus.deploy.process.certificates import make_node_key
+
+        return make_node_key(self.path)
+
+    def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
+        """What starts the SuperNode."""
+        processes.require_flower()
+        host, _ = processes.split_address(address)
+        if insecure and not processes.is_loopback(host):
+            raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
+        safety = ["--insecure"]
+        if not insecure:
+            if ca is None or not ca.exists():
+                raise UserError("the server's ca.crt is needed", "copy it from the server and give it with --ca")
+            self.make_key()
+            key = (self.path / processes.NODE_KEY).absolute()
+            safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
+        return [
+            sys.executable, "-m", "fedrecplus.deploy.flower.supernode", "--superlink", address,
+            "--host", "127.0.0.1", "--isolation", "subprocess", *safety,
+        ]  # fmt: skip
+
+    def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
+        """For the SuperNode and the app that it starts for each message."""
+        more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
+        return processes.flower_environment(self.path.absolute(), **more)
+
+    def forget(self) -> None:
+        """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
+
+        Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
+        """
+        key = self.path / processes.NODE_KEY
+        if not self.store.exists() and not key.exists():
+            raise UserError(f"{self.path} holds no device", "check --home")
+        for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
+            if name.exists():
+                with name.open("r+b") as file:
+                    file.write(b"\0" * name.stat().st_size)
+                    file.flush()
+                    os.fsync(file.fileno())
+        remove_store(self.store)
+        for name in (key, self.path / processes.NODE_PUBLIC):
+            name.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "flower", ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class ServerHome:
+    """A folder with all that a server keeps: certificates, Flower's database, and how it was started."""
+
+    path: Path
+    host: str = "127.0.0.1"
+    port: int = 9092
+    insecure: bool = False
+
+    @classmethod
+    def load(cls, path: Path) -> ServerHome:
+        """The server that ``prepare`` made ready here."""
+        processes.require_flower()
+        try:
+            return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of certificates; nodes need its ``ca.crt`` alone."""
+        return self.path / "certificates"
+
+    def prepare(self, names: list[str]) -> None:
+        """Make certificates on first use, and note how to reach the server."""
+        processes.require_flower()
+        if self.insecure and not processes.is_loopback(self.host):
+            remedy = "leave --insecure away, or listen on 127.0.0.1"
+            raise UserError(f"--insecure on {self.host} would let everybody read and write", remedy)
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.chmod(0o700)
+        if not self.insecure:
+            from fedrecplus.deploy.process.certificates import make_server_certificates
+
+            make_server_certificates(self.certificates, names)
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
+        write_json(self.path / _SETTINGS, facts)
+        ca = json.dumps(str(self.certificates / processes.CA))
+        root = "insecure = true" if self.insecure else f"root-certificates = {ca}"
+        write_text(
+            Path(self.environment()["FLWR_HOME"]) / "config.toml",
+            f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
+            f'address = "127.0.0.1:{self.port}"\n{root}\n',
+        )
+
+    def environment(self) -> dict[str, str]:
+        """For the SuperLink and Flower's command."""
+        return processes.flower_environment(self.path.absolute())
+
+    def command(self) -> list[str]:
+        """What starts the SuperLink."""
+        safety = ["--insecure"]
+        if not self.insecure:
+            ca, certificate, key = (
+                str(self.certificates.absolute() / name)
+                for name in (processes.CA, processes.SERVER, processes.SERVER_KEY)
+            )
+            safety = ["--ssl-ca-certfile", ca, "--ssl-certfile", certificate, "--ssl-keyfile", key]
+            safety += ["--enable-supernode-auth"]
+        return [
+            sys.executable, "-m", "fedrecplus.deploy.flower.superlink", "--host", self.host, "--port", str(self.port),
+            "--database", str(self.path.absolute() / "superlink.db"), "--disable-runtime-dependency-installation",
+            *safety,
+        ]  # fmt: skip
+
+    def check_port(self) -> None:
+        """Refuse a port that somebody listens on, or that can't be had, before anything is started."""
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((self.host, self.port))
+        except OSError as error:
+            why = f"{self.host}:{self.port}: {error.strerror}"
+            raise UserError(why, "is a server up already? Else choose another --port") from None
+
+    def is_up(self) -> bool:
+        """Whether the SuperLink answers."""
+        context = None if self.insecure else create_default_context(cafile=str(self.certificates / processes.CA))
+        address = f"http{'' if self.insecure else 's'}://127.0.0.1:{self.port}/health"
+        try:
+            with urllib.request.urlopen(address, timeout=3, context=context) as reply:
+                return bool(reply.status == 200)
+        except OSError:  # of which urllib's errors are
+            return False
+
+    def wait_until_up(self, seconds: float = 180.0) -> None:
+        """Wait for the SuperLink to answer."""
+        end = time.monotonic() + seconds
+        while not self.is_up():
+            if time.monotonic() > end:
+                raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
+            time.sleep(0.2)
+
+    def admit(self, public_key: Path) -> int | None:
+        """Let the node with this key connect; returns its id, or None where it was let in before."""
+        remedy = f"give the {processes.NODE_PUBLIC} that `node key` made on the node"
+        try:
+            content = public_key.read_bytes()
+        except OSError as error:
+            raise UserError(f"{public_key}: {error.strerror}", remedy) from None
+        if not content.startswith(b"ecdsa-sha2-nistp"):
+            raise UserError(f"{public_key} is no node's public key", remedy)
+        reply = self._flower("supernode", "register", str(public_key), but="Public key already in use")
+        return int(reply["node-id"]) if "node-id" in reply else None
+
+    def nodes(self) -> list[dict[str, str]]:
+        """The nodes that were admitted, as Flower describes them."""
+        return list(self._flower("supernode", "list")["nodes"])
+
+    def expel(self, node: int) -> None:
+        """Take a node's key off the list; it can't connect any more."""
+        self._flower("supernode", "unregister", str(node))
+
+    def submit(self, folder: Path) -> int:
+        """Start the rounds of a run folder; returns Flower's id of the run."""
+        override = f"folder={json.dumps(str(folder.absolute()))}"
+        return int(self._flower("run", str(processes.FLOWER_APP), options=["--run-config", override])["run-id"])
+
+    def run_status(self, run: int) -> str:
+        """What Flower says of a run, such as ``running`` or ``finished:failed``."""
+        return str(self._flower("list", options=["--run-id", str(run)])["runs"][0]["status"])
+
+    def stop(self, run: int) -> None:
+        """End a run."""
+        self._flower("stop", str(run))
+
+    def _flower(self, *arguments: str, options: Sequence[str] = (), but: str | None = None) -> dict[str, Any]:
+        """Flower's command. A failure whose text has ``but`` in it is none, and returns nothing."""
+        flwr = str(Path(sys.executable).parent / "flwr")
+        command = [flwr, *arguments, _CONNECTION, *options, "--format", "json"]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, timeout=120)
+        try:
+            reply: dict[str, Any] = json.loads(done.stdout[done.stdout.find("{") :])
+        except json.JSONDecodeError:
+            reply = {"success": False, "error-message": (done.stderr or done.stdout).strip()[-500:]}
+        if not reply.get("success", False):
+            why = str(reply.get("error-message", "no reason given"))
+            if but is not None and but in why:
+                return {}
+            raise UserError(f"Flower's `{arguments[0]}` failed: {why}", "check that the server is up")
+        return reply

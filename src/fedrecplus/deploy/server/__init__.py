@@ -1,0 +1,9 @@
+"""The server's side: rounds over a network, refusals, the run folder. Knows only the wire."""
+
+from fedrecplus.deploy.server.collect import Link
+from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, begin, go_on, is_served, only_server_of
+from fedrecplus.deploy.server.rounds import serve
+
+__all__ = [
+    "LOG", "Deployment", "Journal", "Link", "begin", "go_on", "is_served", "only_server_of", "serve",
+]  # fmt: skip

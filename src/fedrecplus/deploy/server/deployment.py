@@ -1,0 +1,201 @@
+"""A deployed run's folder: its settings, journal and lock, its beginning, and its end as far as a server knows it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from fedrecplus.config import Config, change, load_config, to_tables
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.engines import PrivateState, SimulationState
+from fedrecplus.errors import UserError
+from fedrecplus.files import locked, write_json, write_text
+from fedrecplus.provenance import Stopwatch
+from fedrecplus.rounds import ServerState
+from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.divergence import step_size
+from fedrecplus.training.model_files import PrivateParts
+from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.tally import Tally
+
+DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+LAST = "last.safetensors"
+"""the server's state after the last round, as a checkpoint"""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """When a round begins and ends, and what an upload may be: no part of the algorithm, and so none of the config."""
+
+    nodes: int = 1
+    """a round begins when so many nodes are connected"""
+    quorum: float = 1.0
+    """a round closes when this share of the asked nodes has answered ..."""
+    deadline: float = 120.0
+    """... or after so many seconds"""
+    patience: float = 600.0
+    """seconds without a single upload after which the run gives up"""
+    clients_per_node: int = 100_000
+    """most persons that one node may speak for"""
+    largest_change: float = 50.0
+    """greatest number in a client's update that is believed; honest ones stay below 12 on MovieLens-100K"""
+    strikes: int = 3
+    """refused answers after which a node is set aside"""
+    keyed: bool = True
+    """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
+    model: str = field(default_factory=lambda: secrets.token_hex(8))
+    """name that devices keep their factors under; stays the same when a run is resumed"""
+
+    def write(self, folder: Path) -> None:
+        """Write it into a run folder."""
+        write_json(folder / DEPLOYMENT, asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> Deployment:
+        """Read what ``write`` wrote."""
+        try:
+            return msgspec.json.decode((folder / DEPLOYMENT).read_bytes(), type=cls)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise UserError(f"{folder} holds no deployment: {error}", "start one with `deploy run`") from None
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The two files of one run folder."""
+
+    folder: Path
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """One more round; on the disk before the round counts."""
+        with (self.folder / JOURNAL).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All rounds so far; a line that a kill cut short is none."""
+        lines, path = list[dict[str, Any]](), self.folder / JOURNAL
+        for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            with contextlib.suppress(json.JSONDecodeError):
+                lines.append(json.loads(text))
+        return lines
+
+    def keep_up_to(self, round_number: int) -> list[dict[str, Any]]:
+        """Drop lines of rounds that a restart does again; returns the others."""
+        return self._write([line for line in self.lines() if line["round"] <= round_number])
+
+    def pardon(self) -> None:
+        """Forget strikes and who spoke for whom: all nodes are asked again, and people may come through other ones."""
+        lines = [{**line, "bound": {}} for line in self.lines()]
+        for line in lines[-1:]:
+            line.get("refusals", {})["strikes"] = {}
+        self._write(lines)
+
+    def _write(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        write_text(self.folder / JOURNAL, "".join(json.dumps(line) + "\n" for line in lines))
+        return lines
+
+    def set_progress(self, **facts: Any) -> None:
+        """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
+        temporary = self.folder / f".{PROGRESS}.part"
+        temporary.write_text(json.dumps({"pid": os.getpid(), "at": time.time(), **facts}), encoding="utf-8")
+        temporary.replace(self.folder / PROGRESS)
+
+    def progress(self) -> dict[str, Any]:
+        """What ``set_progress`` wrote last; empty where the run hasn't begun."""
+        with contextlib.suppress(OSError, json.JSONDecodeError):
+            return dict(json.loads((self.folder / PROGRESS).read_text(encoding="utf-8")))
+        return {}
+
+
+def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
+    """Hold the folder's lock. A killed SuperLink can leave its app behind for a while, and a new one must wait."""
+    return locked(folder / ".lock", f"{folder} as its server", "stop it first", patience)
+
+
+def is_served(folder: Path) -> bool:
+    """Whether a server app works in the folder at this moment."""
+    with contextlib.suppress(UserError), only_server_of(folder, patience=0.0):
+        return False
+    return True
+
+
+def begin(
+    folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue, data: Mapping[str, Any],
+    *, overwrite: bool = False,
+) -> None:  # fmt: skip
+    """Make a run folder ready for its first round."""
+    check_deployable(config)
+    RunFolder(folder).check_free(overwrite=overwrite)
+    for name in (JOURNAL, LOG, LAST):
+        (folder / name).unlink(missing_ok=True)
+    noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
+    RunFolder(folder).begin(config, noted, overwrite=overwrite)
+    deployment.write(folder)
+    catalogue.write(folder / ITEMS)
+
+
+def go_on(
+    previous: Path, out: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue, *, overwrite: bool
+) -> Config:
+    """Begin a run with the model of a finished one; returns the config with the last round's number.
+
+    Rounds are counted on. Devices know the model by its name and have their factors still.
+    """
+    last = Checkpoint.read(previous / LAST)
+    named = [choice.rule for choice in config.choices]  # a folder makes nobody import what they didn't name themselves
+    if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
+        raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
+    if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
+        raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
+    config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
+    deployment = replace(deployment, model=Deployment.read(previous).model)
+    begin(out, config, deployment, catalogue, RunFolder(previous).data(), overwrite=overwrite)
+    RunFolder(out).save_checkpoint(last)
+    return config
+
+
+def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
+    """A checkpoint in the format of a simulation's, without clients."""
+    nobody = PrivateState(np.zeros((0, 0)), np.zeros(0, bool), np.zeros(0, np.int32), np.zeros(0))
+    return Checkpoint(SimulationState(server, nobody), tally, 0)
+
+
+def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, tally: Tally) -> None:
+    """Write model and result. The file of private parts is empty: they are on the devices."""
+    # a later run that goes on with this model needs the server's momentum and last step, too
+    checkpoint_of(state, Tally()).write(folder.path / LAST)
+    catalogue.model(config, state.V).write(folder.path)
+    nobody = np.zeros(0, dtype=np.int64)
+    PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
+    folder.finish(_result(config, tally, Journal(folder.path).lines(), folder.data()))
+
+
+def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
+    """The figures of ``training.results``; errors are null, since test ratings would have to leave their devices."""
+    last = lines[-1] if lines else {}
+    unknown = dict.fromkeys(("fold", "mae", "rmse", "nmse", "train_ratings", "groups", "ranking"))
+    fit = None if last.get("rmse") is None else {"mae": None, "rmse": last["rmse"], "nmse": None, "ratings": None}
+    return {
+        **unknown,
+        **{name: data.get(name) for name in ("dataset", "fingerprint", "made")},
+        **{"algorithm": config.algorithm, "seed": config.seed, "rounds": config.server.rounds},
+        **tally.figures(),
+        **{"test_ratings": 0, "cold_test_ratings": 0, "fit": fit, "retries": 0, "learning_rate": step_size(config)[1]},
+        "deployment": {
+            "uploads": sum(len(line["clients"]) for line in lines),
+            "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
+            **last.get("refusals", {}),
+        },
+        "config": to_tables(config),
+    }

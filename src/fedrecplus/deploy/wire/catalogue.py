@@ -1,0 +1,121 @@
+"""What everybody may know of the items. The server has it as a file, each device gets it once and keeps it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.scale import Scale
+from fedrecplus.deploy.wire.packet import Packet
+from fedrecplus.engines import public_items
+from fedrecplus.errors import UserError
+from fedrecplus.files import write_tensors
+from fedrecplus.protocol import PublicItems
+from fedrecplus.training.model_files import SharedModel, read_tensors
+
+ITEMS = "items.safetensors"
+FEWEST = 3
+"""ratings that an average is published of: of one it would be the rating, of two each rater could tell the other's"""
+_TABLES = ("content", "popularity", "average", "years")
+_OPTIONAL = ("average", "years")
+"""empty where nobody knows them"""
+
+
+@dataclass(frozen=True)
+class ItemCatalogue:
+    """The items by number: ids, titles, the scale they are rated on, and what the rounds look at."""
+
+    ids: tuple[str, ...]
+    titles: tuple[str, ...]
+    """no titles where there are none"""
+    scale: Scale
+    public: PublicItems
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> ItemCatalogue:
+        """With all that a simulation holds public, averages of single ratings included: for a try on one machine."""
+        titles = ratings.catalogue.titles if ratings.catalogue else ()
+        return cls(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
+
+    @classmethod
+    def published(cls, ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
+        """From a public data set, for people to have: with averages of ``FEWEST`` ratings and more, or without any.
+
+        An item with fewer has the mean rating for its average. That mean, too, is over the other items alone: what it
+        lacked of the shown averages would be the sum of those that are held back.
+        """
+        whole = cls.of(ratings)
+        often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
+        average = often.item_means() if averages else np.zeros(0)
+        return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
+
+    @classmethod
+    def read(cls, path: Path) -> ItemCatalogue:
+        """Read the file that ``write`` wrote."""
+        arrays, _ = read_tensors(path)
+        try:
+            return cls.of_arrays(arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path} is no item catalogue: {error}", "make one with `deploy items`") from None
+
+    def write(self, path: Path) -> None:
+        """Write the file that a server runs with."""
+        write_tensors(path, self.arrays(), {}, private=False)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Item id → item number."""
+        return {name: number for number, name in enumerate(self.ids)}
+
+    @cached_property
+    def digest(self) -> str:
+        """A name that two equal catalogues share."""
+        return Packet({}, self.arrays()).digest
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it as arrays, for a file or the wire."""
+        public = self.public
+        facts: dict[str, Any] = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale)}
+        facts |= {"mean": public.mean, "noise": public.noise}
+        tables = {name: np.ascontiguousarray(getattr(public, name)) for name in _TABLES}
+        return {"about": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **tables}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemCatalogue:
+        """What ``arrays`` made; KeyError, TypeError or ValueError, with the field's name, where something else did."""
+        facts = json.loads(arrays["about"].tobytes().decode())
+        ids, titles = tuple(facts["ids"]), tuple(facts["titles"])
+        mean, noise = float(facts["mean"]), float(facts["noise"])
+        if len(titles) not in (0, len(ids)):
+            raise ValueError(f"`titles` has {len(titles)} rows for {len(ids)} items")
+        for name in _TABLES:
+            _check_table(name, arrays[name], len(ids))
+        if not np.isfinite(mean) or not 0 < noise < np.inf:
+            raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
+        content, popularity, average, years = (arrays[name] for name in _TABLES)
+        public = PublicItems(content, popularity, average, years, mean, noise)
+        return cls(ids, titles, Scale.parse(facts["scale"]), public)
+
+    def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
+        """The model that V makes with these items: anybody may have it, and fold themselves into it."""
+        return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+
+
+def _check_table(name: str, table: NDArray[Any], items: int) -> None:
+    """Refuse a table that rounds or predictions would fail on, be it after the last round."""
+    if table.ndim != (2 if name == "content" else 1):
+        raise ValueError(f"`{name}` has {table.ndim} dimensions")
+    if len(table) != items and (len(table) or name not in _OPTIONAL):
+        raise ValueError(f"`{name}` has {len(table)} rows for {items} items")
+    if not np.isfinite(table).all():
+        raise ValueError(f"`{name}` has values that are not finite")
+    if name == "popularity" and (table < 0).any():
+        raise ValueError("`popularity` has counts below zero")

@@ -1,0 +1,89 @@
+"""A message as plain facts and arrays, as Flower's records carry it, and which sides understand each other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+from fedrecplus import __version__
+from fedrecplus.config import Config, to_tables
+from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.protocol import ErrorReport, PublicItems, Upload
+from fedrecplus.settings import settings_of
+
+Facts = dict[str, str | int | float]
+PROTOCOL = 3
+"""raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
+
+
+class Refusal(Exception):
+    """A message that is not taken. ``kind`` is one word; ``blame`` says whether it counts against the sender."""
+
+    def __init__(self, kind: str, detail: str = "", *, blame: bool = True) -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind, self.blame = kind, blame
+
+
+@dataclass(frozen=True)
+class Packet:
+    """Facts and arrays by name."""
+
+    facts: Facts
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays."""
+        return sum(table.nbytes for table in self.arrays.values())
+
+    @property
+    def digest(self) -> str:
+        """A hash over facts and arrays, their names, types and shapes."""
+        hashed = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
+        for name, table in sorted(self.arrays.items()):
+            hashed.update(f"{name} {table.dtype} {table.shape}".encode())
+            hashed.update(np.ascontiguousarray(table).tobytes())
+        return hashed.hexdigest()[:32]
+
+    def to_bytes(self) -> bytes:
+        """For a file or a column of a database."""
+        arrays = {name: np.ascontiguousarray(table) for name, table in self.arrays.items()}
+        return bytes(save({**arrays, "facts": np.frombuffer(json.dumps(self.facts).encode(), dtype=np.uint8)}))
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> Packet:
+        """What ``to_bytes`` made."""
+        arrays = load(content)
+        return cls(json.loads(arrays.pop("facts").tobytes().decode()), arrays)
+
+
+def layout() -> str:
+    """A hash over the names of all that travels, settings too: a field that one side lacks is another protocol."""
+    carried = [[field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)]
+    rules = [part(kind, rule) for kind in KINDS.values() for rule in built_in(kind)]
+    options = [[rule.kind, rule.name, [one.name for one in settings_of(rule.settings_type)]] for rule in rules]
+    others = [[name, sorted(table)] for name, table in to_tables(Config()).items() if isinstance(table, dict)]
+    return hashlib.sha256(json.dumps([carried, options, others]).encode()).hexdigest()[:6]
+
+
+_SPOKEN = f"{PROTOCOL}-{layout()}"
+VERSION = f"fedrecplus {__version__}, protocol {_SPOKEN}"
+
+
+def mismatch(theirs: object, who: str) -> str:
+    """What is wrong with the other side's version, in words; empty if nothing is.
+
+    >>> mismatch(VERSION, "the server")
+    ''
+    >>> mismatch("fedrecplus 9.9, protocol 7", "the server")  # doctest: +ELLIPSIS
+    'the server runs fedrecplus 9.9, protocol 7; this side runs fedrecplus ..., protocol ...: upgrade the older one'
+    """
+    if str(theirs).rpartition("protocol ")[2] == _SPOKEN:
+        return ""
+    return f"{who} runs {str(theirs)[:80]}; this side runs {VERSION}: upgrade the older one"

@@ -1,0 +1,128 @@
+"""What the server asks a node in a round, and which settings may travel.
+
+Factors travel in ``Config.precision``: with float64 a deployed round equals a simulated one bit for bit, with float32
+(the default) messages are half as long and differ by rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config, check, dumps, loads, to_tables
+from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import Broadcast
+from fedrecplus.rounds import ServerState, broadcast, encode_items
+
+_CATALOGUE = "catalogue."
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as a node understands it."""
+
+    model: str
+    config: Config
+    round: int
+    tables: dict[str, NDArray[Any]]
+    """V and, where clients weigh themselves, the last step and covariance"""
+    catalogue: str
+    """digest of the catalogue"""
+    attached: ItemCatalogue | None
+    """the catalogue itself, for nodes that may not have it"""
+    bytes: int
+
+    @property
+    def V(self) -> NDArray[Any]:
+        """The item table."""
+        return self.tables["V"]
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash over what a reply depends on."""
+        facts: Facts = {"catalogue": self.catalogue, "round": self.round, "settings": fixed_settings(self.config)}
+        return Packet(facts, self.tables).digest
+
+    def message(self, catalogue: ItemCatalogue) -> Broadcast:
+        """The round's broadcast; encoded items are computed here, from what everybody knows."""
+        V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
+        state = ServerState(self.round, V, step, covariance, [])
+        return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
+
+
+def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
+    """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
+    told = config.needs_on_device("last_step") or config.weighs_on_client
+    names = ("V", "last_step", "last_covariance") if told else ("V",)
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
+    if attach:
+        arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    return Packet({**facts, "config": dumps(config), "catalogue": catalogue.digest}, arrays)
+
+
+def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
+    """The request in a packet; ``Refusal`` where it makes no sense or names a rule that the node doesn't let in.
+
+    A rule's name may be an import path, so a server could make a node run any code that is installed on it: only
+    built-in rules are looked up, and those that the node's owner allowed (``node join --allow-rule``).
+    """
+    wrong = mismatch(packet.facts.get("version"), "the server")
+    if wrong:
+        raise Refusal("version", wrong)
+    try:
+        config = loads(str(packet.facts.get("config")), "the server's config", allow=allowed_rules)
+    except UserError as error:
+        raise Refusal("rule", str(error)) from None
+    try:
+        return _decode(packet, check_deployable(check(config)))
+    except (KeyError, TypeError, ValueError, UserError) as error:
+        raise Refusal("request", f"the server's request makes no sense: {error}") from None
+
+
+def _decode(packet: Packet, config: Config) -> Request:
+    facts, tables = packet.facts, dict(packet.arrays)
+    attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
+    V = tables["V"]
+    if V.ndim != 2 or not all(np.isfinite(table).all() for table in tables.values()):
+        raise ValueError("V is no table of finite numbers")
+    int(str(facts["model"]), 16)
+    return Request(
+        model=str(facts["model"]),
+        config=config,
+        round=int(facts["round"]),
+        tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
+        catalogue=str(facts["catalogue"]),
+        attached=ItemCatalogue.of_arrays(attached) if attached else None,
+        bytes=packet.size,
+    )
+
+
+def check_deployable(config: Config) -> Config:
+    """Refuse what only a simulation can do."""
+    if config.engine == "central":
+        raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    channel = config.channel.part
+    if channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads":
+        why = "a deployment carries neither messages between clients nor encrypted sums"
+        raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
+    if config.cohort.dropout > 0:
+        raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
+    if config.covariance == "full":
+        raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
+    return config
+
+
+def fixed_settings(config: Config) -> str:
+    """The settings that must not change while a model is trained, as text; the number of rounds may."""
+    tables = to_tables(config)
+    del tables["evaluation"], tables["server"]["rounds"]
+    return json.dumps(tables, sort_keys=True)

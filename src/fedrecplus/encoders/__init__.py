@@ -1,1 +1,0 @@
-"""Features that item similarity is measured on: a file is a choice."""

@@ -1,0 +1,31 @@
+"""Ways to run the rounds of all clients: one interface, one state, one loop."""
+
+from fedrecplus.engines.interface import ENGINES, Engine, engine_of, item_columns
+from fedrecplus.engines.loop import Diverged, rounds
+from fedrecplus.engines.problem import Problem, prepare, public_items
+from fedrecplus.engines.state import (
+    PrivateState,
+    RoundReport,
+    SimulationState,
+    device_of,
+    message_of,
+    start_private,
+)
+
+__all__ = [
+    "ENGINES",
+    "Diverged",
+    "Engine",
+    "PrivateState",
+    "Problem",
+    "RoundReport",
+    "SimulationState",
+    "device_of",
+    "engine_of",
+    "item_columns",
+    "message_of",
+    "prepare",
+    "public_items",
+    "rounds",
+    "start_private",
+]

@@ -1,0 +1,1 @@
+"""Kernels of the parts in ``parts/channel``, each under its part's name."""

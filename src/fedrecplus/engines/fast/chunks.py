@@ -1,0 +1,47 @@
+"""Clients in chunks, chunks on threads. What a chunk does never depends on how many threads there are."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.workers import core_count
+
+Result = TypeVar("Result")
+
+_CHUNKS = 8
+_ROWS_PER_CHUNK = 2_000
+"""fewer rows than this are not worth a chunk of their own"""
+
+
+def chunks(clients: NDArray[np.int64], rows: NDArray[Any]) -> list[NDArray[np.int64]]:
+    """The clients in runs with about the same number of rows; how many runs depends on the rows alone.
+
+    Each chunk sums on its own and the sums are added in order, so the result is the same for any number of threads.
+    """
+    if len(clients) == 0:
+        return []
+    before = np.cumsum(rows[clients])
+    count = int(np.clip(before[-1] // _ROWS_PER_CHUNK, 1, _CHUNKS))
+    cuts = np.searchsorted(before, before[-1] * np.arange(1, count) / count)
+    return [part for part in np.split(clients, cuts) if len(part)]
+
+
+def on_threads(work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
+    """``work`` on every part, results in order."""
+    threads = core_count()
+    if threads == 1 or len(parts) == 1:
+        return [work(part) for part in parts]
+    return list(_pool(threads, os.getpid()).map(work, parts))
+
+
+@functools.cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    # keyed by process: threads do not survive a fork
+    return ThreadPoolExecutor(threads, thread_name_prefix="fedrecplus")

@@ -1,0 +1,140 @@
+"""The fast engine: all clients of a cohort at once, in numba kernels under threads.
+
+It gives what the reference gives. Where every part has a kernel, updates are weighed and added up as they are made;
+otherwise they are kept apart, each part without a kernel runs through its own file, and the others keep theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.device import Device
+from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
+from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.reference import ReferenceEngine
+from fedrecplus.engines.state import PrivateState, RoundReport, device_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
+from fedrecplus.rounds import local_update, outgoing, sums_of
+
+
+class FastEngine(Engine):
+    """Kernels where there are any, each part's own file where there are none."""
+
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """See ``Engine.sums``."""
+        model, how = kernel_of(problem.config.model), _weighing(problem.config)
+        if model is None or how is None:
+            return self._one_by_one(problem, private, message, clients)
+        private, pseudo = pseudo_rows(problem, private, message, clients)
+        sums, U = model.train(problem, private, message, pseudo, how, clients)
+        return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
+
+    def uploads(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState]:
+        """See ``Engine.uploads``."""
+        return self._exchanged(problem, private, message, clients)[:2]
+
+    def _one_by_one(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """The sums of updates that were kept apart."""
+        uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
+        bytes_up = sum(upload.bytes for upload in uploads) + peer_bytes
+        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes
+        aggregation = kernel_of(problem.config.aggregation)
+        if aggregation is not None and hasattr(aggregation, "aggregate"):
+            table = aggregation.aggregate(uploads, message, problem.config.aggregation.options)
+            items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+            counts = np.bincount(items, minlength=len(table)).astype(np.float64)
+            sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
+        else:
+            sums = sums_of(uploads, message, problem.config)
+        return sums, private, RoundReport(len(clients), bytes_up, down)
+
+    def _exchanged(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState, int]:
+        config, channel = problem.config, problem.config.channel
+        private, pseudo = pseudo_rows(problem, private, message, clients)
+        model = kernel_of(config.model)
+        if model is not None:
+            updates, U = model.updates(problem, private, message, pseudo, clients)
+        else:
+            updates, U = _train_one_by_one(problem, private, message, pseudo, clients)
+        private = replace(private, U=U)
+        devices: dict[int, Device] = {}
+        if channel.part.has("exchange"):
+            devices = {client: device_of(problem, private, client) for client in clients.tolist()}
+        secrets = problem.secrets
+        sent = {u.client: outgoing(u, int(secrets[u.client]), message, config) for u in updates}
+        peer_bytes = 0
+        if channel.part.has("exchange"):
+            sent, peer_bytes = channel.part.exchange(devices, sent, message.round, config.seed, channel.options)
+        return list(sent.values()), private, peer_bytes
+
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """See ``Engine.item_sets``."""
+        _, pseudo = pseudo_rows(problem, private, message, clients)
+        return {client: items_of(problem, pseudo, client) for client in clients.tolist()}
+
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """See ``Engine.user_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is None:
+            return ReferenceEngine().user_weights(problem, private, X)
+        weights: NDArray[Any] = model.user_weights(problem, private, X)
+        return weights
+
+
+def engine(config: Config) -> Engine:
+    """The engine, in the precision that the config asks for."""
+    return FastEngine(config.precision)
+
+
+def _weighing(config: Config) -> Weighing | None:
+    """How kernels weigh; nothing where a part of the way to the sums has none."""
+    aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
+    if aggregation is None or not hasattr(aggregation, "weighing"):
+        return None
+    how: Weighing = aggregation.weighing(config.aggregation.options)
+    if config.channel.part.has("protect") or config.channel.part.has("exchange"):
+        return None if channel is None else channel.weighing(how)
+    return how
+
+
+def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
+    """What the uploads of the reference would have cost, counted from their sizes."""
+    channel, config = kernel_of(problem.config.channel), problem.config
+    if channel is not None:
+        report: RoundReport = channel.report_of(problem, message, clients, pseudo)
+        return report
+    rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
+    own_weights = len(clients) if config.weighs_on_client else 0
+    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
+    return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
+
+
+def _train_one_by_one(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
+) -> tuple[list[Upload], NDArray[Any]]:
+    """A model without a kernel: its own file, client by client, with the pseudo rows that kernels have chosen."""
+    U, updates = private.U.copy(), []
+    for client in clients.tolist():
+        update, device = local_update(message, device_of(problem, private, client), problem.config, pseudo.of(client))
+        U[client] = device.U
+        updates.append(update)
+    return updates, U

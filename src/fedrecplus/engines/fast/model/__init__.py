@@ -1,0 +1,1 @@
+"""Kernels of the parts in ``parts/model``, each under its part's name."""

@@ -1,0 +1,331 @@
+"""Kernels of ``parts/model/mf.py``, which serve ``biased-mf`` too: train clients, weigh their updates, add them up."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.compiling import inner, kernel, section
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.model import _columns, _updates
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.summing import add_up, split_uploads
+from fedrecplus.engines.fast.weighing import Weighing, target_of, weight_at
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model import mf
+from fedrecplus.protocol import Broadcast, Sums, Upload
+
+_gather = _columns.gather
+_stride = _columns.stride
+_whole = _columns.whole
+_silence = _columns.silence
+_products = _columns.products
+_pull = _columns.pull_on_user
+_move_user = _columns.move_user
+_moves = _updates.moves
+_distance = _updates.distance
+_add = _updates.add
+
+
+class Steps(NamedTuple):
+    """How a client trains."""
+
+    mean: Any
+    """global mean, zero where the model has none"""
+    rate: Any
+    decay: Any
+    trained: Any
+    epochs: int
+    rated_only: bool
+
+
+def handles(options: mf.Settings) -> bool:
+    """Steps over all of a client's rows at once; batches run through the model's own file."""
+    return options.batch_size == 0
+
+
+def train(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+) -> tuple[Sums, NDArray[Any]]:
+    """Train these clients and add up their weighted updates; returns everybody's U besides."""
+    V, U, steps, rows = message.V, private.U.copy(), _steps(problem, message), pseudo.rows(problem)
+    left = _left(V, steps)
+    target = target_of(left, message.last_step)
+    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+
+    def work(part: Clients) -> tuple[Any, Any, float]:
+        total, per_item = np.zeros_like(V), np.zeros(len(V))
+        largest = int(count[part].max())
+        return total, per_item, train_clients(part, rows, largest, steps, how, target, V, U, total, per_item)
+
+    return add_up(on_threads(work, chunks(clients, count)), left, len(clients)), U
+
+
+def updates(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
+) -> tuple[list[Upload], NDArray[Any]]:
+    """Train these clients and keep their updates apart, unweighed; returns everybody's U besides."""
+    V, U, steps, rows = message.V, private.U.copy(), _steps(problem, message), pseudo.rows(problem)
+    left = _left(V, steps)
+    target = target_of(left, message.last_step)
+    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+
+    def work(part: Clients) -> list[Upload]:
+        largest, per_item = int(count[part].max()), np.zeros(len(V))
+
+        def one(client: Clients, total: NDArray[Any]) -> None:
+            train_clients(client, rows, largest, steps, Weighing(), target, V, U, total, per_item)
+
+        return split_uploads(problem, pseudo, part, left, one)
+
+    return [upload for found in on_threads(work, chunks(clients, count)) for upload in found], U
+
+
+def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+    """The weights for predictions are the clients' own U."""
+    return private.U
+
+
+def predictor(some: Drawing, steps: int) -> Fill:
+    """Predictions of some clients, after so many more U steps over their rated rows."""
+    V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
+
+    def fill(clients: Clients, items: Any, out: Any) -> None:
+        predict_longer(clients, rated, items, U, V, steps, sizes, some.most_rated(clients), out)
+
+    return fill
+
+
+def _steps(problem: Problem, message: Broadcast) -> Steps:
+    model, real = problem.config.model, message.V.dtype.type
+    options, biases = model.options, model.part.BIASES
+    return Steps(
+        real(mf.global_mean(message.public, biases)),
+        real(mf.local_rate(options, message.round)),
+        real(options.regularisation),
+        mf.trained_columns(options, biases).astype(message.V.dtype),
+        options.local_epochs,
+        options.user_step == "rated",
+    )
+
+
+def _left(V: NDArray[Any], steps: Steps) -> Any:
+    return _updates.left_by_decay(V, float(steps.rate), float(steps.decay), steps.epochs)
+
+
+@kernel
+def train_clients(
+    clients: Any,
+    rows: Any,
+    largest: int,
+    steps: Any,
+    how: Any,
+    target: Any,
+    V: Any,
+    U: Any,
+    total: Any,
+    per_item: Any,
+) -> float:
+    """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
+
+    An update is what decay does to a row, which is the same for everybody (``left``, times ``per_item``), and the rest
+    of it, which is added to ``total``.
+    """
+    # arrays are taken out of their tuples once: inside the loop each look-up would count references
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
+    mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
+    apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
+    epochs, width = steps.epochs, V.shape[1]
+    padded, room = (width + 3) // 4 * 4, _whole(largest)
+    own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
+    table, moved = np.zeros((padded, _stride(largest)), V.dtype), np.empty((largest, width), V.dtype)
+    targets = np.zeros(room, V.dtype)
+    e, dots = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
+    slots = (epochs + 2) // 3 * 3  # those without an epoch stay zero
+    errors, pushes, fades = (
+        np.zeros((slots, room), V.dtype),
+        np.zeros((slots, padded), V.dtype),
+        np.zeros(slots, V.dtype),
+    )
+    shrink = 1.0
+    for i in range(epochs - 1, -1, -1):
+        fades[i] = shrink
+        shrink *= 1.0 - rate * decay
+    numbers = np.empty(largest, np.int64)
+    all_weights = 0.0
+    for client in clients:
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        n = rated + pseudo
+        for j in range(rated):
+            numbers[j] = items[first + j]
+            targets[j] = levels[codes[first + j]] - mean
+        for j in range(pseudo):
+            numbers[rated + j] = pseudo_items[pseudo_first + j]
+            targets[rated + j] = virtual_ratings[pseudo_first + j] - mean
+        _gather(V, numbers, n, table)
+        for c in range(width):
+            own[c] = U[client, c]
+        used = rated if steps.rated_only else n
+        U[client, width] = _local_epochs(
+            U[client, width], epochs, used, n, rate, decay, trained, targets, own, pull, e, dots, table, errors, pushes
+        )
+        for c in range(width):
+            U[client, c] = own[c]
+        if how.rated_rows_only:  # pseudo rows shall not count
+            n = rated
+        _moves(numbers, n, epochs, fades, errors, pushes, not how.distances, moved, total)
+        weight = 1.0
+        if how.distances:
+            distance, own_step = _distance(apart, numbers, n, moved), 0.0
+            for j in range(n):
+                distance += apart_sizes[numbers[j]]
+                own_step += step_sizes[numbers[j]]
+            weight = weight_at(distance, own_step, n, how, target.whole_step)
+            _add(weight, numbers, n, moved, total)
+        all_weights += weight
+        for j in range(n):
+            per_item[numbers[j]] += weight
+    return all_weights
+
+
+@section
+def _local_epochs(
+    bias: Any,
+    epochs: int,
+    used: int,
+    n: int,
+    rate: Any,
+    decay: Any,
+    trained: Any,
+    targets: Any,
+    own: Any,
+    pull: Any,
+    e: Any,
+    dots: Any,
+    table: Any,
+    errors: Any,
+    pushes: Any,
+) -> Any:
+    """K epochs of U steps and steps on the rows of V; returns the user bias. See ``parts/model/mf.py``.
+
+    The rows are not moved here. A step takes V_j to (1 − η_L λ) V_j + e_j η_L U, so that after k of them
+
+        V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i,   push_i = η_L U of epoch i.
+
+    The table V⁰ is read twice an epoch and never written: ``errors`` and ``pushes`` keep e_i and push_i, of which
+    ``_updates.py`` makes the rows' moves. The first ``used`` rows are those of the U step.
+    """
+    keep, shrink = own.dtype.type(1) - rate * decay, own.dtype.type(1)
+    start = np.int64(0)
+    n_padded, used_padded = _whole(n), _whole(used)
+    for epoch in range(epochs):
+        if used > 0:
+            if epoch == 0:  # otherwise they are known: U has not moved since
+                _products(own, table, start, used_padded, dots)
+            _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, used_padded, e)
+            _silence(e, used, used_padded)
+            pull_bias = _pull(e, table, start, used_padded, pull)
+            _pull_of_moves(e, shrink, keep, errors, pushes, epoch, used_padded, pull)
+            bias = _move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
+        _products(own, table, start, n_padded, dots)
+        _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, n_padded, errors[epoch])
+        for c in range(len(own)):
+            pushes[epoch, c] = rate * own[c]
+        shrink *= keep
+    return bias
+
+
+@inner
+def _errors(
+    targets: Any,
+    bias: Any,
+    own: Any,
+    dots: Any,
+    shrink: Any,
+    keep: Any,
+    errors: Any,
+    pushes: Any,
+    epoch: int,
+    n: int,
+    out: Any,
+) -> None:
+    """e_j = r_j − b − U·V_j for n rows, of U·V⁰_j and the moves so far. See ``mf.errors``."""
+    for j in range(np.uint64(n)):
+        out[j] = targets[j] - bias - shrink * dots[j]
+    fade = errors.dtype.type(1)
+    for i in range(epoch - 1, -1, -1):
+        lean = errors.dtype.type(0)
+        for c in range(len(own)):
+            lean += own[c] * pushes[i, c]
+        lean *= fade
+        for j in range(np.uint64(n)):
+            out[j] -= lean * errors[i, j]
+        fade *= keep
+
+
+@section
+def _pull_of_moves(e: Any, shrink: Any, keep: Any, errors: Any, pushes: Any, epoch: int, n: int, pull: Any) -> None:
+    """Turn Σ_j e_j V⁰_j into Σ_j e_j V_j."""
+    for c in range(len(pull)):
+        pull[c] = shrink * pull[c]
+    fade = errors.dtype.type(1)
+    for i in range(epoch - 1, -1, -1):
+        along = errors.dtype.type(0)
+        for j in range(np.uint64(n)):
+            along += e[j] * errors[i, j]
+        along *= fade
+        for c in range(len(pull)):
+            pull[c] += along * pushes[i, c]
+        fade *= keep
+
+
+@kernel
+def predict_longer(
+    clients: Any,
+    rated: Any,
+    pseudo_items: Any,
+    U: Any,
+    V: Any,
+    more: int,
+    steps: Any,
+    largest: int,
+    out: Any,
+) -> None:
+    """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
+    indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
+    pseudo_indptr, mean, rate, decay, trained = rated.pseudo_indptr, steps.mean, steps.rate, steps.decay, steps.trained
+    width = V.shape[1]
+    padded = (width + 3) // 4 * 4
+    table, targets = np.zeros((padded, _stride(largest)), V.dtype), np.zeros(_whole(largest), V.dtype)
+    e, numbers = np.zeros(_whole(largest), V.dtype), np.empty(largest, np.int64)
+    pull, own = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
+    start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for c in range(width):
+            own[c] = U[client, c]
+        bias = U[client, width]
+        if more > 0:
+            for j in range(n):
+                numbers[j] = items[first + j]
+                targets[j] = levels[codes[first + j]] - mean
+            _gather(V, numbers, n, table)
+        padded_n = _whole(n)
+        for _ in range(more):
+            _products(own, table, start, padded_n, e)
+            for j in range(np.uint64(padded_n)):
+                e[j] = targets[j] - bias - e[j]
+            _silence(e, n, padded_n)
+            pull_bias = _pull(e, table, start, padded_n, pull)
+            bias = _move_user(own, bias, trained, pull, pull_bias, n, rate, decay)
+        for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
+            row, total = V[pseudo_items[place]], mean + bias
+            for c in range(width):
+                total += own[c] * row[c]
+            out[place] = total

@@ -1,0 +1,47 @@
+"""Keyed draws of unrated items, for many clients. ``parts/pseudo_items/_sets.py`` is the readable form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.engines.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.engines.fast.sorting import above
+
+
+@kernel
+def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, item_count: int, out: Any) -> None:
+    """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
+    indptr, items, pseudo_indptr, secrets = rated.indptr, rated.items, rated.pseudo_indptr, keys.secrets
+    taken = np.full(item_count, -1, np.int64)
+    for client in clients:
+        first, own = indptr[client], indptr[client + 1] - indptr[client]
+        to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
+        for at in range(first, first + own):
+            taken[items[at]] = client
+        if wanted >= item_count - own:
+            take_all(taken, client, to, wanted, out)
+            continue
+        key = mix(mix(secrets[client], keys.purpose), keys.round)
+        found = 0
+        number = 0
+        while found < wanted:
+            unit = to_unit(mix(key, np.uint64(number)))
+            by_shares = len(shares) > 0 and number < patience * item_count
+            item = above(shares, len(shares), unit) if by_shares else np.int64(unit * item_count)
+            number += 1
+            if taken[item] != client:
+                taken[item] = client
+                out[to + found] = item
+                found += 1
+
+
+@inner
+def take_all(taken: Any, client: int, to: int, wanted: int, out: Any) -> None:
+    """All unrated items, where no fewer are wanted."""
+    found = 0
+    for item in range(len(taken)):
+        if taken[item] != client and found < wanted:
+            out[to + found] = item
+            found += 1

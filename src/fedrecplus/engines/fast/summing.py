@@ -1,0 +1,49 @@
+"""From the chunks of a cohort to its sums, and from kernels that add up to single updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.engines.fast.drawing import Clients
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.problem import Problem
+from fedrecplus.protocol import Sums, Upload
+
+
+def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int) -> Sums:
+    """The sums of all chunks, in order; ``left`` is the part of every update that is the same for everybody."""
+    total, per_item, overall = np.zeros_like(left), np.zeros(len(left)), 0.0
+    for part_total, part_per_item, part_overall in parts:
+        total += part_total
+        per_item += part_per_item
+        overall += part_overall
+    total += per_item.astype(total.dtype)[:, None] * left
+    return Sums(total, per_item, overall, clients)
+
+
+def split_uploads(
+    problem: Problem,
+    pseudo: PseudoRows,
+    clients: Clients,
+    left: NDArray[Any],
+    train_one: Callable[[Clients, NDArray[Any]], None],
+) -> list[Upload]:
+    """The clients' updates one by one, by a kernel that adds one client's rows to a table."""
+    total, uploads = np.zeros_like(left), []
+    for number in range(len(clients)):
+        train_one(clients[number : number + 1], total)
+        items = items_of(problem, pseudo, int(clients[number]))
+        uploads.append(Upload(int(clients[number]), items, (total[items] + left[items]).astype(np.float64)))
+        total[items] = 0.0
+    return uploads
+
+
+def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:
+    """A client's rated and pseudo items together, ascending."""
+    rated = problem.ratings.items[problem.ratings.indptr[client] : problem.ratings.indptr[client + 1]]
+    unrated = pseudo.items[pseudo.indptr[client] : pseudo.indptr[client + 1]]
+    return np.sort(np.concatenate([rated.astype(np.int64), unrated.astype(np.int64)]))

@@ -1,0 +1,1 @@
+"""Kernels of the parts in ``parts/virtual_ratings``, each under its part's name."""

@@ -1,0 +1,88 @@
+"""What an engine is: one way to run the rounds of all clients.
+
+All engines have the same state, so that everything after a round is the same for all. An engine does the clients' half
+of a round; the server's half is ``rounds.server_round``, whoever ran the clients.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start
+from fedrecplus.errors import unknown_name
+from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.rounds import server_round
+
+Clients = NDArray[np.int64]
+ENGINES = ("fast", "reference", "central")
+
+
+class Engine(ABC):
+    """A way to run rounds."""
+
+    def __init__(self, precision: str = "float64") -> None:
+        self.dtype: Any = np.dtype(precision).type
+        """of the tables"""
+
+    def start(self, problem: Problem) -> SimulationState:
+        """The state before the first round."""
+        return start(problem, self.dtype)
+
+    def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+        """One round of everybody. Paper: Algorithm 1, lines 1–11"""
+        clients = problem.cohort(state.server.round)
+        message = message_of(problem, state, clients)
+        sums, private, report = self.sums(problem, state.private, message, clients)
+        return replace(
+            state, server=server_round(state.server, sums, problem.public, problem.config), private=private
+        ), report
+
+    @abstractmethod
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """The clients' half of a round: what their uploads add up to, their new private state, and the cost."""
+
+    @abstractmethod
+    def uploads(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState]:
+        """What each of these clients sends by itself, after the whole chain, and their new private state."""
+
+    @abstractmethod
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """Which items each of these clients uploads rows of, ascending."""
+
+    @abstractmethod
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """Every client's weights for predictions; those of a client without ratings are of no account."""
+
+
+def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:
+    """The public columns X that predictions X·w come from, in V's own precision."""
+    model = problem.config.model
+    X: NDArray[Any] = model.part.item_columns(V, problem.public, model.options)
+    return X.astype(V.dtype, copy=False)
+
+
+def engine_of(config: Config) -> Engine:
+    """The engine that a config asks for.
+
+    >>> engine_of(Config(engine="reference")).dtype.__name__
+    'float64'
+    """
+    if config.engine not in ENGINES:
+        raise unknown_name("engine", config.engine, ENGINES)
+    module = importlib.import_module(f"fedrecplus.engines.{config.engine}")
+    engine: Engine = module.engine(config)
+    return engine

@@ -1,0 +1,89 @@
+"""What stays the same over all rounds of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config, check
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.parts.pseudo_items import pseudo_count
+from fedrecplus.protocol import PublicItems
+from fedrecplus.randomness import keys, subkey, uniform
+from fedrecplus.rounds import encode_items, start_server
+
+_FIVE_STARS = 2.0
+"""variance of a uniform rating on five stars"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everybody's ratings, the settings, and what is public."""
+
+    config: Config
+    ratings: Ratings
+    public: PublicItems
+    pseudo_indptr: NDArray[np.int64]
+    """client u's pseudo items have the places ``pseudo_indptr[u]:pseudo_indptr[u + 1]``"""
+    secrets: NDArray[np.uint64]
+    """key of every draw of each client: from the seed in simulation, from the operating system on a real device"""
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """Level number → rating on the standard scale."""
+        scale = self.ratings.scale
+        return scale.standardise(scale.values(np.arange(scale.levels)))
+
+    def cohort(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
+        able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+        how, seed = self.config.cohort, self.config.seed
+        if how.fraction < 1.0:
+            draws = uniform(subkey(seed, "sampling", round_number), able)
+            asked = max(1, round(how.fraction * len(able)))
+            able = np.sort(able[np.argsort(draws, kind="stable")[:asked]])
+        if how.dropout > 0.0:
+            able = able[uniform(subkey(seed, "dropout", round_number), able) >= how.dropout]
+        return able
+
+
+def prepare(
+    ratings: Ratings,
+    config: Config,
+    public: PublicItems | None = None,
+    secrets: NDArray[np.uint64] | None = None,
+) -> Problem:
+    """Check the settings against the ratings and gather what is public.
+
+    ``public`` and ``secrets`` are given where these ratings are those of real devices; a simulation counts the one over
+    all ratings and draws the other from the seed.
+    """
+    config = check(config)
+    public = public_items(ratings) if public is None else public
+    if secrets is None:
+        secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
+    sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
+    options = config.pseudo_items.options
+    counts = np.array([pseudo_count(int(size), ratings.item_count, options) for size in sizes], dtype=np.int64)
+    indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
+    start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
+    encode_items(start.V, public, config)
+    return Problem(config, ratings, public, indptr, secrets)
+
+
+def public_items(ratings: Ratings) -> PublicItems:
+    """What everybody may know of the items, counted over all these ratings.
+
+    Ours: a simulation has no film site to look counts and averages up on.
+    """
+    catalogue = ratings.catalogue
+    return PublicItems(
+        content=catalogue.features() if catalogue is not None else np.zeros((ratings.item_count, 0)),
+        popularity=ratings.item_counts(),
+        average=ratings.item_means(),
+        years=np.zeros(0, np.int64) if catalogue is None else catalogue.years.astype(np.int64),
+        mean=ratings.mean(),
+        noise=max(ratings.scale.level_variance / _FIVE_STARS, 1.0),
+    )

@@ -1,0 +1,143 @@
+"""The state of a simulation: arrays alone, so that a checkpoint is the state written to a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device, PseudoItems
+from fedrecplus.engines.problem import Problem
+from fedrecplus.protocol import Broadcast
+from fedrecplus.rounds import ServerState, broadcast, encode_items, start_server
+
+_BLOCK = 65_536
+
+
+@dataclass(frozen=True)
+class PrivateState:
+    """What all clients keep on their devices between rounds."""
+
+    U: NDArray[Any]
+    """a row per client, of what the model keeps"""
+    drawn: NDArray[np.bool_]
+    """clients that have kept pseudo items"""
+    pseudo_items: NDArray[Any]
+    """kept pseudo items, by ``Problem.pseudo_indptr``; empty where sets are drawn anew each round"""
+    virtual_ratings: NDArray[Any]
+    """their kept ratings; empty where they are computed anew each round"""
+
+    def copy(self) -> PrivateState:
+        """A copy that may be written to."""
+        return PrivateState(*(array.copy() for array in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class SimulationState:
+    """The server's state beside all clients' private ones."""
+
+    server: ServerState
+    private: PrivateState
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it by name, for a checkpoint."""
+        server = self.server
+        named: dict[str, NDArray[Any]] = {
+            "round": np.array([server.round]),
+            "V": server.V,
+            "last_step": server.last_step,
+            "last_covariance": server.last_covariance,
+            **vars(self.private),
+        }
+        named.update({f"moment_{number}": table for number, table in enumerate(server.moments)})
+        return named
+
+    @classmethod
+    def of_arrays(cls, named: dict[str, NDArray[Any]]) -> SimulationState:
+        """The state that ``arrays`` wrote."""
+        moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
+        server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments)
+        private = (named[name] for name in ("U", "drawn", "pseudo_items", "virtual_ratings"))
+        return cls(server, PrivateState(*private))
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """What a round cost."""
+
+    clients: int
+    bytes_up: int
+    """sent by clients, to the server or to each other"""
+    bytes_down: int
+    """received by clients"""
+
+
+def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
+    """The state before the first round."""
+    return SimulationState(start_server(problem.config, problem.public, dtype), start_private(problem, dtype))
+
+
+def start_private(problem: Problem, dtype: Any = np.float64) -> PrivateState:
+    """What devices hold before their first round."""
+    config, ratings, model = problem.config, problem.ratings, problem.config.model
+    U = np.empty((ratings.clients, model.part.user_columns(model.options)), dtype=dtype)
+    for first in range(0, ratings.clients, _BLOCK):
+        block = np.arange(first, min(first + _BLOCK, ratings.clients))
+        U[block] = model.part.start_users(config.seed, block, model.options, problem.public)
+    places = 0 if redraws(problem) else int(problem.pseudo_indptr[-1])
+    return PrivateState(
+        U=U,
+        drawn=np.zeros(ratings.clients, dtype=bool),
+        pseudo_items=np.zeros(places, dtype=ratings.items.dtype),
+        virtual_ratings=np.zeros(0 if refreshes(problem) else places, dtype=dtype),
+    )
+
+
+def redraws(problem: Problem) -> bool:
+    """Whether clients draw new pseudo items each round."""
+    return problem.config.redraws
+
+
+def refreshes(problem: Problem) -> bool:
+    """Whether virtual ratings are computed anew each round."""
+    return bool(problem.config.virtual_ratings.options.refresh)
+
+
+def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64] | None = None) -> Broadcast:
+    """The round's broadcast; with encoded items where one of these clients, or anybody, looks at them."""
+    config, private = problem.config, state.private
+    selecting = clients is None or redraws(problem) or not private.drawn[clients].all()
+    filling = selecting or (refreshes(problem) and config.virtual_ratings.part.needs("features"))
+    features = encode_items(state.server.V, problem.public, config) if filling else np.zeros((0, 0))
+    return broadcast(state.server, problem.public, features)
+
+
+def device_of(problem: Problem, private: PrivateState, client: int) -> Device:
+    """One client, taken out of the simulation."""
+    items, ratings = problem.ratings.of(client)
+    places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
+    kept = None
+    if private.drawn[client]:
+        virtual = private.virtual_ratings[places] if private.virtual_ratings.size else np.empty(0)
+        kept = PseudoItems(private.pseudo_items[places].astype(np.int64), virtual.astype(np.float64))
+    U, step = private.U[client].astype(np.float64), problem.ratings.scale.standard_step
+    return Device(client, items, ratings, step, U, int(problem.secrets[client]), kept)
+
+
+def remember(problem: Problem, private: PrivateState, device: Device) -> None:
+    """Put a client back into the arrays."""
+    client = device.client
+    private.U[client] = device.U
+    if device.kept is not None and len(private.pseudo_items) and not private.drawn[client]:
+        places = slice(problem.pseudo_indptr[client], problem.pseudo_indptr[client + 1])
+        private.pseudo_items[places] = device.kept.items
+        if private.virtual_ratings.size:
+            private.virtual_ratings[places] = device.kept.ratings
+        private.drawn[client] = True
+
+
+def with_private(state: SimulationState, **changes: Any) -> SimulationState:
+    """The state with some private arrays replaced."""
+    return replace(state, private=replace(state.private, **changes))

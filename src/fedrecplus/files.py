@@ -1,0 +1,116 @@
+"""Files that are there whole or not at all, JSON to a file or to standard output, and file locks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from fedrecplus.errors import UserError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STDOUT = Path("-")
+"""as the name of a file: standard output"""
+_REMEDY = "choose a place that can be written to"
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder in which no file could be made, whether it is there yet or not. Leaves nothing behind."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise UserError(f"{there} is a file", "give a place in a folder")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder} can't be written to: {error.strerror or error}", _REMEDY) from None
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A path to write to; when the block ends well, the file there takes the place of ``path``."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb+") as written:  # Windows flushes only what is open for writing
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}", _REMEDY) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    with beside(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A JSON file for people to look into, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_json_to(target: Path | None, content: Any) -> None:
+    """What ``--json FILE`` asks for: a file, standard output where it is ``-``, or nothing where it isn't given."""
+    if target == STDOUT:
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+        sys.stdout.flush()
+    elif target is not None:
+        write_json(target, content)
+
+
+def write_tensors(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], *, private: bool
+) -> None:
+    """A safetensors file, whole or not at all; what clients keep to themselves only its owner may read."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    with beside(path) as temporary:
+        temporary.touch()
+        usual = temporary.stat().st_mode
+        save_file({name: np.ascontiguousarray(table) for name, table in arrays.items()}, temporary, dict(metadata))
+        temporary.chmod(0o600 if private else usual)
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str, remedy: str, patience: float = 0.0) -> Iterator[None]:
+    """Hold the lock file ``path`` while the block runs; the operating system frees it when its holder dies.
+
+    Waits ``patience`` seconds for another holder, for ever if negative. Then the error says which process works on
+    ``what``, and the remedy.
+    """
+    lock = FileLock(path, timeout=patience)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise UserError(f"another process{_holder(path)} works on {what}", remedy) from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}", _REMEDY) from None
+    try:
+        with contextlib.suppress(OSError):  # Windows refuses to write to a locked file: then no process is named
+            path.write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        lock.release()
+
+
+def _holder(path: Path) -> str:
+    try:
+        return f" (id {int(path.read_text(encoding='ascii'))})"
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,115 @@
+"""Clients whose update is close to the global one, in Wasserstein distance, count more."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError
+from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
+from fedrecplus.parts.aggregation._weights import WeightSettings
+from fedrecplus.protocol import Broadcast
+from fedrecplus.settings import Annotated, number, text
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+SMALLEST = 1e-12
+"""distances below this count as this: a client may agree exactly"""
+NEEDS = frozenset({"last_step"})
+
+
+class Settings(WeightSettings):
+    """Options of the rule."""
+
+    temperature: Annotated[float, number(0, 3, "τ, weights are D to the power −τ; 1 is the paper, 0 is uniform")] = 1.0
+    bound: Annotated[
+        float, number(0, 1e9, "D is at least this share of the global step's size: bounds the weights")
+    ] = 0.1
+    rows: Annotated[
+        Literal["table", "own", "mean-own"],
+        text("rows that D runs over: the whole table, the client's own, or the mean per own row"),
+    ] = "mean-own"
+    global_step: Annotated[
+        Literal["last", "mean"],
+        text("what D is measured to: the step applied last round, or this round's uniform mean"),
+    ] = "last"
+    covariance: Annotated[
+        Literal["none", "diagonal", "full"],
+        text("leave tr(M²) out (large batches), or estimate it; full: small tables"),
+    ] = "none"
+    batch_size: Annotated[int, number(0, 10**9, "B of the local steps, for the covariance; 0: all rows")] = 0
+
+
+def check_with(config: Any) -> None:
+    """Refuse what can't be together with these options."""
+    settings: Settings = config.aggregation.options
+    if config.weighs_on_client and against_mean(settings):
+        raise UserError(
+            "a client can't weigh itself against this round's mean, which it doesn't know",
+            "set aggregation.global_step=last or aggregation.weigh_on=server",
+        )
+    batch_size = getattr(config.model.options, "batch_size", 0)
+    if settings.covariance != "none" and settings.batch_size != batch_size:
+        raise UserError(
+            f"aggregation.batch_size = {settings.batch_size} is not the model's, {batch_size}",
+            f"set aggregation.batch_size={batch_size}",
+        )
+
+
+def covariance_kind(settings: Settings) -> str:
+    """Which covariance of the clients' updates the distances need."""
+    return settings.covariance
+
+
+def against_mean(settings: Settings) -> bool:
+    """Whether distances are measured to this round's mean, so that uploads must be seen twice."""
+    return settings.global_step == "mean"
+
+
+def largest_weight(settings: Settings) -> float:
+    """No honest client has a greater one."""
+    return float(SMALLEST**-settings.temperature)
+
+
+def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:
+    """w = D^(−τ), D the squared distance between the client's update and the global step.
+
+    With τ = 1 the normalised weights are p*.
+
+    Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
+    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0.
+    """
+    step = broadcast.last_step.astype(np.float64)
+    least = settings.bound * _over_rows(items, _squares(step), settings)
+    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, SMALLEST)
+    return float(D**-settings.temperature)
+
+
+def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> float:
+    """D = ‖Kη_L μ_u − η μ_g‖² + tr(M²); the client's whole update Δ is Kη_L μ_u, the applied step is η μ_g.
+
+    Paper: Eq. (18)
+    """
+    squares = _squares(step)
+    squares[items] = _squares(delta - step[items])
+    if settings.covariance == "full":
+        squares += full_trace(items, delta, covariance, settings.batch_size)
+    elif settings.covariance == "diagonal":
+        own = np.zeros_like(step)
+        own[items] = update_variance(delta, settings.batch_size)
+        squares += _squares(np.sqrt(own) - np.sqrt(covariance))
+    return _over_rows(items, squares, settings)
+
+
+def _over_rows(items: Items, squares: Array, settings: Settings) -> float:
+    """A sum over the rows that the settings name. Ours: the paper leaves open which rows a sparse update has."""
+    if settings.rows == "table":
+        return float(squares.sum())
+    return float(squares[items].sum() if settings.rows == "own" else squares[items].mean())
+
+
+def _squares(table: Array) -> Array:
+    squares: Array = (table**2).sum(axis=1)
+    return squares

@@ -1,0 +1,1 @@
+"""What the server gets to see of a cohort's uploads."""

@@ -1,0 +1,90 @@
+"""FedRec++: ordinary clients tell a denoising client of their pseudo rows, and it takes them out again.
+
+After: Liang, Pan, Ming 2021 (FedRec++)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import PeerMessage, Upload
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as _Settings
+
+VIEW = "uploads"
+SIMULATION_ONLY = True
+Clients = NDArray[np.int64]
+
+
+class Settings(_Settings):
+    """Options of the channel."""
+
+    share: Annotated[float, number(1e-9, 1, "share of the cohort that collects the others' pseudo rows")] = 0.25
+
+
+def check_with(config: Any) -> None:
+    """Refuse weights: a denoising client's upload is a sum over several clients."""
+    how = config.aggregation
+    if how.rule != "uniform" or config.weighs_on_client:
+        raise UserError(
+            f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",
+            "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
+        )
+
+
+def exchange(
+    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
+) -> tuple[dict[int, Upload], int]:
+    """What clients send after they have talked to each other, and the bytes that went between them."""
+    clients = np.array(sorted(uploads), dtype=np.int64)
+    chosen = denoisers(clients, round_number, seed, settings)
+    inbox: dict[int, list[PeerMessage]] = {int(client): [] for client in chosen}
+    for client in clients.tolist():
+        if client not in inbox:
+            to = denoiser_of(devices[client].secret, chosen, round_number)
+            inbox[to].append(noise_of(uploads[client], devices[client]))
+    sent = dict(uploads)
+    for client, messages in inbox.items():
+        sent[client] = denoise(uploads[client], devices[client], messages)
+    return sent, sum(message.bytes for messages in inbox.values() for message in messages)
+
+
+def denoisers(clients: Clients, round_number: int, seed: int, settings: Settings) -> Clients:
+    """The clients that denoise in a round, ascending. The server draws them."""
+    if len(clients) == 0:
+        return clients
+    draws = uniform(subkey(seed, "denoisers", round_number), clients)
+    return np.sort(clients[np.argsort(draws, kind="stable")[: max(1, round(settings.share * len(clients)))]])
+
+
+def denoiser_of(secret: int, chosen: Clients, round_number: int) -> int:
+    """The denoising client that an ordinary client picks, by its own secret."""
+    draw = uniform(subkey(secret, "denoiser"), np.array([round_number]))[0]
+    return int(chosen[int(draw * len(chosen))])
+
+
+def noise_of(upload: Upload, device: Device) -> PeerMessage:
+    """The pseudo rows of an upload, for the denoising client."""
+    pseudo = ~np.isin(upload.items, device.items)
+    return PeerMessage(upload.items[pseudo], upload.delta[pseudo])
+
+
+def denoise(upload: Upload, device: Device, messages: list[PeerMessage]) -> Upload:
+    """A denoising client's upload: its own rated rows less the noise that others told it of, with counts."""
+    own = np.isin(upload.items, device.items)
+    items = np.concatenate([upload.items[own], *(message.items for message in messages)])
+    delta = np.concatenate([upload.delta[own], *(-message.delta for message in messages)])
+    signs = np.concatenate([np.ones(own.sum(), np.int64), *(-np.ones(len(m.items), np.int64) for m in messages)])
+    unique, place = np.unique(items, return_inverse=True)
+    summed = np.zeros((len(unique), delta.shape[1]))
+    counts = np.zeros(len(unique), dtype=np.int64)
+    np.add.at(summed, place, delta)
+    np.add.at(counts, place, signs)
+    return Upload(upload.client, unique, summed, counts=counts)

@@ -1,0 +1,20 @@
+"""Genres and year: known before any training, so a set drawn in the first round can mean something."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import PublicItems
+from fedrecplus.settings import Settings
+
+
+def encode(V: NDArray[np.float64], public: PublicItems, settings: Settings) -> NDArray[np.float64]:
+    """E = catalogue features. Ours: before training V is noise, and likeness must come from elsewhere."""
+    if public.content.shape[1] == 0:
+        raise UserError(
+            "encoder.rule = 'content' needs titles, genres or years, and these ratings come without",
+            "set encoder.rule=centred (features from V) or pseudo_items.rule=popular",
+        )
+    return public.content

@@ -1,0 +1,206 @@
+"""Federated reconstruction: a latent factor model whose user factors are integrated out on the device, every round.
+
+r_ui = b_i + x_i·w_u + noise. The baseline b_i is the item's damped mean rating. x_i are columns that everybody knows: a
+constant, popularity, average, the catalogue's features, and V_i, the only ones that are learnt. The weights w_u are
+normal a priori, so a device knows their posterior in closed form, keeps nothing between rounds, and uploads the
+expected gradient of its rows of V: the E-step of expectation maximisation. The server's M-step shrinks a row of few
+ratings towards what the item's public features predict.
+
+After: Singhal et al. 2021 (federated reconstruction, with gradient steps), Agarwal and Chen 2009 (regression-based
+latent factors), Tipping and Bishop 1999 (EM with the user side integrated out)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.protocol import Broadcast, PublicItems, Sums
+from fedrecplus.randomness import normal, subkey
+from fedrecplus.settings import Annotated, number, text
+from fedrecplus.settings import Settings as _Settings
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+PREDICTS_COLD_ITEMS = True
+_MOST_CONTENT = 32
+"""columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
+_FARTHEST = 3.0
+"""standard deviations from the mean that popularity and average may be: else the rarest items would stand for all"""
+
+
+class Settings(_Settings):
+    """Options of the model."""
+
+    factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
+    noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
+    item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
+    user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
+    bias_scale: Annotated[float, number(0, 1e3, "prior sd of a person's bias")] = 0.5
+    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of other public columns")] = 0.18
+    solve_over: Annotated[
+        Literal["all", "rated"],
+        text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
+    ] = "rated"
+    init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
+
+
+def tables(settings: Settings) -> dict[str, int]:
+    """The shared tables and their columns."""
+    return {"V": settings.factors}
+
+
+def user_columns(settings: Settings) -> int:
+    """Nothing is kept on the device between rounds."""
+    return 0
+
+
+def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
+    """V before training: noise."""
+    cells = np.arange(items * settings.factors, dtype=np.uint64).reshape(items, settings.factors)
+    return settings.init_scale * normal(subkey(seed, "start-V"), cells)
+
+
+def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
+    """Nothing."""
+    return np.zeros((len(clients), 0))
+
+
+def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
+    """V_i plus its expected gradient, e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
+    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
+    used = rows.rated | (settings.solve_over == "all")
+    w, S = posterior(X, rows.items[used], rows.ratings[used], settings, broadcast.public)
+    x, k = X[rows.items], X.shape[1] - settings.factors
+    gradient = np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:])
+    return device.U, x[:, k:] + gradient
+
+
+def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> tuple[Array, Array]:
+    """Mean and covariance of a person's weights, given ratings of some items.
+
+    The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
+    which adds to the ridge of its weights.
+    """
+    size, noise = X.shape[1] - 1, settings.noise * public.noise
+    ridge, prior = ridge_and_prior(size, items, np.ones(len(items)), settings, public)
+    A, targets = X[items, 1:], ratings - X[items, 0]
+    inverse = np.linalg.inv(A.T @ A + np.diag(ridge))
+    S = np.zeros((size + 1, size + 1))
+    S[1:, 1:] = noise * inverse
+    return np.append(1.0, prior + inverse @ (A.T @ (targets - A @ prior))), S
+
+
+def ridge_and_prior(
+    size: int, items: Items, used: Array, settings: Settings, public: PublicItems
+) -> tuple[Array, Array]:
+    """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
+    prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
+    prior[-settings.factors] = settings.user_mean
+    ridge[..., -settings.factors :] += np.asarray(used @ item_variance(public, settings)[items])[..., None]
+    return ridge, prior
+
+
+def item_variance(public: PublicItems, settings: Settings) -> Array:
+    """σ²/(n_i + prior strength): how little is known of a row of V."""
+    return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
+
+
+def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
+
+    K pseudo-ratings pull a row to V̂_i, what the item's public features predict.
+    """
+    curvature = np.ones(settings.factors)
+    curvature[0] += settings.user_mean**2
+    strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
+    features, regression = public_regression(public, settings)
+    pull = strength * (V - features @ (regression @ V.astype(np.float64)))
+    return np.asarray((sums.total - pull) / np.maximum(sums.weights[:, None] * curvature + strength, 1e-12))
+
+
+def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
+    """The client's own predictions, from weights solved over its rated rows; ``steps`` add nothing to a solution."""
+    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
+    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
+    return ratings
+
+
+def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """The weights that predictions use: solved over the rated rows alone, and never uploaded."""
+    return fold_in(X, items, ratings, settings, public)
+
+
+def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """The posterior mean: a ridge regression that needs public columns and the person's ratings, nothing else."""
+    return posterior(X, items, ratings, settings, public)[0]
+
+
+def attacker(settings: Settings) -> OfModel:
+    """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
+    return OfModel(slice(-settings.factors, None), {0: 1.0}, "exactly", settings.solve_over)
+
+
+def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
+    """Δ + S_V x_i = e_i·w_V: everybody can compute the covariance S who knows which rows it was solved over."""
+    X = item_columns(broadcast.V, broadcast.public, settings)[items]
+    ridge, _ = ridge_and_prior(X.shape[1] - 1, items, used, settings, broadcast.public)
+    inverse = np.linalg.inv((X[:, 1:] * used[:, None]).T @ X[:, 1:] + np.diag(ridge))
+    S = settings.noise * broadcast.public.noise * inverse[:, -settings.factors :]
+    rows: Array = delta + used[:, None] * (X[:, 1:] @ S)
+    return rows
+
+
+def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
+    """X = (b_i, constant, popularity, average, content, V_i)."""
+    return np.hstack([public_columns(public, settings).astype(V.dtype), V])
+
+
+@functools.lru_cache(maxsize=4)  # the reference asks once for every client
+def public_columns(public: PublicItems, settings: Settings) -> Array:
+    """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""
+    baseline, known, content = _features(public)
+    columns = np.hstack([known, content]) * settings.public_scale
+    columns[:, 0] = settings.bias_scale
+    return np.hstack([baseline[:, None], columns])
+
+
+@functools.lru_cache(maxsize=4)
+def public_regression(public: PublicItems, settings: Settings) -> tuple[Array, Array]:
+    """Features F and a matrix R such that F R V are the rows that public features predict.
+
+    A ridge regression of V on popularity, average, their products and the catalogue, over all items; a row counts as
+    n_i/(n_i + prior strength), the share of it that is more than chance, and the mean row is free.
+    """
+    _, known, content = _features(public)
+    popularity, average = known[:, 1], known[:, -1]
+    F = np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
+    weighted = F * (public.popularity / (public.popularity + settings.item_prior))[:, None]
+    gram = weighted.T @ F + np.eye(F.shape[1])
+    gram[0, 0] -= 1.0 - 1e-9
+    return F, np.linalg.solve(gram, weighted.T)
+
+
+def _features(public: PublicItems) -> tuple[Array, Array, Array]:
+    """The baseline, (constant, popularity, average) with unit variance over ratings, and the catalogue as unit rows."""
+    counts, baseline = public.popularity, public.averages()
+    known = [np.ones(len(counts)), _standardised(np.log1p(counts), counts), _standardised(baseline, counts)]
+    content = unit_rows(public.content)
+    most = np.sort(np.argsort(-(counts @ content), kind="stable")[:_MOST_CONTENT])
+    return baseline, np.stack(known, axis=1), content[:, most]
+
+
+def _standardised(values: NDArray[Any], counts: NDArray[Any]) -> Array:
+    """Mean 0 and variance 1 over all ratings; zero where all items are the same."""
+    weights = counts / max(counts.sum(), 1)
+    centred = values - weights @ values
+    deviation = float(np.sqrt(weights @ centred**2))
+    if deviation < 1e-9:
+        return np.zeros(len(values))
+    return np.asarray(np.clip(centred / deviation, -_FARTHEST, _FARTHEST))

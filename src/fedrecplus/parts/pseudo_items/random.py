@@ -1,0 +1,28 @@
+"""Unrated items, each as likely as the other. FedRec's choice."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.assumptions import OfPseudoItems
+from fedrecplus.parts.pseudo_items._sets import SetSettings, draw_unrated, set_key
+from fedrecplus.protocol import Broadcast
+
+
+class Settings(SetSettings):
+    """Options of the rule."""
+
+
+ATTACKER = OfPseudoItems(popularity=1.0, co_occurrence="rated")
+
+
+def select(count: int, device: Device, broadcast: Broadcast, settings: Settings) -> NDArray[np.int64]:
+    """Uniform without replacement. After: Lin, Pan, Ming 2020 (FedRec)."""
+    items = len(broadcast.V)
+
+    def item_of(numbers: NDArray[np.int64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
+        return (draws * items).astype(np.int64)
+
+    return draw_unrated(count, device.items, items, set_key(device.secret, settings, broadcast.round), item_of)

@@ -1,0 +1,58 @@
+"""What all rules of virtual ratings share: whether they are kept, and how they are put on the scale."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
+from fedrecplus.device import Device
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.settings import Annotated, text
+from fedrecplus.settings import Settings as _Settings
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+TIE = 1e-9
+"""a value this near to the middle of two levels is in the middle, and goes down in every engine"""
+
+
+class FillSettings(_Settings):
+    """Options that every rule has."""
+
+    rounding: Annotated[
+        Literal["none", "nearest", "stochastic"], text("leave them as they are, or round them to the rating scale")
+    ] = "none"
+    refresh: Annotated[bool, text("compute them anew each round instead of keeping the first ones")] = True
+
+
+class Predict(Protocol):
+    """The client's own predictions for some items, after so many more user steps on its real ratings."""
+
+    def __call__(self, items: Items, steps: int = 0) -> Array:
+        """Predicted ratings in standard units."""
+
+
+def put_on_scale(ratings: Array, items: Items, device: Device, settings: FillSettings, round_number: int) -> Array:
+    """Clip to the scale's ends and, if asked, round to its levels.
+
+    Stochastic rounding goes up with the probability that makes the mean right. Ours: a value off the scale tells the
+    server that the item is not really rated.
+    """
+    clipped = np.clip(ratings, STANDARD_LOW, STANDARD_HIGH)
+    if settings.rounding == "none":
+        return clipped
+    levels = (clipped - STANDARD_LOW) / device.step
+    threshold = np.full(len(items), 0.5)
+    if settings.rounding == "stochastic":
+        threshold = uniform(subkey(device.secret, "rounding", kept_round(settings, round_number)), items)
+    below = np.floor(levels)
+    rounded = below + (levels - below > threshold + TIE)
+    return np.asarray(np.clip(STANDARD_LOW + device.step * rounded, STANDARD_LOW, STANDARD_HIGH))
+
+
+def kept_round(settings: FillSettings, round_number: int) -> int:
+    """The round that draws are keyed by: always the first where virtual ratings are kept."""
+    return round_number if settings.refresh else 0

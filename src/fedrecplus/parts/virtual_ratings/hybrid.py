@@ -1,0 +1,34 @@
+"""User averages in the first rounds, then predictions from a U trained a little longer on the real ratings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.assumptions import OfVirtualRatings
+from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict
+from fedrecplus.protocol import Broadcast
+from fedrecplus.settings import Annotated, number
+
+
+class Settings(FillSettings):
+    """Options of the rule."""
+
+    predict_after: Annotated[int, number(0, 10**9, "T_predict, rounds of user averages before predictions")] = 10
+    local_steps: Annotated[int, number(0, 10**6, "T_local, extra user steps on real ratings before predicting")] = 10
+
+
+ATTACKER = OfVirtualRatings(residual=1.5)
+
+
+def fill(
+    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
+) -> NDArray[np.float64]:
+    """User average while t ≤ T_predict, then U'·V, U' being U after T_local more steps with V fixed.
+
+    After: Lin, Pan, Ming 2020 (FedRec), hybrid filling
+    """
+    if broadcast.round < settings.predict_after:
+        return np.full(len(items), device.ratings.mean())
+    return predict(items, settings.local_steps)

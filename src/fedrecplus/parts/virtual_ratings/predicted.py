@@ -1,0 +1,25 @@
+"""The model's own prediction: a pseudo item then pulls V nowhere but towards zero."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.assumptions import OfVirtualRatings
+from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict
+from fedrecplus.protocol import Broadcast
+
+
+class Settings(FillSettings):
+    """Options of the rule."""
+
+
+ATTACKER = OfVirtualRatings(residual=1.5)
+
+
+def fill(
+    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
+) -> NDArray[np.float64]:
+    """r' = U·V. After: Lin, Pan, Ming 2020 (FedRec), hybrid filling without its extra local steps."""
+    return predict(items)

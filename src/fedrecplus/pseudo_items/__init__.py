@@ -1,1 +1,0 @@
-"""Rules that choose which unrated items a client uploads too: a file is a choice."""

@@ -1,1 +1,0 @@
-"""Rules that move V by the aggregate: a file is a choice."""

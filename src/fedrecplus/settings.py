@@ -1,0 +1,158 @@
+"""What a setting is: a field with a default, a range and one line of meaning.
+
+Every part of a training owns a class of settings. One description serves TOML, ``--set``, Python, ``--help``, the
+search space of ``tune`` and the page of all settings.
+
+>>> class Example(Settings):
+...     ratio: Annotated[float, number(0, 10, "pseudo items per rated item")] = 1.0
+>>> read_setting(Example, "ratio", "2.5", "--set")
+2.5
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from fedrecplus.errors import UserError, unknown_name
+
+__all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
+
+
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of one part, each ``Annotated`` with ``number`` or ``text``."""
+
+
+Own = TypeVar("Own", bound=Settings)
+
+
+def number(low: float, high: float, meaning: str) -> Meta:
+    """A number between two bounds, both included."""
+    return Meta(ge=low, le=high, description=meaning)
+
+
+def text(meaning: str) -> Meta:
+    """Anything but a number: a choice of words, a name, true or false."""
+    return Meta(description=meaning)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting, described."""
+
+    name: str
+    default: Any
+    low: float | None
+    high: float | None
+    meaning: str
+    values: tuple[str, ...] = ()
+    """the words to choose from, where it is a choice"""
+    whole: bool = False
+    """whether it is a whole number"""
+
+
+@functools.cache
+def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
+    """All settings of a class, described, in the order of the code."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
+    found = []
+    for name, hint in _hints(owner).items():
+        meta = _meta(hint)
+        kind = typing.get_args(hint)[0] if meta else hint
+        values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
+        described = meta or Meta()
+        found.append(
+            Setting(name, defaults[name], described.ge, described.le, described.description or "", values, kind is int)
+        )
+    return tuple(found)
+
+
+def read_settings(
+    owner: type[Own], values: Mapping[str, Any], source: str, prefix: str = "", start: Own | None = None
+) -> Own:
+    """Settings from a table; what it leaves out has the default, or is as in ``start``."""
+    read = {name: read_setting(owner, name, value, source, prefix) for name, value in values.items()}
+    return msgspec.structs.replace(start or owner(), **read)
+
+
+def read_setting(owner: type[Settings], name: str, value: Any, source: str, prefix: str = "") -> Any:
+    """One value, as the setting's type; text is read as a number or as true or false where these are wanted."""
+    hints = _hints(owner)
+    path = f"{prefix}{name}"
+    if name not in hints:
+        raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{source}: {path} = {value} is not a number", _remedy(owner, name))
+    kind = typing.get_args(hints[name])[0] if _meta(hints[name]) else hints[name]
+    try:
+        read = msgspec.convert(_from_text(value, kind) if isinstance(value, str) else value, hints[name])
+    except msgspec.ValidationError as error:
+        raise UserError(f"{source}: {path} = {value!r} {_wrong(str(error), kind)}", _remedy(owner, name)) from None
+    return read
+
+
+def _from_text(value: str, kind: Any) -> Any:
+    """A number, or true or false, where that is what the text says; else the text, which is then found wrong."""
+    if kind is bool:
+        return {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }.get(value.lower(), value)
+    if kind in (int, float):
+        try:
+            read = kind(value)
+        except ValueError:
+            return value
+        return read if math.isfinite(read) else value
+    return value
+
+
+def unknown_setting(path: str, known: Iterable[str]) -> UserError:
+    """The error for a setting that isn't there."""
+    return unknown_name("setting", path, known)
+
+
+@functools.cache
+def _hints(owner: type[Settings]) -> dict[str, Any]:
+    return typing.get_type_hints(owner, include_extras=True)
+
+
+def _meta(hint: Any) -> Meta | None:
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Meta)), None)
+
+
+def _wrong(error: str, kind: Any) -> str:
+    """What is wrong with a value, of which msgspec says that it expected something else."""
+    if "<=" in error or ">=" in error:
+        return "is out of range"
+    words = {
+        int: "is not a whole number",
+        float: "is not a number",
+        bool: "is neither true nor false",
+        str: "is not text",
+    }
+    return words.get(kind, "is not one of its values")
+
+
+def _remedy(owner: type[Settings], name: str) -> str:
+    setting = next(each for each in settings_of(owner) if each.name == name)
+    if setting.values:
+        return f"choose one of {', '.join(setting.values)}"
+    if setting.low is not None and setting.high is not None:
+        kind = "a whole number" if setting.whole else "a number"
+        return f"give {kind} between {setting.low:g} and {setting.high:g}"
+    return "give true or false" if isinstance(setting.default, bool) else "give text"

@@ -1,0 +1,47 @@
+"""Contracts: what a part of each kind promises, as tests for parts from outside. Needs pytest.
+
+One class in a test file enrols a part::
+
+    from fedrecplus.testing import PseudoItemsContract
+
+    class TestMine(PseudoItemsContract):
+        rule = "my_package.my_rule"
+"""
+
+import contextlib
+
+with contextlib.suppress(ImportError):
+    import pytest
+
+    _FILES = ("agreement", "aggregation", "attack", "channel", "contract", "encoder", "model", "pseudo_items")
+    for _file in (*_FILES, "server_optimizer", "virtual_ratings"):
+        pytest.register_assert_rewrite(f"{__name__}.{_file}")  # failures then show the values that were compared
+
+from fedrecplus.testing.aggregation import AggregationContract
+from fedrecplus.testing.agreement import assert_engines_agree
+from fedrecplus.testing.attack import AttackContract
+from fedrecplus.testing.channel import ChannelContract
+from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.encoder import EncoderContract
+from fedrecplus.testing.example import example_config, example_problem, example_round, small_ratings
+from fedrecplus.testing.model import ModelContract
+from fedrecplus.testing.pseudo_items import PseudoItemsContract
+from fedrecplus.testing.server_optimizer import ServerOptimizerContract
+from fedrecplus.testing.virtual_ratings import VirtualRatingsContract
+
+__all__ = [
+    "AggregationContract",
+    "AttackContract",
+    "ChannelContract",
+    "Contract",
+    "EncoderContract",
+    "ModelContract",
+    "PseudoItemsContract",
+    "ServerOptimizerContract",
+    "VirtualRatingsContract",
+    "assert_engines_agree",
+    "example_config",
+    "example_problem",
+    "example_round",
+    "small_ratings",
+]

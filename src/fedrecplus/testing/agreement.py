@@ -1,0 +1,43 @@
+"""Engines that run the same rounds come to the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.data import Ratings
+from fedrecplus.engines import engine_of, item_columns, message_of, prepare
+from fedrecplus.testing.example import small_ratings
+
+ENGINES = ("reference", "fast")
+CLOSE = 1e-9
+"""how near 64-bit numbers of two engines must be"""
+
+
+def assert_engines_agree(config: Config, ratings: Ratings | None = None, rounds: int = 3, moves: bool = True) -> None:
+    """Some rounds in either engine: equal states, equal costs, equal sets and equal weights for predictions."""
+    config = replace(config, precision="float64")
+    problem = prepare(small_ratings() if ratings is None else ratings, config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ENGINES)
+    start = expected = found = slow.start(problem)
+    for _ in range(rounds):
+        expected, cost = slow.round(problem, expected)
+        found, quick_cost = quick.round(problem, found)
+        assert quick_cost == cost, "a round of the fast engine costs something else"
+    tables = found.arrays()
+    for name, table in expected.arrays().items():
+        assert np.isfinite(table).all(), f"{name} is not finite"
+        np.testing.assert_allclose(tables[name], table, rtol=0, atol=CLOSE, err_msg=name)
+    if moves:
+        assert not np.allclose(expected.server.V, start.server.V), "nothing was learnt"
+    clients = problem.cohort(expected.server.round)
+    message = message_of(problem, expected)
+    sets = [engine.item_sets(problem, expected.private, message, clients) for engine in (slow, quick)]
+    for client in clients.tolist():
+        np.testing.assert_array_equal(sets[1][client], sets[0][client], err_msg=f"items of client {client}")
+    X = item_columns(problem, expected.server.V)
+    weights = [engine.user_weights(problem, expected.private, X) for engine in (slow, quick)]
+    able = np.diff(problem.ratings.indptr) > 0
+    np.testing.assert_allclose(weights[1][able], weights[0][able], rtol=0, atol=CLOSE, err_msg="user weights")

@@ -1,0 +1,88 @@
+"""What every model promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import PseudoItems, merge
+from fedrecplus.engines import engine_of, item_columns, prepare
+from fedrecplus.testing.contract import Contract
+from fedrecplus.testing.example import small_ratings
+
+
+class ModelContract(Contract):
+    """r̂ = X_i·w_u, with X that everybody knows and w that stays on the device; and rounds that lower the error."""
+
+    kind = "model"
+    rounds = 10
+    """after so many the error on the training ratings must be lower"""
+
+    def X(self) -> NDArray[Any]:
+        """The public columns in the example's second round."""
+        problem, message, _ = self.round()
+        return item_columns(problem, message.V)
+
+    def test_start_values_have_a_row_each_and_do_not_depend_on_who_else_asks(self) -> None:
+        """A device that joins later starts where it would have started."""
+        problem, message, _ = self.round()
+        part, options, public = self.part, self.options, problem.public
+        V = part.start_items(3, len(message.V), options, public)
+        assert len(V) == len(message.V)
+        assert np.isfinite(V).all()
+        everybody = part.start_users(3, np.arange(20), options, public)
+        assert everybody.shape == (20, part.user_columns(options))
+        np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), options, public), everybody[[7, 11]])
+
+    def test_local_training_moves_the_rows_of_the_client_s_items_alone(self) -> None:
+        """It returns what stays on the device, and its rows of V as they are then."""
+        _, message, devices = self.round()
+        for device in devices[:5]:
+            unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
+            rows = merge(device, PseudoItems(unrated, np.full(len(unrated), 3.0)))
+            U, V = self.part.local_training(device, rows, message, self.options)
+            assert U.shape == device.U.shape
+            assert V.shape == (len(rows.items), message.V.shape[1])
+            assert np.isfinite(U).all()
+            assert np.isfinite(V).all()
+            assert not np.allclose(V, message.V[rows.items])
+
+    def test_predictions_are_columns_times_weights(self) -> None:
+        """What a device fills with is what it would predict."""
+        problem, message, devices = self.round()
+        X, every = self.X(), np.arange(len(message.V))
+        assert len(X) == len(message.V)
+        for device in devices[:5]:
+            known = (device.items, device.ratings, self.options, problem.public)
+            w = self.part.user_weights(device.U, X, *known)
+            assert w.shape == (X.shape[1],)
+            predicted = self.part.predict(every, device, message, self.options)
+            np.testing.assert_allclose(predicted, X @ w, rtol=0, atol=1e-9)
+
+    def test_a_newcomer_gets_weights_from_ratings_alone_even_from_none(self) -> None:
+        """``fold_in`` needs no round; with ratings it fits them better than without."""
+        problem, _, devices = self.round()
+        X, device = self.X(), max(devices, key=lambda device: len(device.items))
+        w, nothing = (
+            self.part.fold_in(X, device.items[:rated], device.ratings[:rated], self.options, problem.public)
+            for rated in (len(device.items), 0)
+        )
+        assert w.shape == nothing.shape == (X.shape[1],)
+        assert np.isfinite(nothing).all()
+        errors = [float(((device.ratings - X[device.items] @ weights) ** 2).mean()) for weights in (w, nothing)]
+        assert errors[0] < errors[1]
+
+    def test_training_learns_more_than_the_mean(self) -> None:
+        """Of the ratings that it is trained on, and V moves."""
+        problem = prepare(small_ratings(), self.config("pseudo_items.rule=none"))
+        engine = engine_of(problem.config)
+        start = state = engine.start(problem)
+        for _ in range(self.rounds):
+            state, _ = engine.round(problem, state)
+        X = item_columns(problem, state.server.V)
+        W, ratings = engine.user_weights(problem, state.private, X), problem.ratings
+        predicted = np.einsum("ij,ij->i", W[ratings.client_of_rating], X[ratings.items])
+        assert ((ratings.standard_values - predicted) ** 2).mean() < ratings.standard_values.var()
+        assert not np.allclose(state.server.V, start.server.V)

@@ -1,0 +1,62 @@
+"""What every rule of pseudo items promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.pseudo_items import SetSettings
+from fedrecplus.rounds import pseudo_items
+from fedrecplus.testing.contract import Contract
+
+
+class PseudoItemsContract(Contract):
+    """Unrated items, as many as asked for, by the client, its secret and the broadcast alone."""
+
+    kind = "pseudo_items"
+
+    def select(self, count: int, device: Device, *more: str) -> NDArray[np.int64]:
+        """A client's set."""
+        problem, message, _ = self.round(*more)
+        chosen: NDArray[np.int64] = self.part.select(count, device, message, problem.config.pseudo_items.options)
+        return chosen
+
+    @property
+    def devices(self) -> list[Device]:
+        """The example's clients."""
+        return self.round()[2]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of pseudo items to ask for; rules without the options of sets are never asked for any."""
+        return (0, 1, 7, 40) if isinstance(self.options, SetSettings) else (0,)
+
+    def test_a_set_is_of_unrated_items_as_many_as_asked_for_ascending(self) -> None:
+        """All unrated ones where there are no more."""
+        items = self.round()[0].ratings.item_count
+        for device in self.devices:
+            for count in self.counts:
+                chosen = self.select(count, device)
+                assert np.issubdtype(chosen.dtype, np.integer)
+                assert len(chosen) == min(count, items - len(device.items))
+                assert (np.diff(chosen) > 0).all()
+                assert not np.isin(chosen, device.items).any()
+                assert ((chosen >= 0) & (chosen < items)).all()
+
+    def test_a_client_that_rated_nothing_has_no_pseudo_items(self) -> None:
+        """Its empty upload would give away that it has none."""
+        problem, message, devices = self.round()
+        newcomer = replace(devices[0], items=np.empty(0, np.int64), ratings=np.empty(0))
+        assert len(self.select(0, newcomer)) == 0
+        assert len(pseudo_items(message, newcomer, problem.config).items) == 0
+
+    def test_the_same_client_chooses_the_same_whoever_was_asked_before(self) -> None:
+        """No state between calls: a device alone must draw what it draws in a simulation."""
+        count = self.counts[-2] if len(self.counts) > 1 else 0
+        forwards = [self.select(count, device) for device in self.devices]
+        backwards = [self.select(count, device) for device in reversed(self.devices)][::-1]
+        for first, second in zip(forwards, backwards, strict=True):
+            np.testing.assert_array_equal(first, second)

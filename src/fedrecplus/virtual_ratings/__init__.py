@@ -1,1 +1,0 @@
-"""Rules that rate pseudo items: a file is a choice."""

@@ -1,0 +1,145 @@
+"""A rule in a file of one's own is trained by both engines, found by tools, and refused where a stranger names it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from fedrecplus import parts
+from fedrecplus.config import Config, assign, dumps, load_config, loads
+from fedrecplus.data import split
+from fedrecplus.engines import engine_of, prepare
+from fedrecplus.engines.fast.model import mf as mf_kernels
+from fedrecplus.engines.fast.pseudo_items import similar as similar_kernels
+from fedrecplus.errors import UserError
+from fedrecplus.testing import example_config, small_ratings
+from fedrecplus.training import Recommender, train
+from tests.outside.my_rules import FILES, OPTIONS
+
+KINDS = [name.removeprefix("my_") for name in FILES]
+TRAINING, TEST = split(small_ratings(clients=40), 0)
+
+
+def config_with(kind: str, *more: str) -> Config:
+    mine = [f"{kind}.rule=my_rules.my_{kind}", f"{kind}.{OPTIONS[f'my_{kind}']}"]
+    return example_config(*mine, "server.rounds=3", "evaluation.every=3", *more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_file_is_trained_by_both_engines_and_read_back_only_if_allowed(kind: str, tmp_path: Path) -> None:
+    rule = f"my_rules.my_{kind}"
+    runs = [
+        train(TRAINING, TEST, config_with(kind, f"engine={name}"), out=tmp_path / name)
+        for name in ("reference", "fast")
+    ]
+    models = [run.recommender for run in runs]
+    np.testing.assert_allclose(models[1].model.V, models[0].model.V, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(models[1].clients.W, models[0].clients.W, rtol=0, atol=1e-9)
+    assert runs[1].rmse == pytest.approx(runs[0].rmse, abs=1e-9)
+    default = train(TRAINING, TEST, example_config(f"{kind}.rule={rule}", "server.rounds=3"))
+    assert np.abs(default.recommender.model.V - models[1].model.V).max() > 1e-9, "its option does nothing"
+    with pytest.raises(UserError, match="would run code") as error:
+        Recommender.load(tmp_path / "fast")
+    assert "allow" in error.value.remedy
+    again = Recommender.load(tmp_path / "fast", allow=[rule])
+    assert again.recommend(1, 3) == models[1].recommend(1, 3)
+
+
+def test_a_text_from_somebody_else_imports_nothing_that_was_not_allowed(tmp_path: Path) -> None:
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    for rule in ("trap", "trap.rule", "os.path"):
+        with pytest.raises(UserError, match="would run code"):
+            loads(f'[pseudo_items]\nrule = "{rule}"', allow=())
+    config = config_with("pseudo_items")
+    assert loads(dumps(config), allow=["my_rules.my_pseudo_items"]) == config
+    (tmp_path / "mine.toml").write_text(dumps(config))
+    assert load_config(tmp_path / "mine.toml") == config
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("def nothing(): pass", "it has no fill"),
+        ("import nowhere_to_be_found", "can't be imported: ModuleNotFoundError"),
+        ("def fill(): pass\nclass Settings: pass", "its Settings lack what every virtual rating rule has"),
+        ("from fedrecplus.settings import Settings\ndef fill(): pass", "its Settings lack"),
+    ],
+)
+def test_a_module_that_is_no_part_is_refused_when_it_is_chosen(
+    text: str, problem: str, my_rules: Path, request: pytest.FixtureRequest
+) -> None:
+    name = f"broken_{abs(hash(request.node.name))}"
+    (my_rules / f"{name}.py").write_text(text)
+    (my_rules / "my_rules" / f"{name}.py").write_text(text)
+    importlib.invalidate_caches()
+    with pytest.raises(UserError, match=problem):
+        assign(Config(), [f"virtual_ratings.rule=my_rules.{name}"])
+
+
+def test_a_rule_without_settings_has_those_of_its_kind(my_rules: Path) -> None:
+    text = (
+        '"""Threes for everything."""\nimport numpy as np\ndef fill(items, *_):\n    return np.full(len(items), 3.0)\n'
+    )
+    (my_rules / "my_rules" / "bare.py").write_text(text)
+    importlib.invalidate_caches()
+    config = assign(Config(), ["virtual_ratings.rule=my_rules.bare", "virtual_ratings.rounding=nearest"])
+    assert config.virtual_ratings.options.rounding == "nearest"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A distribution with an entry point, as pip would have left it."""
+    info = tmp_path / "my_distribution-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-distribution\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fedrecplus.aggregation]\nfew-rows = my_rules.my_aggregation\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    parts._installed.cache_clear()
+    yield
+    monkeypatch.undo()
+    parts._installed.cache_clear()
+    parts._part.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_package_adds_names_of_its_own() -> None:
+    assert "few-rows" in parts.choices("aggregation")
+    config = assign(example_config("server.rounds=2"), ["aggregation.rule=few-rows", "aggregation.power=1"])
+    assert train(TRAINING, None, config).result["fit"]["rmse"] > 0
+    with pytest.raises(UserError, match="did you mean 'few-rows'"):
+        assign(config, ["aggregation.rule=few-row"])
+    with pytest.raises(UserError, match="would run code"):
+        loads(dumps(config), allow=())
+    assert loads(dumps(config), allow=["few-rows"]) == config
+
+
+def calls_with(kind: str, target: object, name: str) -> int:
+    """How often a kernel's function is called in one round of the fast engine with a rule from outside."""
+    config = replace(config_with(kind), engine="fast")
+    problem, engine = prepare(TRAINING, config), engine_of(config)
+    with patch.object(target, name, wraps=getattr(target, name)) as watched:
+        engine.round(problem, engine.start(problem))
+    return int(watched.call_count)
+
+
+def test_a_rule_without_a_kernel_costs_no_kernel_but_its_own() -> None:
+    """Only the part from outside runs client by client; the model trains all clients in its kernel."""
+    assert calls_with("pseudo_items", mf_kernels, "train") == 1
+    assert calls_with("virtual_ratings", mf_kernels, "train") == 1
+    for kind in ("encoder", "server_optimizer"):  # these have no clients to go through
+        assert calls_with(kind, mf_kernels, "train") == 1
+        assert calls_with(kind, similar_kernels, "top_similar") == 1
+    for kind in ("aggregation", "channel"):
+        assert calls_with(kind, mf_kernels, "updates") == 1
+        assert calls_with(kind, similar_kernels, "top_similar") == 1
+    assert calls_with("model", similar_kernels, "top_similar") == 1
+    with patch.object(sys.modules["fedrecplus.engines.fast.engine"], "local_update") as never:
+        calls_with("aggregation", mf_kernels, "updates")
+    assert never.call_count == 0
