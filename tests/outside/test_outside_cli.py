@@ -1,4 +1,4 @@
-"""Rules from outside by the command line: ``fedrecplus settings my_rules.mine`` is tested with that command."""
+"""Rules from outside by the command line: trained, audited and described like any other."""
 
 from __future__ import annotations
 
@@ -15,22 +15,41 @@ from tests.outside.my_rules import OPTIONS
 SOURCE = Path(fedrecplus.__file__).parents[1]
 
 
+KINDS = [name.removeprefix("my_") for name in OPTIONS]
+CHOSEN = [f"{kind}.rule=my_rules.my_{kind}" for kind in KINDS]
+CHOSEN += [f"{kind}.{OPTIONS[f'my_{kind}']}" for kind in KINDS] + ["server.rounds=2"]
+CHOOSE = [word for each in CHOSEN for word in ("--set", each)]
+DATA = ["--dataset", "synthetic:clients=30,items=40,ratings_per_client=8"]
+
+
+def run(my_rules: Path, folder: Path, *words: str) -> str:
+    """What a command of its own process prints."""
+    environment = {**os.environ, "PYTHONPATH": f"{my_rules}{os.pathsep}{SOURCE}"}
+    command = [sys.executable, "-m", "fedrecplus", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rules: Path) -> None:
     """All of them in one training, since a process takes seconds to start."""
-    kinds = [name.removeprefix("my_") for name in OPTIONS]
-    settings = [f"{kind}.rule=my_rules.my_{kind}" for kind in kinds]
-    settings += [f"{kind}.{OPTIONS[f'my_{kind}']}" for kind in kinds] + ["server.rounds=2"]
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "fedrecplus", "train", "--algorithm", "fedrec", "--out", str(tmp_path / "run"),
-            "--dataset", "synthetic:clients=30,items=40,ratings_per_client=8",
-            *(word for each in settings for word in ("--set", each)),
-        ],
-        capture_output=True, text=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{my_rules}{os.pathsep}{SOURCE}"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run(my_rules, tmp_path, "train", "--algorithm", "fedrec", "--out", str(tmp_path / "run"), *DATA, *CHOOSE)
     config = loads((tmp_path / "run" / "config.toml").read_text())
-    assert [getattr(config, kind).rule for kind in kinds] == [f"my_rules.my_{kind}" for kind in kinds]
+    assert [getattr(config, kind).rule for kind in KINDS] == [f"my_rules.my_{kind}" for kind in KINDS]
     assert config.pseudo_items.options.stride == 3
     assert json.loads((tmp_path / "run" / "result.json").read_text())["rmse"] > 0
+
+
+def test_all_of_them_are_audited_together(tmp_path: Path, my_rules: Path) -> None:
+    few = ["--users", "4", "--rounds", "2", "--workers", "1", "--attacks", "popularity,one-round", "--json", "-"]
+    found = json.loads(run(my_rules, tmp_path, "audit", "fedrec", *DATA, *CHOOSE, *few))
+    assert {row["attack"] for row in found["rows"]} == {"popularity", "one-round"}
+
+
+def test_a_rule_s_own_options_are_listed(tmp_path: Path, my_rules: Path) -> None:
+    for kind in ("pseudo_items", "channel"):
+        listed = json.loads(run(my_rules, tmp_path, "settings", f"my_rules.my_{kind}", "--json", "-"))["settings"]
+        option = OPTIONS[f"my_{kind}"].partition("=")[0]
+        found = next(each for each in listed if each["name"] == option)
+        assert set(found) >= {"part", "name", "default", "low", "high", "meaning"}
+        assert found["meaning"]

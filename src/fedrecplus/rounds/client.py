@@ -27,9 +27,12 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
     rows = merge(device, pseudo)
-    U, V = config.model.part.local_training(device, rows, broadcast, config.model.options)
+    U, V, *statistic = config.model.part.local_training(device, rows, broadcast, config.model.options)
     kept = None if config.redraws else pseudo
-    return Upload(device.client, rows.items, V - broadcast.V[rows.items]), replace(device, U=U, kept=kept)
+    update = Upload(device.client, rows.items, V - broadcast.V[rows.items])
+    if statistic:
+        update = replace(update, statistic=np.asarray(statistic[0], dtype=np.float64))
+    return update, replace(device, U=U, kept=kept)
 
 
 def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
@@ -55,7 +58,7 @@ def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
     if not config.weighs_on_client:
         return update
     weight = weight_of(update, broadcast, config)
-    return replace(update, delta=weight * update.delta, weight=weight)
+    return replace(update, delta=weight * update.delta, statistic=weight * update.statistic, weight=weight)
 
 
 def weight_of(update: Upload, broadcast: Broadcast, config: Config) -> float:

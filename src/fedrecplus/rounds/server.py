@@ -35,6 +35,11 @@ def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -
     """The server before the first round."""
     model, items = config.model, len(public.popularity)
     V = model.part.start_items(config.seed, items, model.options, public).astype(dtype)
+    if model.part.has("tables") and V.shape[1] != sum(model.part.tables(model.options).values()):
+        raise UserError(
+            f"model.rule = {model.rule!r} starts with {V.shape[1]} columns, and its tables have others",
+            "let tables name all columns of start_items",
+        )
     kind = config.covariance
     if kind == "full":
         check_full(V.size)
@@ -113,11 +118,13 @@ def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Su
 def weighted_sum(uploads: Sequence[Upload], weights: Sequence[float], shape: tuple[int, ...]) -> Sums:
     """Σ w Δ and Σ w, row by row."""
     total, per_item = np.zeros(shape), np.zeros(shape[0])
+    statistic = np.zeros_like(uploads[0].statistic) if uploads else np.zeros(0)
     for upload, weight in zip(uploads, weights, strict=True):
+        statistic += upload.statistic if upload.weight is not None else weight * upload.statistic
         # a client that weighs itself sends w·Δ
         total[upload.items] += upload.delta if upload.weight is not None else weight * upload.delta
         per_item[upload.items] += weight * (1.0 if upload.counts is None else upload.counts)
-    return Sums(total, per_item, float(sum(weights)), len(uploads))
+    return Sums(total, per_item, float(sum(weights)), len(uploads), statistic=statistic)
 
 
 def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> list[float]:

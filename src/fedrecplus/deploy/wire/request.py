@@ -114,6 +114,11 @@ def check_deployable(config: Config) -> Config:
     if channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads":
         why = "a deployment carries neither messages between clients nor encrypted sums"
         raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
+    if config.model.part.has("statistic_size"):
+        raise UserError(
+            f"model.rule={config.model.rule} uploads a statistic, for which the wire has no room",
+            "choose another model",
+        )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if config.covariance == "full":
