@@ -18,7 +18,8 @@ from fedrecplus.workers import THREADS, Stop, Tell, core_count, run_tasks, worke
 from tests.waiting import GIVE_UP
 
 SCRIPT = """
-import operator, os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests in the background ignores it
 from fedrecplus.workers import run_tasks
 from tests.test_workers import square, pid_and_wait
 work, tasks = (square, [3, 4]) if sys.argv[1] == "square" else (pid_and_wait, [sys.argv[2]] * 2)
@@ -125,7 +126,7 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_script_needs_no_guard_against_being_imported(tmp_path: Path) -> None:
-    out, err = start(tmp_path, "square").communicate()
+    out, err = start(tmp_path, "square").communicate(timeout=GIVE_UP)
     assert (out, err) == ("[(0, 9), (1, 16)]\n", "")
 
 
@@ -139,7 +140,7 @@ def test_workers_end_with_the_first_process(kill: signal.Signals, tmp_path: Path
         os.killpg(process.pid, kill)  # as a terminal does
     else:
         process.kill()
-    err = process.communicate()[1]
+    err = process.communicate(timeout=GIVE_UP)[1]
     assert err.count("Traceback") == (1 if kill == signal.SIGINT else 0), "only the first process speaks"
     wait_until(lambda: not any(is_alive(int(file.name)) for file in noted.iterdir()))
 
