@@ -20,6 +20,28 @@ SECTIONS: dict[str, type[Settings]] = {
 }
 """the sections that are no choice of a part"""
 _OLD_SECTIONS = {"client", "prediction"}
+_RENAMED = {
+    "client.local_epochs": "model.local_epochs",
+    "client.learning_rate": "model.learning_rate",
+    "client.learning_rate_decay": "model.learning_rate_decay",
+    "client.batch_size": "model.batch_size",
+    "client.u_step": "model.user_step, or model.solve_over",
+    "client.fraction": "cohort.fraction",
+    "client.dropout": "cohort.dropout",
+    "model.biases": "model.rule=biased-mf",
+    "model.global_mean": "model.rule=biased-mf",
+    "model.start": "model.init",
+    "model.start_spread": "model.init_scale",
+    "model.start_rating": "model.init_rating",
+    "pseudo_items.encoder": "encoder.rule",
+    "pseudo_items.pad": "pseudo_items.size_classes",
+    "aggregation.denoising": "channel.rule=denoising and channel.share",
+    "server.step": "server_optimizer.rule",
+    "server.learning_rate": "server_optimizer.learning_rate",
+    "server.momentum": "server_optimizer.momentum",
+    "trainer": "engine=central",
+}
+"""settings of fedrecplus 0.1, and what to write instead"""
 
 
 def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
@@ -32,6 +54,8 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     fedrecplus.errors.UserError: unknown setting 'model.local_epoch'
       → did you mean 'model.local_epochs'? Known: model.batch_size, model.factors, ...
     """
+    if path in _RENAMED:
+        raise UserError(f"{source}: {path} is a setting of fedrecplus before 0.2", f"write {_RENAMED[path]}")
     section, _, option = path.rpartition(".")
     if section == "":
         return _change_general(config, option, value, source)
