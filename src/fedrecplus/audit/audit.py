@@ -173,7 +173,7 @@ def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
     if not transcript.sent:
-        found.append(f"channel.rule={config.channel.rule} shows sums alone: no upload to attack, so all is at chance")
+        found.append(f"channel.rule={config.channel.rule} shows sums alone: nothing was attacked, hence .5")
     if not config.model.part.has("attacker"):
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
