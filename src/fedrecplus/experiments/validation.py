@@ -47,7 +47,8 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
     state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
     watch = Watch.of(cut.held_out, predictor_of(engine, problem, state), fallback)
     scale = cut.held_out.scale
-    for state, _ in rounds(engine, problem, state):  # noqa: B020
+    left = rounds(engine, problem, state)
+    for state, _ in left:
         if stop():
             raise KeyboardInterrupt
         number = state.server.round

@@ -58,7 +58,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     if saved:
         state, tally = saved.state, saved.tally
     clock, began = time.monotonic(), time.perf_counter()
-    for state, report in rounds(engine, problem, state):  # noqa: B020
+    left = rounds(engine, problem, state)
+    for state, report in left:
         tally = tally.after(report, time.perf_counter() - began)
         rmse = None
         if _is_due(config, state.server.round):

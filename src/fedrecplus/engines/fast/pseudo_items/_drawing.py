@@ -18,10 +18,7 @@ def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, item_c
     for client in clients:
         first, own = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        for at in range(first, first + own):
-            taken[items[at]] = client
-        if wanted >= item_count - own:
-            take_all(taken, client, to, wanted, out)
+        if all_taken(client, items, first, own, to, wanted, taken, out):
             continue
         key = mix(mix(secrets[client], keys.purpose), keys.round)
         found = 0
@@ -38,10 +35,15 @@ def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, item_c
 
 
 @inner
-def take_all(taken: Any, client: int, to: int, wanted: int, out: Any) -> None:
-    """All unrated items, where no fewer are wanted."""
+def all_taken(client: int, items: Any, first: int, rated: int, to: int, wanted: int, taken: Any, out: Any) -> bool:
+    """Mark what the client rated; where no fewer items are wanted than are left, take all of them and say so."""
+    for at in range(first, first + rated):
+        taken[items[at]] = client
+    if wanted < len(taken) - rated:
+        return False
     found = 0
     for item in range(len(taken)):
         if taken[item] != client and found < wanted:
             out[to + found] = item
             found += 1
+    return True

@@ -11,7 +11,7 @@ from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine
-from fedrecplus.engines.fast.pseudo_items._drawing import take_all
+from fedrecplus.engines.fast.pseudo_items._drawing import all_taken
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 
@@ -73,10 +73,7 @@ def match(clients: Any, rows: Any, band: Any, keys: Any, out: Any) -> None:
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        for at in range(first, first + rated):
-            taken[items[at]] = client
-        if wanted >= item_count - rated:
-            take_all(taken, client, to, wanted, out)
+        if all_taken(client, items, first, rated, to, wanted, taken, out):
             continue
         key = mix(mix(secrets[client], keys.purpose), keys.round)
         draws, order = np.empty(rated, np.uint64), np.empty(rated, np.int64)

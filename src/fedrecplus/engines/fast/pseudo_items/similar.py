@@ -9,7 +9,7 @@ import numpy as np
 from fedrecplus.engines.fast import likeness as likenesses
 from fedrecplus.engines.fast.compiling import inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
-from fedrecplus.engines.fast.pseudo_items._drawing import take_all
+from fedrecplus.engines.fast.pseudo_items._drawing import all_taken
 from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.parts.pseudo_items.similar import Settings
 
@@ -46,10 +46,7 @@ def top_similar(clients: Any, rows: Any, table: Any, item_count: int, out: Any) 
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        for at in range(first, first + rated):
-            taken[items[at]] = client
-        if wanted >= item_count - rated:
-            take_all(taken, client, to, wanted, out)
+        if all_taken(client, items, first, rated, to, wanted, taken, out):
             continue
         if wanted == 0:
             continue
@@ -91,10 +88,7 @@ def merge_neighbours(
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
-        for at in range(first, first + rated):
-            taken[items[at]] = client
-        if wanted >= item_count - rated:
-            take_all(taken, client, to, wanted, out)
+        if all_taken(client, items, first, rated, to, wanted, taken, out):
             continue
         heap, place, own = np.empty(rated, np.int64), np.empty(rated, np.int64), np.empty(rated, np.int64)
         size = 0
