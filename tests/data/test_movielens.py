@@ -96,6 +96,7 @@ def test_ratings_without_movies_have_no_catalogue_and_are_not_kept(
         (archive(ratings_csv=RATINGS_CSV + "4,10,9.0,1\n", movies_csv=MOVIES_CSV), "line 6: rating 9 is not on"),
         (archive(ratings_csv=RATINGS_CSV, movies_csv="movieId,title\n1,2\n"), "movies.csv is damaged"),
     ],
+    ids=["cut", "no ratings", "off the scale", "movies"],  # an archive's bytes hold the time: no name for a test
 )
 def test_a_bad_archive_in_the_users_folder_is_refused(
     contents: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
