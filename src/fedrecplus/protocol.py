@@ -38,6 +38,10 @@ class PublicItems:
     """mean of all ratings on the standard scale: one public number"""
     noise: float = 1.0
     """variance of a uniform rating over that of five stars, at least 1: coarse scales need more regularisation"""
+    source: str = "participants"
+    """where counts and averages come from: see ``config.StatisticsSettings``"""
+    epsilon: float | None = None
+    """what they cost of the participants' privacy budget; None where they are exact figures of the participants"""
 
     def averages(self) -> Array:
         """The mean ratings, or the mean of all ratings where none are known."""
@@ -102,6 +106,16 @@ class Sums:
     """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """Σ w s of the model's small dense statistic"""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a channel's messages of a round cost, over all clients of the cohort."""
+
+    bytes_up: int
+    """sent by clients, to the server or through it to each other"""
+    bytes_down: int
+    """received by clients besides the broadcast"""
 
 
 @dataclass(frozen=True)

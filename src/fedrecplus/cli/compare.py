@@ -79,7 +79,8 @@ def compare_command(
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. --set changes all algorithms: `fedrecplus settings` lists the
-    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel.
+    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel,
+    privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")

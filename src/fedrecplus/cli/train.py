@@ -88,7 +88,7 @@ def train_command(
     that --resume goes on from, to the very same numbers.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
-    server_optimizer, channel. `fedrecplus settings` lists their rules and all settings.
+    server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings.
     """
     if full and fold is not None:
         raise UserError("--full trains on every fold, --fold leaves one out", "give one of them")

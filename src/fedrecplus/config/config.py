@@ -46,6 +46,15 @@ class Choice:
         return Choice(self.kind, self.rule, msgspec.structs.replace(self.options, **changes))
 
 
+class StatisticsSettings(Settings):
+    """Where popularity and averages of items come from."""
+
+    source: Annotated[
+        Literal["participants", "secure-sum", "public"],
+        text("exact figures of the participants (simulation only), one secure sum of theirs, or another data set"),
+    ] = "participants"
+
+
 class CohortSettings(Settings):
     """Which clients take part in a round."""
 
@@ -95,7 +104,9 @@ class Config:
     encoder: Choice = field(default_factory=lambda: Choice("encoder", "centred"))
     aggregation: Choice = field(default_factory=lambda: Choice("aggregation", "uniform"))
     channel: Choice = field(default_factory=lambda: Choice("channel", "clear"))
+    privacy: Choice = field(default_factory=lambda: Choice("privacy", "none"))
     server_optimizer: Choice = field(default_factory=lambda: Choice("server_optimizer", "sgd"))
+    statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     cohort: CohortSettings = field(default_factory=CohortSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
@@ -107,8 +118,14 @@ class Config:
 
     @property
     def hides_rows(self) -> bool:
-        """Whether there are pseudo items."""
-        return isinstance(self.pseudo_items.options, SetSettings)
+        """Whether there are pseudo items: where the channel shows no lists of items, there is nothing to hide."""
+        return self.shows_rows and isinstance(self.pseudo_items.options, SetSettings)
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether the server sees which items a client uploads rows of."""
+        channel = self.channel
+        return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
 
     @property
     def redraws(self) -> bool:

@@ -67,6 +67,18 @@ class Engine(ABC):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """Every client's weights for predictions; those of a client without ratings are of no account."""
 
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
+        model, wide = problem.config.model, X.astype(np.float64)
+        if not model.part.has("list_weights"):
+            return None
+        Z = np.zeros(W.shape)
+        for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
+            items, ratings = problem.ratings.of(client)
+            w = W[client].astype(np.float64)
+            Z[client] = model.part.list_weights(w, wide, items, ratings, model.options, problem.public)
+        return Z
+
 
 def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:
     """The public columns X that predictions X·w come from, in V's own precision."""

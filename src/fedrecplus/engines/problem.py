@@ -67,6 +67,7 @@ def prepare(
     sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
     options = config.pseudo_items.options
     counts = np.array([pseudo_count(int(size), ratings.item_count, options) for size in sizes], dtype=np.int64)
+    counts *= config.hides_rows
     indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)

@@ -113,6 +113,7 @@ KINDS = {
             ("step", "RateSettings"),
         ),
         Kind("channel", "fedrecplus.parts.channel", (("VIEW",),), "channel"),
+        Kind("privacy", "fedrecplus.parts.privacy", (("UNIT",),), "differential privacy mechanism"),
     )
 }
 """the kinds that a config chooses from, each a section of it"""

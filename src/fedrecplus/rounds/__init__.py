@@ -3,6 +3,7 @@
 from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
 from fedrecplus.rounds.server import (
     ServerState,
+    add_up,
     broadcast,
     encode_items,
     server_round,
@@ -13,6 +14,7 @@ from fedrecplus.rounds.server import (
 
 __all__ = [
     "ServerState",
+    "add_up",
     "broadcast",
     "client_round",
     "encode_items",

@@ -36,17 +36,16 @@ def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: P
 
 
 def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
-    """The chain that every update passes on its device: weigh, then what the channel does to protect it."""
+    """The chain that every update passes on its device: weigh, clip and add noise, then what the channel does."""
     upload = weigh(update, broadcast, config)
-    channel = config.channel
-    if channel.part.has("protect"):
-        protected = channel.part.protect(upload, secret, broadcast, channel.options)
-        if not isinstance(protected, Upload):
-            raise UserError(
-                f"channel.rule = {channel.rule!r}: protect gave no upload, but {type(protected).__name__}",
-                "return an Upload; fedrecplus.testing.ChannelContract says what is wrong",
-            )
-        return protected
+    for chosen in (config.privacy, config.channel):
+        if chosen.part.has("protect"):
+            upload = chosen.part.protect(upload, secret, broadcast, chosen.options)
+            if not isinstance(upload, Upload):
+                raise UserError(
+                    f"{chosen.kind}.rule = {chosen.rule!r}: protect gave no upload, but {type(upload).__name__}",
+                    "return an Upload; fedrecplus.testing says what is wrong",
+                )
     return upload
 
 
@@ -81,6 +80,8 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     would be told from rated ones, which come every round.
     """
     kept, chosen, filled = device.kept, config.pseudo_items, config.virtual_ratings
+    if kept is None and not config.hides_rows:
+        return PseudoItems(np.empty(0, np.int64), np.empty(0))
     if kept is not None and not filled.options.refresh:
         return kept
     if kept is not None:

@@ -14,7 +14,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
 from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
-from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
 
 Array = NDArray[np.float64]
@@ -101,6 +101,15 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     if normalise == "cohort":
         return np.asarray(total / sums.overall if sums.overall > 0 else total)
     return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
+
+
+def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:
+    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost."""
+    channel = config.channel
+    if channel.part.has("add_up"):
+        found: tuple[Sums, Traffic] = channel.part.add_up(uploads, message, config.seed, channel.options)
+        return found
+    return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:

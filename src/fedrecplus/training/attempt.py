@@ -75,7 +75,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
     """Everybody's predictions in a state."""
     X = item_columns(problem, state.server.V)
-    return Predictor(engine.user_weights(problem, state.private, X), X)
+    W = engine.user_weights(problem, state.private, X)
+    return Predictor(W, X, engine.list_weights(problem, W, X))
 
 
 def _is_due(config: Config, round_number: int) -> bool:

@@ -68,8 +68,8 @@ class SharedModel:
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""
         public = self.public
-        facts: dict[str, Any] = {"mean": public.mean, "noise": public.noise, "scale": str(self.scale)}
-        facts |= {"config": dumps(self.config), "format": FORMAT}
+        known = {name: getattr(public, name) for name in ("mean", "noise", "source", "epsilon")}
+        facts = {"public": known, "scale": str(self.scale), "config": dumps(self.config), "format": FORMAT}
         arrays = {name: getattr(public, name) for name in _PUBLIC}
         arrays |= {"V": self.V, **_ids("item_ids", self.item_ids), "titles": _as_bytes(list(self.titles))}
         # one entry: several would come in any order, and the same run should give the same bytes
@@ -85,7 +85,8 @@ class SharedModel:
             raise UserError(
                 f"{folder / MODEL} is of another version of fedrecplus", "read it with fedrecplus 0.1, or train again"
             )
-        public = PublicItems(**{name: arrays[name] for name in _PUBLIC}, mean=facts["mean"], noise=facts["noise"])
+        tables: dict[str, Any] = {name: arrays[name] for name in _PUBLIC}
+        public = PublicItems(**tables, **facts["public"])
         return cls(
             config=loads(facts["config"], str(folder / MODEL), allow),
             scale=Scale.parse(facts["scale"]),

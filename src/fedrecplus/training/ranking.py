@@ -59,8 +59,9 @@ def _scores(
     clients: NDArray[Any], predictor: Predictor, fallback: Fallback, popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Predictions for all items; those of a client without ratings are all the same, so popularity ranks for it."""
-    scores = predictor.of_all_items(clients)
-    scores[:, ~fallback.known_item] = fallback.client_mean[clients][:, None]
+    scores = predictor.scores(clients)
+    unknown = fallback.client_mean[clients][:, None] if predictor.Z is None else scores.min(axis=1, keepdims=True)
+    scores[:, ~fallback.known_item] = unknown
     scores[~fallback.known_client[clients]] = popularity
     return scores
 

@@ -22,8 +22,8 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
-from fedrecplus.rounds import local_update, outgoing, sums_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
+from fedrecplus.rounds import add_up, local_update, outgoing
 
 
 class FastEngine(Engine):
@@ -51,8 +51,7 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """The sums of updates that were kept apart."""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        bytes_up = sum(upload.bytes for upload in uploads) + peer_bytes
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes
+        traffic = Traffic(sum(upload.bytes for upload in uploads), 0)
         aggregation = kernel_of(problem.config.aggregation)
         if aggregation is not None and hasattr(aggregation, "aggregate"):
             table = aggregation.aggregate(uploads, message, problem.config.aggregation.options)
@@ -60,8 +59,9 @@ class FastEngine(Engine):
             counts = np.bincount(items, minlength=len(table)).astype(np.float64)
             sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
         else:
-            sums = sums_of(uploads, message, problem.config)
-        return sums, private, RoundReport(len(clients), bytes_up, down)
+            sums, traffic = add_up(uploads, message, problem.config)
+        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
 
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -111,7 +111,9 @@ def _weighing(config: Config) -> Weighing | None:
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
     how: Weighing = aggregation.weighing(config.aggregation.options)
-    if config.channel.part.has("protect") or config.channel.part.has("exchange"):
+    if config.privacy.part.has("protect"):
+        return None
+    if any(config.channel.part.has(name) for name in ("protect", "exchange", "add_up")):
         return None if channel is None else channel.weighing(how)
     return how
 
