@@ -256,10 +256,10 @@ class SecureServer:
 
     def _remove_pairs(self, gone: int, secret: bytes) -> None:
         """Take out the masks that survivors share with a client that dropped out."""
-        rows = self.layout.from_bits(self._adverts[gone].rows)
+        rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = pair_key(secret, self._adverts[other].mask_key, self.session, gone, other)
+                key = pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
@@ -274,7 +274,7 @@ class SecureServer:
         def right(secret: bytes) -> bool:
             if name == "seed":
                 return commit(self.session, secret) == commitment
-            return keys.public_key(secret) == advert.mask_key
+            return keys.public_key(keys.private_key(secret)) == advert.mask_key
 
         secret, wrong = shamir.restore_checked(points, self.plan.threshold, right)
         for place in wrong:
