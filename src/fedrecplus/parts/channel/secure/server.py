@@ -137,6 +137,8 @@ class SecureServer:
 
     def close(self) -> dict[int, bytes]:
         """End the stage: what to send to whom next. ``Aborted`` where too few have answered."""
+        if self.stage == "done":
+            raise Refused("this sum is over")
         messages: dict[int, bytes] = getattr(self, f"_close_{self.stage}")()
         after = STAGES.index(self.stage) + 1
         self.stage = STAGES[after + (STAGES[after] == "consent" and self.pinned is None)]
@@ -280,14 +282,17 @@ class SecureServer:
         for place in wrong:
             self.refused.append((self._neighbours[owner][place - 1], f"a wrong share of the {name} of client {owner}"))
         if secret is None:
-            raise Aborted(f"the shares of the {name} of client {owner} restore nothing: too many of them are wrong")
+            raise self._aborted(f"the shares of the {name} of client {owner} restore nothing: too many are wrong")
         return secret
 
     def _need(self, count: int, least: int, what: str) -> None:
         if count < least:
-            self.stage = "done"
-            self.total = zeros(self.layout)
-            raise Aborted(f"{count} clients {what}, and at least {least} are needed")
+            raise self._aborted(f"{count} clients {what}, and at least {least} are needed")
+
+    def _aborted(self, reason: str) -> Aborted:
+        """Forget what came, and say why."""
+        self.stage, self.total = "done", zeros(self.layout)
+        return Aborted(reason)
 
 
 def _from(message: Sent, sender: int) -> Sent:
