@@ -127,9 +127,16 @@ class Config:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether the server sees which items a client uploads rows of."""
+        """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
         channel = self.channel
+        if self.uploads_all_items:
+            return False
         return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
+
+    @property
+    def uploads_all_items(self) -> bool:
+        """Whether every upload has a row of every item."""
+        return self.model.part.has("ALL_ITEMS")
 
     @property
     def redraws(self) -> bool:

@@ -133,6 +133,8 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
+    if config.uploads_all_items:
+        rows[:] = len(message.V)
     model = config.model
     beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
     beside += config.weighs_on_client  # its own weight
