@@ -90,6 +90,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    simulation_only: Annotated[
+        bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class Config:
     engine: str = "fast"
     precision: str = "float32"
     seed: int = 0
+    simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
     virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
@@ -125,8 +129,10 @@ class Config:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether the server sees something of which items a client uploads rows of."""
+        """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
         channel = self.channel
+        if self.uploads_all_items:
+            return False
         return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
 
     def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
@@ -135,6 +141,11 @@ class Config:
         if channel.part.has("visible_rows"):
             return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
         return items if self.shows_rows else items[:0]
+
+    @property
+    def uploads_all_items(self) -> bool:
+        """Whether every upload has a row of every item."""
+        return self.model.part.has("ALL_ITEMS")
 
     @property
     def redraws(self) -> bool:

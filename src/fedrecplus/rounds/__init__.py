@@ -1,6 +1,14 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
-from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
+from fedrecplus.rounds.client import (
+    client_round,
+    local_update,
+    outgoing,
+    predictions,
+    pseudo_items,
+    rows_of,
+    select_items,
+)
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
@@ -24,6 +32,7 @@ __all__ = [
     "predictions",
     "pseudo_items",
     "release",
+    "rows_of",
     "select_items",
     "server_round",
     "start_server",
