@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -82,6 +82,11 @@ def show_list(pairs: Sequence[tuple[str, str]]) -> None:
 def say(text: str) -> None:
     """A line on standard output, never wrapped."""
     plain_console().print(text, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """A line on standard error, never wrapped: what is no part of the figures."""
+    plain_console(stderr=True).print(text, soft_wrap=True)
 
 
 class _Bars:
@@ -163,9 +168,17 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
             bars.remove(label)
             bars.update(name, count, ended)
             if not bars.terminal:
-                bars.line(f"{label}: RMSE {outcome.row['rmse']:.4f} ({outcome.row['seconds']:.1f} s)")
+                bars.line(f"{label}: {_shown(outcome.row)} ({outcome.row['seconds']:.1f} s)")
 
         yield of_job, done
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    """A finished training in a word: its error or, for likes alone, its lists."""
+    if row["rmse"] is not None:
+        return f"RMSE {row['rmse']:.4f}"
+    ndcg = row["ranking"]["ndcg@10"]
+    return "no relevant item" if ndcg is None else f"NDCG@10 {ndcg:.4f}"
 
 
 @contextlib.contextmanager
