@@ -39,9 +39,15 @@ def _json_on_stdout() -> bool:
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", spare: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    spare: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> bool:
     """Names and figures. Piped, a table is as wide as it needs to be: names are never cut.
+
+    Columns of ``words`` are text, folded like the names in the first column.
 
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; what is still too wide is
     left to the terminal to wrap. Says whether the table is whole.
@@ -49,23 +55,28 @@ def show_table(
     console = plain_console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
-    whole = _least_width(columns) <= room
+    whole = _least_width(columns, words) <= room
     if not whole:
         columns = [column for column in columns if column[0] not in spare]
     table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column(columns[0][0], overflow="fold")
     for heading, *_ in columns[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
+        if heading in words:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
     for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
-    plain_console(width=max(room, _least_width(columns))).print(table)
+    plain_console(width=max(room, _least_width(columns, words))).print(table)
     return whole
 
 
-def _least_width(columns: Sequence[Sequence[str]]) -> int:
-    """What a table needs, with two blanks between columns and long names folded."""
+def _least_width(columns: Sequence[Sequence[str]], words: Sequence[str]) -> int:
+    """What a table needs, with two blanks between columns and long names and words folded."""
     widths = [max(len(cell) for cell in column) for column in columns]
-    return min(widths[0], _NAME_WIDTH) + sum(2 + width for width in widths[1:])
+    foldable = [place == 0 or column[0] in words for place, column in enumerate(columns)]
+    folded = [min(width, _NAME_WIDTH) if may else width for width, may in zip(widths, foldable, strict=True)]
+    return sum(folded) + 2 * (len(folded) - 1)
 
 
 def show_list(pairs: Sequence[tuple[str, str]]) -> None:

@@ -58,10 +58,13 @@ class SharedModel:
     def list_weights(
         self, w: NDArray[np.float64], items: NDArray[np.int64], ratings: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
-        """A person's weights for lists, over the same columns; None where predicted ratings rank."""
+        """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
+        rank."""
         model = self.config.model
         if not model.part.has("list_weights"):
             return None
+        if len(items) == 0:
+            return np.zeros(len(w))
         z: NDArray[np.float64] = model.part.list_weights(w, self.X, items, ratings, model.options, self.public)
         return z
 
