@@ -69,7 +69,7 @@ def errors_table(comparison: Comparison) -> Table:
 
 def notes(comparison: Comparison) -> list[str]:
     """What a reader must know to read the tables: rows that nobody asked for, and errors that mean nothing."""
-    asked = {row["algorithm"] for row in comparison.rows}
+    asked = list(dict.fromkeys(row["algorithm"] for row in comparison.rows))
     added = [name for name in ADDED if name not in asked]
     lines = []
     if added:
@@ -77,9 +77,18 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"{names} {'are' if len(added) > 1 else 'is'} added to every comparison: a floor to beat")
     if "global-mean" in {summary.algorithm for summary in comparison.summaries}:
         lines.append("as a list, global-mean is the most popular items")
-    if all(row["rmse"] is None for row in comparison.rows):
+    ndcg = {summary.algorithm: summary.ranking["ndcg@10"] for summary in comparison.summaries}
+    floor = ndcg.get("global-mean")
+    worse = [name for name in asked if (found := ndcg[name]) and floor and found.mean < floor.mean]
+    if worse:
+        lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
+    if _is_of_likes(comparison):
         lines.append("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     return lines
+
+
+def _is_of_likes(comparison: Comparison) -> bool:
+    return all(row["rmse"] is None for row in comparison.rows)
 
 
 def _cell(figure: FoldMean | None) -> str:
@@ -111,9 +120,12 @@ def details_tables(comparison: Comparison) -> list[Table]:
         means = [summary.ranking[figure] for figure in _ALSO_SHOWN]
         short = ["–" if mean is None else f"{mean.mean:.4f}" for mean in (*means, *summary.ranking_groups.values())]
         lists.append([name, *short, *found])
-    return [
+    errors: list[Table] = [
         (("algorithm", *SPARE[:2], "mean difference", "clients", "p"), tests),
         (("RMSE of", "few ratings", "tail items", "worst tenth"), groups),
+    ]
+    return [
+        *([] if _is_of_likes(comparison) else errors),
         (("ranking", "NDCG@10", "HR@10", "recall@10", "coverage@10"), ranking),
         (_LISTS, lists),
     ]
