@@ -17,7 +17,7 @@ from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
     from fedrecplus.experiments.jobs import Job, JobOutcome
-    from fedrecplus.experiments.tuning import Moment
+    from fedrecplus.experiments.trials import Moment
     from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -200,15 +200,15 @@ def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
 
         def progress(moment: Moment) -> None:
             trial, label = moment.trial, f"trial {moment.trial.number}"
-            best = f"best {moment.best.rmse:.4f}, trial {moment.best.number}" if moment.best else ""
+            best = f"best {moment.best.value:.4f}, trial {moment.best.number}" if moment.best else ""
             bars.update(name, count, moment.ended, best)
             if trial.state == "running":
-                note = "" if moment.rmse is None else f"RMSE {moment.rmse:.4f}"
+                note = "" if moment.value is None else f"{trial.objective.upper()} {moment.value:.4f}"
                 bars.update(label, moment.rounds, moment.round, note)
                 return
             bars.remove(label)
-            failed = trial.rmse is None
-            ending = f"{trial.state}, {trial.why}" if failed else f"RMSE {trial.rmse:.4f} ({trial.seconds:.1f} s)"
+            ended = f"{trial.objective.upper()} {trial.value or 0.0:.4f} ({trial.seconds:.1f} s)"
+            ending = f"{trial.state}, {trial.why}" if trial.value is None else ended
             bars.line(f"{label}: {ending}{f'; {best}' if best else ''}")
 
         yield progress

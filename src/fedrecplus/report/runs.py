@@ -15,17 +15,6 @@ _HEADINGS = (
     *("run", "data", "folds", "MAE", "RMSE", "NMSE", "NDCG@10"),
     *("rounds", "seconds", "KB up per client and round"),
 )
-    "run",
-    "data",
-    "folds",
-    "MAE",
-    "RMSE",
-    "NMSE",
-    "NDCG@10",
-    "rounds",
-    "seconds",
-    "KB up per client and round",
-)
 _HIGHEST_SHOWN = 1.15
 """times the worst of the best errors: a start at a wrong scale would flatten everything below"""
 _NEAR = 1.005
