@@ -91,6 +91,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    simulation_only: Annotated[
+        bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ class Config:
     engine: str = "fast"
     precision: str = "float32"
     seed: int = 0
+    simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
     virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
