@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
@@ -50,7 +51,9 @@ JsonFile = Annotated[
 def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
+    rating_column: Annotated[
+        str | None, typer.Option(help="Own file: column of ratings, by name or number; none: likes, clicks, purchases.")
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
@@ -86,9 +89,13 @@ def names_in(text: str | None) -> list[str]:
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     """Load ratings, with a bar where that takes its time and somebody looks on."""
     if not sys.stderr.isatty():
-        return load(dataset, options=options)
-    with progress_bar() as progress:
-        return load(dataset, options=options, progress=progress)
+        ratings = load(dataset, options=options)
+    else:
+        with progress_bar() as progress:
+            ratings = load(dataset, options=options, progress=progress)
+    if ratings.likes_alone:
+        tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
+    return ratings
 
 
 def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
