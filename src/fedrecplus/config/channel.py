@@ -11,7 +11,7 @@ from fedrecplus.parts import choices, part
 def with_channel(config: Config, channel: str | None = None, rows: str | None = None) -> Config:
     """The config with another channel, and other rows in an upload, as ``channel.rule`` and ``channel.rows``.
 
-    Where the channel shows sums alone, clients weigh themselves: the server can't weigh what it doesn't see.
+    Where the channel shows no uploads, clients weigh themselves: the server can't weigh what it doesn't see.
 
     >>> sent = with_channel(Config(), "sums")
     >>> sent.channel.rule, sent.aggregation.options.weigh_on
@@ -19,7 +19,7 @@ def with_channel(config: Config, channel: str | None = None, rows: str | None = 
     """
     if channel is not None:
         config = change(config, "channel.rule", channel, "--channel")
-        if config.channel.part.VIEW == "sums" and config.aggregation.part.has("weight"):
+        if config.channel.part.VIEW != "uploads" and config.aggregation.part.has("weight"):
             config = change(config, "aggregation.weigh_on", "client", "--channel")
     if rows is None:
         return config

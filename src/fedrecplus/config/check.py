@@ -21,9 +21,9 @@ def check(config: Config) -> Config:
         )
     how = config.aggregation
     weighs = how.part.has("weight")
-    if config.channel.part.VIEW == "sums" and config.needs_uploads:
+    if config.channel.part.VIEW != "uploads" and config.needs_uploads:
         raise UserError(
-            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows sums alone",
+            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows none",
             "set aggregation.weigh_on=client, or channel.rule=clear"
             if weighs
             else "set aggregation.rule=uniform or channel.rule=clear",
