@@ -19,6 +19,8 @@ _GAP = 0.04
 """between two panels, as a share of the width"""
 _LINE = 26
 """pixels of a case in the figure"""
+_LEAST_WIDTH = 760
+"""pixels that four panels need"""
 _FULL_COLOUR = 0.5
 """of AUC over its control"""
 _GUARANTEES = ("none", "assumed", "computational", "ε")
@@ -143,7 +145,7 @@ def _panels(cases: Sequence[Case]) -> str:
         "Every case in one line. Filled: what was measured, coloured by what protects it. Bar: the control; the line "
         "between the two is what uploads add. Diamond: the worst tenth of users. Dotted: chance."
     )
-    return plot(traces, layout, caption, height=150 + _LINE * len(cases))
+    return plot(traces, layout, caption, height=150 + _LINE * len(cases), least_width=_LEAST_WIDTH)
 
 
 Figure = Callable[[Case], float | None]
@@ -215,5 +217,5 @@ def _gains(cases: Sequence[Case]) -> str:
         "yaxis": {"automargin": True, "autorange": "reversed"},
         "xaxis": {"side": "top", "type": "category", "tickangle": -40},
     }
-    caption = "What each attack gains over its control (over chance where none was made): white is nothing."
+    caption = "What each attack gains over its control (over chance where none was made): no colour, no gain."
     return plot([cells], layout, caption, height=130 + 30 * len(own))
