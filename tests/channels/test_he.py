@@ -17,6 +17,11 @@ from fedrecplus.testing import example_config, small_ratings
 from fedrecplus.testing.aggregation import some_broadcast, some_uploads
 
 
+def some_settings(**options: Any) -> he.Settings:
+    """For cohorts as small as those here."""
+    return he.Settings(**{"least_cohort": 3, "fewest_contributors": 1, **options})
+
+
 def added(values: list[np.ndarray], bits: int) -> np.ndarray:
     """Through encryption, addition by somebody without the key, and decryption."""
     key = _ckks.key_of(bits)
@@ -70,12 +75,12 @@ def test_what_is_decrypted_has_no_noise_of_the_key_in_it() -> None:
         _ckks.decrypt([halves], how.slots, 16, key)
 
 
-@pytest.mark.parametrize("bits", ["16", "32"])
+@pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("rows", ["whole", "blocks"])
-def test_sums_are_the_same_with_ciphertexts_and_without(bits: str, rows: str) -> None:
+def test_sums_are_the_same_with_ciphertexts_and_without(bits: int, rows: str) -> None:
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        he.add_up(uploads, message, 1, he.Settings(bits=bits, rows=rows, block=4, encryption=how))
+        he.add_up(uploads, message, 1, some_settings(bits=bits, rows=rows, block_size=4, encryption=how))
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -87,7 +92,7 @@ def test_sums_are_the_plain_ones_within_the_encoding() -> None:
     """32 bits, bound 64, at most 7 clients: half a step each, a hundred-millionth."""
     uploads, message = some_uploads(), some_broadcast()
     exact = sums_of(uploads, message, example_config("channel.rule=clear"))
-    found, _ = he.add_up(uploads, message, 1, he.Settings(encryption="computed"))
+    found, _ = he.add_up(uploads, message, 1, some_settings(encryption="computed"))
     np.testing.assert_allclose(found.total, exact.total, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.weights, exact.weights, rtol=0, atol=1e-5)
 
@@ -95,7 +100,7 @@ def test_sums_are_the_plain_ones_within_the_encoding() -> None:
 def test_rounds_are_those_in_the_clear() -> None:
     tables = {}
     for rule in ("clear", "he"):
-        more = ("channel.encryption=computed",) if rule == "he" else ()
+        more = ("channel.encryption=computed", "channel.fewest_contributors=1") if rule == "he" else ()
         config = example_config("engine=reference", "pseudo_items.rule=none", f"channel.rule={rule}", *more)
         problem, engine = prepare(small_ratings(), config), engine_of(config)
         state = engine.start(problem)
@@ -116,16 +121,16 @@ def test_a_ciphertext_has_the_size_that_is_reported(bits: int) -> None:
 def test_blocks_without_a_row_of_the_client_are_not_sent() -> None:
     uploads, message = some_uploads(), some_broadcast()
     up = {
-        rows: he.add_up(uploads, message, 1, he.Settings(rows=rows, block=1))[1].bytes_up
+        rows: he.add_up(uploads, message, 1, some_settings(rows=rows, block_size=1))[1].bytes_up
         for rows in ("whole", "blocks")
     }
     rows = sum(len(upload.items) for upload in uploads)
     of_weights = len(uploads) * _ckks.FOR_BITS[32].size
     assert up["blocks"] == rows * _ckks.FOR_BITS[32].size + of_weights
     assert up["whole"] == len(uploads) * _ckks.FOR_BITS[32].size + of_weights
-    seen = he.visible_rows(np.array([1, 5]), 9, he.Settings(rows="blocks", block=4))
+    seen = he.visible_rows(np.array([1, 5]), 9, some_settings(rows="blocks", block_size=4))
     assert seen.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert len(he.visible_rows(np.array([1, 5]), 9, he.Settings(rows="whole"))) == 0
+    assert len(he.visible_rows(np.array([1, 5]), 9, some_settings(rows="whole"))) == 0
 
 
 def test_single_rows_and_too_large_cohorts_are_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,11 @@ from fedrecplus.testing import example_config, example_problem, small_ratings
 from fedrecplus.testing.aggregation import some_broadcast, some_uploads
 
 LAYOUT = Layout(items=9, columns=3, bits=32, statistic_size=0, block=1)
+
+
+def some_settings(**options: Any) -> shares.Settings:
+    """For cohorts as small as those here."""
+    return shares.Settings(**{"least_cohort": 3, "fewest_contributors": 1, **options})
 
 
 def sums_of(config: Config) -> Sums:
@@ -48,7 +55,7 @@ def seeds_of(holders: dict[int, tuple[int, ...]]) -> dict[tuple[int, int], bytes
 def test_sums_are_the_same_with_shares_and_without(rows: str, peers: int) -> None:
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        shares.add_up(uploads, message, 1, shares.Settings(rows=rows, peers=peers, block=2, shares=how))
+        shares.add_up(uploads, message, 1, some_settings(rows=rows, peers=peers, block_size=2, shares=how))
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -110,26 +117,26 @@ def test_everybody_holds_as_many_shares_as_it_gives() -> None:
 def test_more_rows_are_more_bytes() -> None:
     uploads, message = some_uploads(clients=12), some_broadcast()
     up = {
-        rows: shares.add_up(uploads, message, 1, shares.Settings(rows=rows, block=3, peers=1))[1].bytes_up
+        rows: shares.add_up(uploads, message, 1, some_settings(rows=rows, block_size=3, peers=1))[1].bytes_up
         for rows in ("rows", "blocks", "whole")
     }
     assert up["rows"] < up["blocks"]
-    settings = shares.Settings(rows="whole", peers=1)
-    more = shares.add_up(uploads, message, 1, shares.Settings(rows="whole", peers=2))[1].bytes_up
+    settings = some_settings(rows="whole", peers=1)
+    more = shares.add_up(uploads, message, 1, some_settings(rows="whole", peers=2))[1].bytes_up
     assert more - up["whole"] == len(uploads) * shares.SEALED_BYTES
     assert up["whole"] == shares.add_up(uploads, message, 2, settings)[1].bytes_up
 
 
 def test_too_few_clients_are_no_sum() -> None:
     with pytest.raises(UserError, match="no sum"):
-        shares.add_up(some_uploads(clients=2), some_broadcast(), 1, shares.Settings())
+        shares.add_up(some_uploads(clients=2), some_broadcast(), 1, some_settings())
 
 
 def test_a_client_beyond_the_bound_drops_out() -> None:
     uploads = some_uploads()
     wild = Upload(99, np.array([1]), np.full((1, 3), 1e6))
     with_it, without = (
-        shares.add_up(each, some_broadcast(), 1, shares.Settings())[0] for each in ([*uploads, wild], uploads)
+        shares.add_up(each, some_broadcast(), 1, some_settings())[0] for each in ([*uploads, wild], uploads)
     )
     assert with_it.clients == len(uploads)
     np.testing.assert_allclose(with_it.total, without.total, atol=1e-5)

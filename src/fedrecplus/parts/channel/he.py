@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, key_of, library, without_secret
 from fedrecplus.parts.channel._ring import WEIGHT_BITS, Items, Layout, RingVector, add_all, decode, zeros
-from fedrecplus.parts.channel._summing import RingSettings, encoding_for, vectors_of, visible
+from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, visible
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
 from fedrecplus.settings import Annotated, text
 
@@ -58,6 +58,7 @@ class Settings(RingSettings):
 def check_with(config: Any) -> None:
     """Refuse what encryption can't do, and a missing library before the first round."""
     settings: Settings = config.channel.options
+    check_bits(settings)
     if settings.rows == "rows":
         raise UserError(
             "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",
@@ -90,10 +91,8 @@ def add_up(
 
     After: Chai, Wang, Chen, Yang 2020
     """
-    statistic_size = len(uploads[0].statistic) if uploads else 0
-    encoding = encoding_for(message, len(uploads), statistic_size, settings)
-    layout = encoding.layout
-    vectors = list(vectors_of(uploads, encoding, settings).values())
+    found, encoding = encoded(uploads, message, settings)
+    vectors, layout = list(found.values()), encoding.layout
     check_room(len(vectors), layout)
     summed = through_ciphertexts if settings.encryption == "computed" else add_all
     return decode(summed(vectors, layout), encoding, len(vectors)), traffic_of(vectors, message, layout)

@@ -32,8 +32,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fedrecplus.device import Device
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector, add_all, decode, zeros
-from fedrecplus.parts.channel._summing import RingSettings, encoding_for, vectors_of, visible
+from fedrecplus.parts.channel._ring import Items, Layout, RingVector, add_all, decode
+from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, visible, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
@@ -58,6 +58,11 @@ class Settings(RingSettings):
             "simulation: compute every share, or the same sums without; seconds mean something where they are computed"
         ),
     ] = "skipped"
+
+
+def check_with(config: Any) -> None:
+    """Refuse rings that there are not."""
+    check_bits(config.channel.options)
 
 
 def shows_rows(settings: Settings) -> bool:
@@ -93,14 +98,8 @@ def add_up(
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
     """The cohort's sums, and what shares, lists and masked vectors cost."""
-    statistic_size = len(uploads[0].statistic) if uploads else 0
-    encoding = encoding_for(message, len(uploads), statistic_size, settings)
+    vectors, encoding = encoded(uploads, message, settings)
     layout = encoding.layout
-    marked = {upload.client: layout.rows_for(upload.items) for upload in uploads}
-    vectors = {
-        client: widened(vector, marked[client], layout)
-        for client, vector in vectors_of([rated_rows(upload) for upload in uploads], encoding, settings).items()
-    }
     holders = holders_of(list(vectors), message.round, seed, settings.peers)
     traffic = traffic_of(vectors, holders, layout)
     sent = vectors
@@ -108,14 +107,6 @@ def add_up(
         pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
         sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
     return decode(add_all(sent.values(), layout), encoding, len(vectors)), traffic
-
-
-def rated_rows(upload: Upload) -> Upload:
-    """An upload without its fake marks."""
-    if upload.counts is None:
-        return upload
-    rated = upload.counts != 0
-    return replace(upload, items=upload.items[rated], delta=upload.delta[rated], counts=None)
 
 
 def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: Layout) -> Traffic:
@@ -170,10 +161,3 @@ def spans(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]
 def _union(several: Sequence[Items | None]) -> Items | None:
     known = [rows for rows in several if rows is not None]
     return None if len(known) < len(several) else np.unique(np.concatenate(known))
-
-
-def widened(vector: RingVector, rows: Items | None, layout: Layout) -> RingVector:
-    """The vector over more rows, which are zero."""
-    wide = zeros(layout, rows)
-    wide.add(vector)
-    return wide
