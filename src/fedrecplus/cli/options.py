@@ -28,6 +28,24 @@ Settings = Annotated[
         help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
 ]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel",
+        metavar="clear|sums|secure|shares|he",
+        help="What hides uploads from the server: nothing, an ideal sum (simulation only), secure sums, secret shares, "
+        "homomorphic encryption. The same as --set channel.rule=…; clients then weigh themselves.",
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="whole|blocks|rows",
+        help="Rows of the item table in an upload: all (the list tells nothing), whole public blocks, or rated and "
+        "pseudo items (the list is seen). The same as --set channel.rows=…",
+    ),
+]
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
