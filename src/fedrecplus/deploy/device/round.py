@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
-from fedrecplus.deploy.device.batching import rated_items, with_batch
+from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
+from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.store import StorageFull, Store, now
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
@@ -63,12 +64,18 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
             store.put("sent", [(None, *_log_line(request, reply, started, again=True))])
         return reply
     message = request.message(catalogue)
-    trained = train_locally(message, _clients(store, message, catalogue, request), config, store.scale)
+    shown = load_shown(store) if pins_sets(config) else {}
+    before = _clients(store, shown, message, catalogue, request)
+    trained = train_locally(message, before, config, store.scale)
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
     report = _training_error(clients, message, config) if share_error else None
     reply = wire.encode_reply(request, uploads, report)
-    save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
+    if pins_sets(config):
+        nothing = ShownRows(catalogue.digest, {}, {})
+        now_shown = {one.client: shown.get(one.client, nothing).after(one, catalogue, config) for one in clients}
+        shown = {person: rows for person, rows in now_shown.items() if rows != shown.get(person)}
+    save_round(store, request, clients, shown, reply, _log_line(request, reply, started, again=False))
     return reply
 
 
@@ -88,20 +95,37 @@ def _catalogue(store: Store, request: Request) -> ItemCatalogue:
     return catalogue
 
 
-def _clients(store: Store, message: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
+def _clients(
+    store: Store, shown: Mapping[int, ShownRows], message: Broadcast, catalogue: ItemCatalogue, request: Request
+) -> list[Device]:
     """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
     before, secret, step = load_clients(store, request.model), store.secret, store.scale.standard_step
-    clients, batch, model = [], store.batch, request.config.model
+    clients, batch, config = [], store.batch, request.config
+    names = {rows.catalogue for rows in shown.values()}
+    drawing = {name: pinned_public(load_catalogue(store, name), catalogue) for name in names}
     for person, ratings in store.ratings().items():
         items, values = rated_items(ratings, catalogue)
-        if person in before:
-            clients.append(with_batch(before[person], items, values, batch, message, request.config))
+        one = before.get(person)
+        if person in shown:
+            known = one or newcomer(secret, person, items, values, step, request, catalogue)
+            one = shown[person].client(known, catalogue, message, config)
+        if one is not None:
+            public = drawing[shown[person].catalogue] if person in shown else catalogue.public
+            clients.append(with_batch(one, items, values, batch, message, public, config))
         elif len(items):
-            U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
-            clients.append(Device(person, items, values, step, U, client_secret(secret, person)))
+            clients.append(newcomer(secret, person, items, values, step, request, catalogue))
     if not clients:
         log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return clients
+
+
+def newcomer(
+    secret: int, person: int, items: Items, values: Values, step: float, request: Request, catalogue: ItemCatalogue
+) -> Device:
+    """A person before their first round of a model."""
+    model = request.config.model
+    U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
+    return Device(person, items, values, step, U, client_secret(secret, person))
 
 
 def train_locally(
@@ -175,7 +199,10 @@ def load_clients(store: Store, model: str) -> dict[int, Device]:
     return clients
 
 
-def save_round(store: Store, request: Request, clients: Iterable[Device], reply: Packet, sent: Sequence[Any]) -> None:
+def save_round(
+    store: Store, request: Request, clients: Iterable[Device], shown: Mapping[int, ShownRows], reply: Packet,
+    sent: Sequence[Any],
+) -> None:  # fmt: skip
     """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
     V, model = Packet({}, {"V": request.V}).to_bytes(), request.model
     with store.changing():
@@ -183,6 +210,8 @@ def save_round(store: Store, request: Request, clients: Iterable[Device], reply:
             kept = (None, None) if one.kept is None else (one.kept.items.tobytes(), one.kept.ratings.tobytes())
             own = (one.items.tobytes(), one.ratings.tobytes(), one.U.tobytes())
             store.put("taking_part", [(model, one.client, *own, *kept)])
+        for person, rows in shown.items():
+            save_shown(store, person, rows)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         store.put("sent", [(None, *sent)])

@@ -27,13 +27,17 @@ _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
 ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
-_LAYOUT = 2
+_LAYOUT = 3
 _MODELS = """
 CREATE TABLE models (
     model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
     V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
 """
-_TABLES = f"""{_MODELS}
+_SHOWN = """
+CREATE TABLE IF NOT EXISTS shown (
+    person INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, rated TEXT NOT NULL, pseudo TEXT NOT NULL) STRICT;
+"""
+_TABLES = f"""{_MODELS} {_SHOWN}
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -52,6 +56,8 @@ CREATE TABLE sent (
 """
 _FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
 """from fedrecplus 0.1, whose models nobody goes on with; ratings, secret and log stay"""
+_OLDER = {1: _FROM_1 + _SHOWN, 2: _SHOWN}
+"""layout → what makes it this one; before 3, each model had a pseudo set of its own"""
 
 
 class StorageFull(UserError):
@@ -106,8 +112,8 @@ class Store:
                 opened.execute(f"PRAGMA {setting}")
             store = cls(path, opened)
             version = store.value("PRAGMA user_version")
-            if version == 1:
-                store._change_layout(_FROM_1)
+            if version in _OLDER:
+                store._change_layout(_OLDER[version])
             elif version != layout:
                 raise UserError(f"{path} has layout {version}, this version knows {_LAYOUT}", "upgrade fedrecplus")
             yield store
