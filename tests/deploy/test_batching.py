@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.device import Store, answer, load_clients
+from fedrecplus.deploy.device import Policy, Store, answer, load_clients, save_policy
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
@@ -134,6 +134,8 @@ def test_batches_of_a_silo_are_the_same_through_every_engine(name: str, tmp_path
         with Store.open(path) as store:
             for person in (4, 7, 9):
                 store.rate({str(item): 1.0 + item % 5 for item in range(person, 60, person)}, person)
+            with store.changing():
+                save_policy(store, Policy(bare=True))
         replies[engine] = [answer(_request(config, 0), path)]
         with Store.open(path) as store:
             store.rate({str(item): 2.0 for item in range(100, 120, 3)}, 7)

@@ -95,14 +95,22 @@ def items_command(
     without_averages: Annotated[
         bool, typer.Option("--without-averages", help="Write no item's average rating; predictions do without.")
     ] = False,
+    participants: Annotated[
+        bool, typer.Option("--participants", help="The ratings are the participants' own, not a public data set's.")
+    ] = False,
 ) -> None:
     """Write the catalogue that a server runs with: ids, titles, features, popularity, averages.
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = ItemCatalogue.published(load_with_bar(dataset, options), averages=not without_averages)
+    catalogue = ItemCatalogue.published(
+        load_with_bar(dataset, options), averages=not without_averages, participants=participants
+    )
+    _refuse_again(catalogue, out)
     catalogue.write(out)
-    say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
+    say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}, {catalogue.figures}")
+    if catalogue.tells_participants:
+        say("these are exact figures of the participants: write them once, before anybody else joins, and never again")
 
 
 @deploy_app.command("local")
@@ -138,6 +146,18 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
     if rounds is not None:
         config = change(config, "server.rounds", rounds)
     return check(assign(config, settings))
+
+
+def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:
+    """Refuse exact figures of the participants in the place of others: the difference is the ratings of who joined."""
+    if catalogue.tells_participants and out.exists():
+        before = ItemCatalogue.read(out)
+        if before.tells_participants and before.digest != catalogue.digest:
+            raise UserError(
+                f"{out} has exact figures of the participants, and these are others: whoever has both files knows the "
+                "ratings of those who joined or left in between",
+                "keep the catalogue that there is, or count in a public data set",
+            )
 
 
 def _report(out: Path) -> None:

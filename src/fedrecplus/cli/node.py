@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.cli.foreground import keep_in_foreground
-from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.device import Store, load_policy, save_policy
 from fedrecplus.deploy.process import Supervised
 from fedrecplus.errors import UserError
 
@@ -48,6 +49,12 @@ def join(
             help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
         ),
     ] = None,
+    allow_bare: Annotated[
+        bool,
+        typer.Option(
+            "--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."
+        ),
+    ] = False,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: the node is started again whenever it ends."""
@@ -57,6 +64,9 @@ def join(
     command = device.command(address, ca=ca, insecure=insecure)
     with Store.open(device.store) as store:
         store.allow_rules(allow_rule or [])
+        if allow_bare:
+            with store.changing():
+                save_policy(store, msgspec.structs.replace(load_policy(store), bare=True))
     say(f"joining {address} with the ratings in {device.store}")
     environment = device.environment(poll=poll, share_error=share_error)
     keep_in_foreground(Supervised(command, environment, None, say, hint=_HINT))

@@ -17,6 +17,7 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
+from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.store import StorageFull, Store, now
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
@@ -52,10 +53,8 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
     request = wire.decode_request(packet, store.allowed_rules)
     catalogue, config = _catalogue(store, request), request.config
-    began_with = store.value("SELECT settings FROM models WHERE model = ?", request.model)
-    if began_with not in (None, wire.fixed_settings(config)):
-        # others could undo the protection that the first ones gave
-        raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
+    _check_unchanged(store, request)
+    load_policy(store).check(config, catalogue, most_rated(store))
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
@@ -79,12 +78,28 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     return reply
 
 
+def _check_unchanged(store: Store, request: Request) -> None:
+    """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave."""
+    began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
+    settings, catalogue = began.fetchone() or (None, None)
+    if settings not in (None, wire.fixed_settings(request.config)):
+        raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
+    if catalogue not in (None, request.catalogue):
+        raise Refusal("settings", f"the server changed the catalogue of model {request.model}, which is frozen")
+
+
+def most_rated(store: Store) -> int:
+    """How many ratings the busiest person here has."""
+    return max((len(ratings) for ratings in store.ratings().values()), default=0)
+
+
 def _catalogue(store: Store, request: Request) -> ItemCatalogue:
     catalogue, attached = load_catalogue(store, request.catalogue), request.attached
     if catalogue is None:
         if attached is None or attached.digest != request.catalogue:
             raise Refusal("catalogue", "the server's catalogue is not known here")
         catalogue = attached
+        _check_republished(store, catalogue)
         with store.changing():
             store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
     if len(catalogue.ids) != len(request.V):
@@ -93,6 +108,16 @@ def _catalogue(store: Store, request: Request) -> ItemCatalogue:
         both = f"ratings here are on the scale {store.scale}, the server's on {catalogue.scale}"
         raise Refusal("scale", f"{both}; `fedrecplus device scale {catalogue.scale}` changes it")
     return catalogue
+
+
+def _check_republished(store: Store, catalogue: ItemCatalogue) -> None:
+    """Refuse exact figures of the participants that were published again: the difference is who joined or left."""
+    if not catalogue.tells_participants:
+        return
+    for (digest,) in store.connection.execute("SELECT digest FROM catalogues").fetchall():
+        known = load_catalogue(store, digest)
+        if known is not None and known.tells_participants and not known.numbers.keys().isdisjoint(catalogue.ids):
+            raise Refusal("policy", f"catalogue {digest} was published again with other exact figures of participants")
 
 
 def _clients(
@@ -212,6 +237,7 @@ def save_round(
             store.put("taking_part", [(model, one.client, *own, *kept)])
         for person, rows in shown.items():
             save_shown(store, person, rows)
+        pin_first(store, request.catalogue)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         store.put("sent", [(None, *sent)])

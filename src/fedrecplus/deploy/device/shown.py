@@ -92,9 +92,7 @@ def pinned_public(pinned: ItemCatalogue | None, catalogue: ItemCatalogue) -> Pub
     return replace(catalogue.public, popularity=popularity)
 
 
-def _known(
-    rows: Mapping[str, float | None], catalogue: ItemCatalogue
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _known(rows: Mapping[str, float | None], catalogue: ItemCatalogue) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Those of items that the catalogue has, by number, ascending; NaN where there is no value."""
     known = sorted((catalogue.numbers[item], value) for item, value in rows.items() if item in catalogue.numbers)
     values = [np.nan if value is None else value for _, value in known]
