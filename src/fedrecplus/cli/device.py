@@ -149,7 +149,7 @@ def policy(
     least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
     allow_bare: Annotated[
         bool | None,
-        typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see which items you rated."),
+        typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
     ] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
