@@ -14,6 +14,6 @@ from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, rem
 
 __all__ = [
     "BATCH", "CHANNELS", "OWNER", "Policy", "StorageFull", "Store", "answer", "import_many", "import_own",
-    "known_catalogues", "last_upload", "load_clients", "load_policy", "recommend", "remove_store", "save_policy", "unknown_items",
-    "with_pin",
+    "known_catalogues", "last_upload", "load_clients", "load_policy", "recommend", "remove_store",
+    "save_policy", "unknown_items", "with_pin",
 ]  # fmt: skip

@@ -70,7 +70,7 @@ def save_policy(store: Store, policy: Policy) -> None:
     unknown = set(policy.channels) - set(CHANNELS)
     if unknown or not policy.channels:
         raise UserError(
-            f"no channel is called {', '.join(sorted(unknown)) or '(nothing)'}", f"of {', '.join(CHANNELS)}"
+            f"no channel is called {', '.join(sorted(unknown)) or 'nothing'}", f"there are {', '.join(CHANNELS)}"
         )
     store.put("facts", [(_FACT, msgspec.json.encode(policy).decode())])
 
