@@ -17,7 +17,7 @@ from tests.deploy.in_process import small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(items=200)
-FIRST = ItemCatalogue.of(RATINGS)
+FIRST = ItemCatalogue.published(RATINGS)
 MINE = {str(item): 1.0 + item % 5 for item in range(0, 48, 2)}
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
-from fedrecplus.deploy.device.round import load_catalogue, load_clients
+from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError

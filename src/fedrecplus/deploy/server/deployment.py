@@ -53,6 +53,8 @@ class Deployment:
     """refused answers after which a node is set aside"""
     keyed: bool = True
     """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
+    identities: tuple[str, ...] = ()
+    """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
 
@@ -193,7 +195,7 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
         **tally.figures(),
         **{"test_ratings": 0, "cold_test_ratings": 0, "fit": fit, "retries": 0, "learning_rate": step_size(config)[1]},
         "deployment": {
-            "uploads": sum(len(line["clients"]) for line in lines),
+            "uploads": sum(line["uploads"] for line in lines),
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },

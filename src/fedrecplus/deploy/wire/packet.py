@@ -18,7 +18,7 @@ from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 from fedrecplus.settings import settings_of
 
 Facts = dict[str, str | int | float]
-PROTOCOL = 3
+PROTOCOL = 4
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
 
 

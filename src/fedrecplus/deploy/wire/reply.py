@@ -17,7 +17,7 @@ from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, misma
 from fedrecplus.deploy.wire.request import Request
 from fedrecplus.protocol import ErrorReport, Upload
 
-REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "storage", "store", "fault")
+REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 _LAYOUT = {"clients": "i", "rows": "i", "items": "i", "delta": "f"}
 """arrays of a reply, and the kind of their numbers; ``weights`` come along where clients weigh themselves"""
