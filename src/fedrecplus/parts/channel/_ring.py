@@ -65,23 +65,32 @@ class Layout:
         rows = (np.unique(items // self.block)[:, None] * self.block + np.arange(self.block)).ravel()
         return np.asarray(rows[rows < self.items])
 
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are; 0 where every vector spans the whole table."""
+        return 0 if self.whole else (self.items + self.block - 1) // self.block
+
+    @property
+    def rows_bytes(self) -> int:
+        """Size of ``to_bits``."""
+        return (self.blocks + 7) // 8
+
     def to_bits(self, rows: Items | None) -> bytes:
         """Rows as one bit per block; nothing for the whole table."""
         if self.whole or rows is None:
             return b""
-        held = np.zeros(-(-self.items // self.block), dtype=bool)
+        held = np.zeros(self.blocks, dtype=bool)
         held[rows // self.block] = True
         return np.packbits(held).tobytes()
 
     def from_bits(self, bits: bytes) -> Items | None:
         """The rows behind these bits; a ``ValueError`` where they can't be that."""
-        blocks = 0 if self.whole else -(-self.items // self.block)
-        if len(bits) != -(-blocks // 8):
-            raise ValueError(f"{blocks} blocks take {-(-blocks // 8)} bytes, not {len(bits)}")
+        if len(bits) != self.rows_bytes:
+            raise ValueError(f"{self.blocks} blocks take {self.rows_bytes} bytes, not {len(bits)}")
         if self.whole:
             return None
         held = np.unpackbits(np.frombuffer(bits, np.uint8))
-        if held[blocks:].any():
+        if held[self.blocks :].any():
             raise ValueError("a block beyond the table")
         return self.rows_for(np.flatnonzero(held) * self.block)
 
@@ -157,7 +166,7 @@ def contributors(popularity: NDArray[Any], cohort: int, slack: float = 1.25) -> 
     Counts may have been noised, or be those of another data set: a quarter more, and sixteen, are allowed for.
     """
     expected = np.ceil(slack * np.maximum(popularity, 0)).astype(np.int64) + 16
-    return np.minimum(expected, max(cohort, 1))
+    return np.asarray(np.minimum(expected, max(cohort, 1)))
 
 
 def encoding_of(
@@ -180,9 +189,10 @@ def encoding_of(
     if left_out is not None:
         scales = np.where(left_out, 0.0, scales)
     of_all = (2 ** (WEIGHT_BITS - 1) - 1) // max(cohort, 1)
-    return Encoding(
-        layout, scales, of_all / largest_weight, of_all / statistic_bound, bound, largest_weight, statistic_bound
-    )
+    weight_scale = of_all / largest_weight
+    if weight_scale >= 1.0:
+        weight_scale = float(int(weight_scale))  # a weight of 1 is then exact
+    return Encoding(layout, scales, weight_scale, of_all / statistic_bound, bound, largest_weight, statistic_bound)
 
 
 def encode(upload: Upload, encoding: Encoding) -> RingVector:
@@ -230,7 +240,8 @@ def add_all(vectors: Iterable[RingVector], layout: Layout) -> RingVector:
 
 def _to_ring(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Rounded to the nearest integer, modulo the ring's size."""
-    return np.rint(values).astype(np.int64).astype(dtype)
+    ring: NDArray[Any] = np.rint(values).astype(np.int64).astype(dtype)
+    return ring
 
 
 def _check(upload: Upload, weight: float, encoding: Encoding) -> None:

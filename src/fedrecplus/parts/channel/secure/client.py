@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
 
 from fedrecplus.parts.channel._ring import Items, Layout, RingVector
 from fedrecplus.parts.channel.secure import keys, shamir
@@ -25,6 +26,7 @@ from fedrecplus.parts.channel.secure.graph import least_threshold
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
+    SIGNATURE_BYTES,
     VERSION,
     Advertisement,
     Consent,
@@ -36,13 +38,18 @@ from fedrecplus.parts.channel.secure.messages import (
     Reveal,
     SealedShares,
     Survivors,
+    advertisements,
+    cut,
+    from_bits,
     pack,
+    to_bytes,
     unpack,
 )
 
 RandomBytes = Callable[[int], bytes]
 STAGES = ("advertise", "share", "mask", "consent", "reveal")
-_SHARES = 2 * shamir.SHARE_BYTES
+SEALED_BYTES = 2 * shamir.SHARE_BYTES + 16
+"""two shares and an authentication tag"""
 
 
 class ClientState(msgspec.Struct):
@@ -54,6 +61,7 @@ class ClientState(msgspec.Struct):
     rows: bytes
     """which blocks its vector spans, as bits"""
     least_cohort: int
+    fewest: int
     pinned: bool
     root: bytes
     done: dict[str, bytes] = msgspec.field(default_factory=dict)
@@ -73,20 +81,25 @@ class SecureClient:
         layout: Layout,
         rows: Items | None = None,
         least_cohort: int = 3,
+        fewest: int = 1,
         identity: Ed25519PrivateKey | None = None,
         pinned: Mapping[int, bytes] | None = None,
         random_bytes: RandomBytes = os.urandom,
     ) -> None:
         """A client with fresh secrets.
 
-        ``identity`` signs what it sends, and ``pinned`` are the public identities of everybody (Ed25519, raw), which
-        come from outside the server; both or none. ``random_bytes`` is the operating system's except in simulation.
+        It refuses a cohort smaller than ``least_cohort``, and where rows differ, to help unmask a row of its own that
+        fewer than ``fewest`` survivors span. ``identity`` signs what it sends, and ``pinned`` are the public identities
+        of everybody (Ed25519, raw), which come from outside the server; both or none. ``random_bytes`` is the operating
+        system's except in simulation.
         """
         if (identity is None) != (pinned is None):
             raise ValueError("identities are pinned for signing and for checking, or not at all")
         shape = (layout.items, layout.columns, layout.bits, layout.statistic_size, layout.block)
         bits = layout.to_bits(rows)
-        state = ClientState(number, session, shape, bits, least_cohort, pinned is not None, random_bytes(KEY_BYTES))
+        state = ClientState(
+            number, session, shape, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
+        )
         self._set(state, identity, pinned)
 
     @classmethod
@@ -128,7 +141,7 @@ class SecureClient:
         if self.identity is not None:
             content = signed_keys(state.session, state.number, cipher, mask, state.rows)
             signature = keys.sign(self.identity, b"advertise", content)
-        return pack(Advertisement(VERSION, state.session, state.number, cipher, mask, state.rows, signature))
+        return pack(Advertisement(VERSION, state.session, self._sender, cipher, mask, state.rows, signature))
 
     # Stage 2
 
@@ -147,9 +160,9 @@ class SecureClient:
         for place, other in enumerate(adverts):
             header = keys.pair(self.state.session, self.state.number, other)
             key = keys.derive(self._agree(other), b"shares", header)
-            sealed.append((other, keys.seal(key, of_key[place] + of_seed[place], header)))
+            sealed.append(keys.seal(key, of_key[place] + of_seed[place], header))
         commitment = commit(self.state.session, self._secret(b"self mask"))
-        return pack(SealedShares(VERSION, self.state.session, self.state.number, commitment, tuple(sealed)))
+        return pack(SealedShares(VERSION, self.state.session, self._sender, commitment, b"".join(sealed)))
 
     # Stage 3
 
@@ -158,10 +171,16 @@ class SecureClient:
         """How many clients advertised keys: what the encoding's range is made for."""
         return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).cohort
 
-    def senders(self) -> Items:
-        """Of every row, how many of the cohort span it, this client included. Everybody is a neighbour here."""
+    @property
+    def threshold(self) -> int:
+        """Shares that restore a secret."""
+        return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
+
+    def senders(self, among: Container[int] | None = None) -> Items:
+        """Of every row, how many clients span it, this one included. Where rows differ, everybody is a neighbour."""
         counts = np.zeros(self.layout.items, dtype=np.int64)
-        for rows in (self.rows, *(self.layout.from_bits(advert.rows) for advert in self._neighbours().values())):
+        others = [a.rows for other, a in self._neighbours().items() if among is None or other in among]
+        for rows in (self.rows, *map(self.layout.from_bits, others)):
             counts[slice(None) if rows is None else rows] += 1
         return counts
 
@@ -170,9 +189,8 @@ class SecureClient:
         self._after("share", "mask")
         message = unpack(Inbox, inbox, self.state.session)
         plain = self._opened(message)
-        needed = unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
-        if len(plain) < needed:
-            raise Refused(f"{len(plain)} neighbours have shared their secrets, and {needed} are needed")
+        if len(plain) < self.threshold:
+            raise Refused(f"{len(plain)} neighbours have shared their secrets, and {self.threshold} are needed")
         if self.layout.to_bits(vector.rows) != self.state.rows:
             raise Refused("the vector spans other rows than were advertised")
         self._once("mask", inbox + vector.to_bytes())
@@ -185,7 +203,7 @@ class SecureClient:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
                 key = pair_key(secret, advert.mask_key, self.state.session, self.state.number, other)
                 add_mask(masked, key, self.layout, shared, minus=self.state.number > other)
-        return pack(MaskedVector(VERSION, self.state.session, self.state.number, masked.to_bytes()))
+        return pack(MaskedVector(VERSION, self.state.session, self._sender, masked.to_bytes()))
 
     # Stage 4, where identities are pinned
 
@@ -198,26 +216,25 @@ class SecureClient:
         self._once("consent", survivors)
         self.state.survivors = survivors
         signature = keys.sign(self.identity, b"survivors", survivors)
-        return pack(Consent(VERSION, self.state.session, self.state.number, signature))
+        return pack(Consent(VERSION, self.state.session, self._sender, signature))
 
     # Stage 5
 
     def reveal(self, survivors: bytes, consents: bytes = b"") -> bytes:
         """Of each neighbour one share: of its seed if its vector arrived, of its mask key if not. Never both."""
         self._after("mask", "reveal")
-        alive = set(self._survivors(survivors).clients)
+        alive = self._survivors(survivors)
         if self.identity is not None:
             self._check_consents(survivors, consents, alive)
         plain = self._opened(unpack(Inbox, self.state.inbox, self.state.session))
         self._once("reveal", survivors)
-        cut = shamir.SHARE_BYTES
-        seeds = tuple((other, shares[cut:]) for other, shares in plain.items() if other in alive)
-        of_keys = tuple((other, shares[:cut]) for other, shares in plain.items() if other not in alive)
-        return pack(Reveal(VERSION, self.state.session, self.state.number, seeds, of_keys))
+        size = shamir.SHARE_BYTES
+        shares = (both[size:] if other in alive else both[:size] for other, both in plain.items())
+        return pack(Reveal(VERSION, self.state.session, self._sender, b"".join(shares)))
 
     def _checked(self, message: Neighbourhood) -> dict[int, Advertisement]:
         """The neighbours' advertisements, if this is a neighbourhood to share secrets in."""
-        adverts = _read_adverts(message, self.state.session)
+        adverts = advertisements(message, len(self.state.rows), self.state.pinned)
         count, least = len(adverts), least_threshold(len(adverts), self.state.pinned)
         if self.state.number in adverts:
             raise Refused("a client is no neighbour of itself")
@@ -243,52 +260,55 @@ class SecureClient:
         try:
             self.layout.from_bits(advert.rows)
         except ValueError as error:
-            raise Refused(f"client {advert.sender}: {error}") from None
+            raise Refused(f"client {advert.number}: {error}") from None
 
-    def _survivors(self, data: bytes) -> Survivors:
-        """The survivors, if they are such that a share can be given away."""
+    def _survivors(self, data: bytes) -> set[int]:
+        """The survivors among its neighbours, and itself, if they are such that a share can be given away."""
         message = unpack(Survivors, data, self.state.session)
-        alive, shared = set(message.clients), self._neighbours()
+        near = sorted([self.state.number, *self._neighbours()])
+        alive, needed = set(from_bits(message.alive, near)), self.threshold
         if self.state.number not in alive:
             raise Refused("the server counts this client among those that dropped out")
-        if message.count < self.state.least_cohort:
+        if message.count < max(self.state.least_cohort, len(alive)):
             raise Refused(f"{message.count} survivors, and at least {self.state.least_cohort} are asked for")
-        needed = unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
-        if len(alive & set(shared)) < needed:
-            raise Refused(f"{len(alive & set(shared))} neighbours survived, and {needed} are needed")
-        return message
+        if len(alive) - 1 < needed:
+            raise Refused(f"{len(alive) - 1} neighbours survived, and {needed} are needed")
+        self._check_senders(alive)
+        return alive
+
+    def _check_senders(self, alive: set[int]) -> None:
+        """Where rows differ, refuse if somebody's leaving has made one of this client's rows nearly its own."""
+        if self.rows is None:
+            return
+        before, after = self.senders()[self.rows], self.senders(alive)[self.rows]
+        if too_few(before, after, self.state.fewest).any():
+            raise Refused(f"fewer than {self.state.fewest} survivors span one of this client's rows")
 
     def _check_consents(self, survivors: bytes, consents: bytes, alive: set[int]) -> None:
         """Enough neighbours have signed the very same survivors."""
         if survivors != self.state.survivors:
             raise Refused("other survivors than this client has signed")
         message = unpack(Consents, consents, self.state.session)
-        signers = dict(message.consents)
-        for other, signature in signers.items():
-            if self.pinned is None or other not in self.pinned or other not in self._neighbours() or other not in alive:
+        signers = from_bits(message.present, list(self._neighbours()))
+        for other, signature in zip(signers, cut(message.signatures, len(signers), SIGNATURE_BYTES), strict=True):
+            if self.pinned is None or other not in alive:
                 raise Refused(f"client {other} has no say in this")
             keys.verify(self.pinned[other], signature, b"survivors", survivors, other)
-        needed = unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
-        if len(signers) < needed:
-            raise Refused(f"{len(signers)} neighbours signed these survivors, and {needed} are needed")
+        if len(signers) < self.threshold:
+            raise Refused(f"{len(signers)} neighbours signed these survivors, and {self.threshold} are needed")
 
     def _opened(self, message: Inbox) -> dict[int, bytes]:
         """The shares that neighbours sealed for this client."""
-        adverts, plain = self._neighbours(), {}
-        for sender, sealed in message.sealed:
-            if sender not in adverts or sender in plain:
-                raise Refused(f"client {sender} is no neighbour, or sent twice")
+        senders, plain = from_bits(message.present, list(self._neighbours())), {}
+        for sender, sealed in zip(senders, cut(message.sealed, len(senders), SEALED_BYTES), strict=True):
             header = keys.pair(self.state.session, sender, self.state.number)
-            key = keys.derive(self._agree(sender), b"shares", header)
-            plain[sender] = keys.unseal(key, sealed, header, sender)
-            if len(plain[sender]) != _SHARES:
-                raise Refused(f"client {sender} sealed something else than two shares")
+            plain[sender] = keys.unseal(keys.derive(self._agree(sender), b"shares", header), sealed, header, sender)
         return plain
 
     def _neighbours(self) -> dict[int, Advertisement]:
         if self._adverts is None:
             message = unpack(Neighbourhood, self.state.neighbourhood, self.state.session)
-            self._adverts = _read_adverts(message, self.state.session)
+            self._adverts = advertisements(message, len(self.state.rows), self.state.pinned)
         return self._adverts
 
     def _agree(self, other: int) -> bytes:
@@ -297,6 +317,10 @@ class SecureClient:
             theirs = self._neighbours()[other].cipher_key
             self._agreed[other] = keys.agree(self._secret(b"cipher key"), theirs, b"cipher", self.state.session)
         return self._agreed[other]
+
+    @property
+    def _sender(self) -> bytes:
+        return to_bytes(self.state.number)
 
     def _secret(self, name: bytes) -> bytes:
         return keys.derive(self.state.root, name, self.state.session)
@@ -318,6 +342,11 @@ class SecureClient:
         digest = hashlib.sha256(asked).digest()
         if self.state.done.setdefault(stage, digest) != digest:
             raise Refused(f"this client has answered the stage {stage} of this sum already, to another message")
+
+
+def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
+    """Rows that count, since twice ``fewest`` clients advertised them, and that too few survivors span."""
+    return np.asarray((before >= 2 * fewest) & (after < fewest))
 
 
 def pair_key(secret: bytes, other: bytes, session: bytes, one: int, two: int) -> bytes:
@@ -342,18 +371,7 @@ def signed_keys(session: bytes, sender: int, cipher: bytes, mask: bytes, rows: b
 
 def check_signature(advert: Advertisement, pinned: Mapping[int, bytes]) -> None:
     """Refuse keys that the pinned identity has not signed."""
-    if advert.sender not in pinned:
-        raise Refused(f"client {advert.sender} has no pinned identity")
-    content = signed_keys(advert.session, advert.sender, advert.cipher_key, advert.mask_key, advert.rows)
-    keys.verify(pinned[advert.sender], advert.signature, b"advertise", content, advert.sender)
-
-
-def _read_adverts(message: Neighbourhood, session: bytes) -> dict[int, Advertisement]:
-    """Neighbour → what it advertised, ascending; none twice."""
-    found = [unpack(Advertisement, each, session) for each in message.neighbours]
-    adverts = {advert.sender: advert for advert in sorted(found, key=lambda advert: advert.sender)}
-    if len(adverts) != len(found):
-        raise Refused("a neighbour stands twice in the neighbourhood")
-    if any(len(key) != KEY_BYTES for advert in found for key in (advert.cipher_key, advert.mask_key)):
-        raise Refused("a public key of the wrong length")
-    return adverts
+    if advert.number not in pinned:
+        raise Refused(f"client {advert.number} has no pinned identity")
+    content = signed_keys(advert.session, advert.number, advert.cipher_key, advert.mask_key, advert.rows)
+    keys.verify(pinned[advert.number], advert.signature, b"advertise", content, advert.number)

@@ -19,13 +19,12 @@ def add_mask(vector: RingVector, key: bytes, layout: Layout, shared: Items | Non
     A key makes one mask, so the counter starts at 0. The sections follow each other in the stream.
     """
     combine = np.subtract if minus else np.add
-    whole = shared is None or (vector.rows is not None and len(shared) == len(vector.rows))
     count = len(vector.moves) if shared is None else len(shared)
     data = stream(key, layout.bytes_of(count))
     cut = count * layout.columns * layout.bits // 8
     moves = data[:cut].view(layout.dtype).reshape(count, layout.columns)
     weights = data[cut:].view("<u4")
-    if whole:
+    if shared is None or (vector.rows is not None and len(shared) == len(vector.rows)):
         combine(vector.moves, moves, out=vector.moves)
         combine(vector.weights, weights, out=vector.weights)
         return

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from fedrecplus.parts.channel._ring import Layout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel.secure import graph, keys, shamir
-from fedrecplus.parts.channel.secure.client import check_signature, commit, mask_key, pair_key
+from fedrecplus.parts.channel.secure.client import SEALED_BYTES, check_signature, commit, mask_key, pair_key
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
@@ -32,7 +32,10 @@ from fedrecplus.parts.channel.secure.messages import (
     Reveal,
     SealedShares,
     Survivors,
+    cut,
     pack,
+    to_bits,
+    to_number,
     unpack,
 )
 
@@ -89,15 +92,14 @@ class SecureServer:
         self.refused: list[tuple[int, str]] = []
         """clients whose messages were refused, and why"""
         self._adverts: dict[int, Advertisement] = {}
-        self._raw: dict[int, bytes] = {}
         self._neighbours: dict[int, tuple[int, ...]] = {}
-        self._shares: dict[int, SealedShares] = {}
+        self._shares: dict[int, dict[int, bytes]] = {}
+        self._commitments: dict[int, bytes] = {}
         self._vectors: set[int] = set()
         self._consents: dict[int, bytes] = {}
-        self._back: set[int] = set()
         self._unmasking = Unmasking()
         self._seen: dict[tuple[str, int], bytes] = {}
-        self._told: bytes = b""
+        self._told: dict[int, bytes] = {}
 
     @property
     def survivors(self) -> tuple[int, ...]:
@@ -152,7 +154,7 @@ class SecureServer:
             raise Refused(f"client {sender} has a key that somebody else has")
         if self.pinned is not None:
             check_signature(message, self.pinned)
-        self._adverts[sender], self._raw[sender] = message, data
+        self._adverts[sender] = message
 
     def _close_advertise(self) -> dict[int, bytes]:
         clients, how = sorted(self._adverts), self.options
@@ -164,10 +166,11 @@ class SecureServer:
             self._neighbours = graph.everybody(clients)
         else:
             self._neighbours = graph.ring(clients, plan.neighbours, self.shuffle)
+        records = {client: advert.record() for client, advert in self._adverts.items()}
         return {
             client: pack(
                 Neighbourhood(
-                    VERSION, self.session, plan.threshold, len(clients), tuple(self._raw[other] for other in others)
+                    VERSION, self.session, plan.threshold, len(clients), b"".join(records[other] for other in others)
                 )
             )
             for client, others in self._neighbours.items()
@@ -175,18 +178,18 @@ class SecureServer:
 
     def _take_share(self, sender: int, data: bytes) -> None:
         message = _from(unpack(SealedShares, data, self.session), sender)
-        if tuple(other for other, _ in message.sealed) != self._neighbours[sender]:
-            raise Refused(f"client {sender} sealed shares for others than its neighbours")
-        self._shares[sender] = message
+        pieces = cut(message.sealed, len(self._neighbours[sender]), SEALED_BYTES)
+        self._commitments[sender] = message.commitment
+        self._shares[sender] = dict(zip(self._neighbours[sender], pieces, strict=True))
 
     def _close_share(self) -> dict[int, bytes]:
         self._need(len(self._shares), self.options.least_cohort, "shared their secrets")
-        boxes: dict[int, list[tuple[int, bytes]]] = {client: [] for client in self._shares}
-        for sender in sorted(self._shares):
-            for other, sealed in self._shares[sender].sealed:
-                if other in boxes:
-                    boxes[other].append((sender, sealed))
-        return {client: pack(Inbox(VERSION, self.session, tuple(box))) for client, box in boxes.items()}
+        boxes = {}
+        for client in self._shares:
+            near = self._neighbours[client]
+            sealed = b"".join(self._shares[other][client] for other in near if other in self._shares)
+            boxes[client] = pack(Inbox(VERSION, self.session, to_bits(other in self._shares for other in near), sealed))
+        return boxes
 
     def _take_mask(self, sender: int, data: bytes) -> None:
         message = _from(unpack(MaskedVector, data, self.session), sender)
@@ -202,50 +205,38 @@ class SecureServer:
         self._need(len(self._vectors), self.options.least_cohort, "sent their vectors")
         assert self.plan is not None
         for client in self.survivors:
-            alive = sum(other in self._vectors for other in self._neighbours[client])
-            self._need(alive, self.plan.threshold, f"are left of the neighbours of client {client}")
-        told = {}
-        everybody = pack(Survivors(VERSION, self.session, len(self._vectors), self.survivors))
+            left = sum(other in self._vectors for other in self._neighbours[client])
+            self._need(left, self.plan.threshold, f"are left of the neighbours of client {client}")
+        count = len(self._vectors)
         for client in self.survivors:
-            if self.pinned is None:
-                near = (client, *self._neighbours[client])
-                alive_near = tuple(sorted(other for other in near if other in self._vectors))
-                told[client] = pack(Survivors(VERSION, self.session, len(self._vectors), alive_near))
-            else:
-                told[client] = everybody
-        self._told = everybody
-        return told
+            near = sorted((client, *self._neighbours[client]))
+            alive = to_bits(other in self._vectors for other in near)
+            self._told[client] = pack(Survivors(VERSION, self.session, count, alive))
+        return dict(self._told)
 
     def _take_consent(self, sender: int, data: bytes) -> None:
         message = _from(unpack(Consent, data, self.session), sender)
         assert self.pinned is not None
-        keys.verify(self.pinned[sender], message.signature, b"survivors", self._told, sender)
+        keys.verify(self.pinned[sender], message.signature, b"survivors", self._told[sender], sender)
         self._consents[sender] = message.signature
 
     def _close_consent(self) -> dict[int, bytes]:
         assert self.plan is not None
         messages = {}
         for client in self._consents:
-            near = [(other, self._consents[other]) for other in self._neighbours[client] if other in self._consents]
-            self._need(len(near), self.plan.threshold, f"of the neighbours of client {client} signed the survivors")
-            messages[client] = pack(Consents(VERSION, self.session, tuple(near)))
+            near = self._neighbours[client]
+            signed = [self._consents[other] for other in near if other in self._consents]
+            self._need(len(signed), self.plan.threshold, f"of the neighbours of client {client} signed the survivors")
+            present = to_bits(other in self._consents for other in near)
+            messages[client] = pack(Consents(VERSION, self.session, present, b"".join(signed)))
         return messages
 
     def _take_reveal(self, sender: int, data: bytes) -> None:
         message = _from(unpack(Reveal, data, self.session), sender)
-        near = set(self._neighbours[sender]) & self._shares.keys()
-        seeds, of_keys = dict(message.seeds), dict(message.keys)
-        if len(seeds) + len(of_keys) != len(message.seeds) + len(message.keys):
-            raise Refused(f"client {sender} sent two shares of one secret")
-        if seeds.keys() != near & self._vectors or of_keys.keys() != near - self._vectors:
-            raise Refused(f"client {sender} sent shares of other secrets than it was asked for")
-        if any(len(share) != shamir.SHARE_BYTES for share in (*seeds.values(), *of_keys.values())):
-            raise Refused(f"client {sender} sent something else than shares")
-        for owner, share in seeds.items():
-            self._unmasking.seeds.setdefault(owner, {})[sender] = share
-        for owner, share in of_keys.items():
-            self._unmasking.keys.setdefault(owner, {})[sender] = share
-        self._back.add(sender)
+        owners = [other for other in self._neighbours[sender] if other in self._shares]
+        for owner, share in zip(owners, cut(message.shares, len(owners), shamir.SHARE_BYTES), strict=True):
+            kind = self._unmasking.seeds if owner in self._vectors else self._unmasking.keys
+            kind.setdefault(owner, {})[sender] = share
 
     def _close_reveal(self) -> dict[int, bytes]:
         """Take every mask out of the sum."""
@@ -278,11 +269,11 @@ class SecureServer:
         places = {other: place for place, other in enumerate(self._neighbours[owner], 1)}
         points = {places[holder]: share for holder, share in shares.get(owner, {}).items()}
         self._need(len(points), self.plan.threshold, f"gave a share of the {name} of client {owner}")
-        advert, shared = self._adverts[owner], self._shares[owner]
+        advert, commitment = self._adverts[owner], self._commitments[owner]
 
         def right(secret: bytes) -> bool:
             if name == "seed":
-                return commit(self.session, secret) == shared.commitment
+                return commit(self.session, secret) == commitment
             return keys.public_key(secret) == advert.mask_key
 
         secret, wrong = shamir.restore_checked(points, self.plan.threshold, right)
@@ -300,6 +291,6 @@ class SecureServer:
 
 
 def _from(message: Sent, sender: int) -> Sent:
-    if message.sender != sender:
-        raise Refused(f"client {sender} sent a message in the name of client {message.sender}")
+    if to_number(message.sender) != sender:
+        raise Refused(f"client {sender} sent a message in the name of client {to_number(message.sender)}")
     return message
