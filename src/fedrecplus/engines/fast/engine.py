@@ -37,6 +37,10 @@ class FastEngine(Engine):
         if model is None or how is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
+        channel = kernel_of(problem.config.channel)
+        if channel is not None and hasattr(channel, "ring_sums"):
+            sums, U, report = channel.ring_sums(problem, private, message, pseudo, how, clients, model.train)
+            return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
 

@@ -13,8 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import _ring
-from fedrecplus.parts.channel._ring import Encoding, Items, Layout
+from fedrecplus.parts.channel._ring import (
+    BITS,
+    Encoding,
+    Items,
+    Layout,
+    OutOfBounds,
+    RingVector,
+    add_all,
+    contributors,
+    decode,
+    encode,
+    encoding_of,
+    zeros,
+)
 from fedrecplus.parts.channel.secure.client import too_few
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
@@ -67,7 +79,7 @@ def shows_rows(settings: Settings) -> bool:
 def check_with(config: Any) -> None:
     """Refuse what can't be together with sums over rings."""
     settings: Settings = config.channel.options
-    if settings.bits not in _ring.BITS:
+    if settings.bits not in BITS:
         raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
     if settings.rows != "whole" and not config.hides_rows and not getattr(config, "simulation_only", False):
         raise UserError(
@@ -98,23 +110,55 @@ def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: S
     vectors = {}
     for upload in uploads:
         try:
-            vectors[upload.client] = _ring.encode(upload, encoding)
-        except _ring.OutOfBounds as problem:
-            _log.warning("round %d: client %d drops out: %s", message.round, upload.client, problem)
-            vectors[upload.client] = _ring.zeros(layout, rows[upload.client])
-            vanish[upload.client] = min(vanish.get(upload.client, "mask"), "mask", key=VANISHING.index)
-    key = subkey(seed, "secure", message.round)
+            vectors[upload.client] = encode(upload, encoding)
+        except OutOfBounds as problem:
+            drop(upload.client, vanish, message.round, str(problem))
+            vectors[upload.client] = zeros(layout, rows[upload.client])
+    if settings.masks == "computed":
+        return _with_masks(vectors, layout, encoding, vanish, message.round, seed, settings)
+    survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, settings)
+    return decode(add_all((vectors[client] for client in survivors), layout), encoding, len(survivors)), traffic
+
+
+def _with_masks(
+    vectors: Mapping[int, RingVector],
+    layout: Layout,
+    encoding: Encoding,
+    vanish: Mapping[int, str],
+    round_number: int,
+    seed: int,
+    settings: Settings,
+) -> tuple[Sums, Traffic]:
+    key = subkey(seed, "secure", round_number)
     try:
-        if settings.masks == "computed":
-            done = secure_sum(vectors, layout, vanish, server_options(settings), key, settings.fewest_contributors)
-            return _ring.decode(done.total, encoding, len(done.survivors)), Traffic(done.bytes_up, done.bytes_down)
-        sizes = {client: len(vector.moves) for client, vector in vectors.items()}
-        vanish = with_refusals(rows, vanish, layout, settings)
-        survivors, traffic = outline(sizes, layout, vanish, server_options(settings), shuffling(key))
+        done = secure_sum(vectors, layout, vanish, server_options(settings), key, settings.fewest_contributors)
     except Aborted as reason:
-        raise failed(message.round, reason) from None
-    total = _ring.add_all((vectors[client] for client in survivors), layout)
-    return _ring.decode(total, encoding, len(survivors)), traffic
+        raise failed(round_number, reason) from None
+    return decode(done.total, encoding, len(done.survivors)), Traffic(done.bytes_up, done.bytes_down)
+
+
+def without_masks(
+    rows: Mapping[int, Items | None],
+    layout: Layout,
+    vanish: Mapping[int, str],
+    round_number: int,
+    seed: int,
+    settings: Settings,
+) -> tuple[list[int], Traffic]:
+    """The survivors and the bytes of a sum whose masks are not computed."""
+    sizes = {client: layout.items if each is None else len(each) for client, each in rows.items()}
+    vanish = with_refusals(rows, vanish, layout, settings)
+    shuffle = shuffling(subkey(seed, "secure", round_number))
+    try:
+        return outline(sizes, layout, vanish, server_options(settings), shuffle)
+    except Aborted as reason:
+        raise failed(round_number, reason) from None
+
+
+def drop(client: int, vanish: dict[int, str], round_number: int, reason: str) -> None:
+    """A client whose vector can't be sent says so, and vanishes before it would send it."""
+    _log.warning("round %d: client %d drops out: %s", round_number, client, reason)
+    vanish[client] = min(vanish.get(client, "mask"), "mask", key=VANISHING.index)
 
 
 def layout_of(shape: tuple[int, ...], statistic_size: int, settings: Settings) -> Layout:
@@ -132,16 +176,16 @@ def encoding_for(
     row (``senders``), pseudo items included, and these count.
     """
     if layout.whole or senders is None:
-        most = _ring.contributors(public.popularity, cohort)
+        most = contributors(public.popularity, cohort)
         left_out = public.popularity < settings.fewest_contributors
     else:
         most = np.minimum(senders, cohort)
         left_out = senders < 2 * settings.fewest_contributors  # some may vanish
     try:
-        return _ring.encoding_of(
+        return encoding_of(
             layout, most, cohort, settings.bound, settings.largest_weight, settings.statistic_bound, left_out
         )
-    except _ring.OutOfBounds as problem:
+    except OutOfBounds as problem:
         raise UserError(str(problem), "set channel.bits=32, or a smaller cohort.fraction") from None
 
 
