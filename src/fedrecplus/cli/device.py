@@ -16,6 +16,7 @@ from fedrecplus.deploy.device import (
     BATCH,
     CHANNELS,
     OWNER,
+    Identities,
     Store,
     import_many,
     import_own,
@@ -118,10 +119,16 @@ def status(
     say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
-    headings = ["when", "model", "round", "persons", "rows", "bytes", "again", "hash"]
+    pinned = facts["pinned_identities"]
+    said = f"{pinned} identities are pinned" if pinned else "no identities are pinned (`node join --pin`)"
+    claim = (
+        "a server that lies is found out" if pinned else "they hide uploads from a server that keeps to the protocol"
+    )
+    say(f"secure sums: {said}: {claim}")
+    headings = ["when", "model", "round", "what", "persons", "rows", "bytes", "again", "hash"]
     rows = [
-        [line["at"], line["model"], str(line["round"]), str(line["persons"]), str(line["rows"]), str(line["bytes"]),
-         "yes" if line["again"] else "", line["digest"][:12]]
+        [line["at"], line["model"], str(line["round"]), line["stage"], str(line["persons"]), str(line["rows"]),
+         str(line["bytes"]), "yes" if line["again"] else "", line["digest"][:12]]
         for line in facts["sent"]
     ]  # fmt: skip
     if rows:
@@ -248,6 +255,7 @@ def _facts(store: Store) -> dict[str, Any]:
         "ratings": sum(len(ratings) for ratings in store.ratings().values()),
         "unknown_items": unknown_items(store),
         "policy": msgspec.to_builtins(load_policy(store)),
+        "pinned_identities": len(Identities.load(store).pins),
         "catalogues": known_catalogues(store),
         "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],
         "sent": sent,

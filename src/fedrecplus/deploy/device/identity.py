@@ -6,14 +6,12 @@ claimed against then. With pins it can't: every key is signed, and so is who sur
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import identity_number
@@ -61,16 +59,13 @@ def own_key(store: Store) -> Ed25519PrivateKey:
     return key
 
 
-def pin(store: Store, keys: Iterable[bytes]) -> None:
+def pin_identities(store: Store, keys: Iterable[bytes]) -> None:
     """Take part in sums among these alone from now on, this node included; nobody: pin nothing any more."""
     found = {key.hex() for key in keys}
     own = own_key(store).public_key().public_bytes_raw().hex()
     if found and own not in found:
-        raise UserError("this node's own identity is not among those to pin", "add what `fedrecplus node identity` says")
+        raise UserError(
+            "this node's own identity is not among those to pin", "add what `fedrecplus node identity` says"
+        )
     with store.changing():
         store.put("facts", [(_PINS, json.dumps(sorted(found)))])
-
-
-def fingerprint(keys: Iterable[bytes]) -> str:
-    """A short name of a set of identities, to be compared by people."""
-    return hashlib.sha256(b"".join(sorted(keys))).hexdigest()[:16]

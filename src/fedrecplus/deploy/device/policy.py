@@ -10,7 +10,7 @@ import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Refusal
+from fedrecplus.deploy.wire import ItemCatalogue, Refusal, is_secure
 from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import SetSettings
 
@@ -41,7 +41,11 @@ class Policy(msgspec.Struct, frozen=True):
             raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
         if self.pin and self.catalogue not in ("", catalogue.digest):
             raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
-        if self.bare or not config.shows_rows:
+        if self.bare:
+            return
+        if is_secure(config) and catalogue.tells_participants:
+            raise Refusal("policy", "exact figures of the participants beside secure sums tell what the sums hide")
+        if not config.shows_rows:
             return
         allow = "`fedrecplus device policy --allow-bare` would let it"
         ratio = pseudo_ratio(config, most_rated)

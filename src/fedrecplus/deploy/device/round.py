@@ -19,6 +19,7 @@ from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.store import SentLine, StorageFull, Store, now
+from fedrecplus.deploy.device.sums import advertise, answer_stage
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
@@ -52,8 +53,6 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
 def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
     if wire.is_later_stage(packet):
-        from fedrecplus.deploy.device.sums import answer_stage  # its cryptography is no need of uploads in the clear
-
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)
     catalogue, config = catalogue_of(store, request), request.config
@@ -68,11 +67,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
                 store.log_sent(_line(request, reply, started, again=True))
     else:
         reply = _compute(store, request, catalogue, share_error, started)
-    if request.session:
-        from fedrecplus.deploy.device.sums import advertise
-
-        return advertise(store, request, reply, started)
-    return reply
+    return advertise(store, request, reply, started) if request.session else reply
 
 
 def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
@@ -195,7 +190,7 @@ def _training_error(clients: Sequence[Device], message: Broadcast, config: Confi
 def _line(request: Request, reply: Packet, started: float, *, again: bool) -> SentLine:
     """An upload's line in the log of what left."""
     persons, rows = len(reply.arrays["clients"]), len(reply.arrays["items"])
-    return SentLine.of(request.model, request.round, persons, rows, reply, started, request.bytes, again=again)
+    return SentLine.of(request.model, request.round, persons, rows, reply, started, request.size, again=again)
 
 
 def client_secret(store_secret: int, person: int) -> int:

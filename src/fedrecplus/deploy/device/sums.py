@@ -2,7 +2,7 @@
 
 A node is one participant, however many persons it speaks for: their vectors are added up here, before the masks. State
 is written to the private store before a stage's answer goes, so a node that was restarted goes on. The answer to the
-last stage, *reveal*, is the commit point: with it goes a note of which survivors' sum was unmasked. Nobody gets a second
+last stage, *reveal*, is the commit point: with it goes a note of which survivors' sum was unmasked. Nobody gets another
 sum over the same V with other survivors: the difference of two such sums would be somebody's upload.
 """
 
@@ -67,7 +67,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     V = Packet({}, {"V": request.V}).digest
     _refuse_second(store, request.model, V, request.session.hex())
     layout = sum_layout(request.config, request.V.shape)
-    least = max(load_policy(store).least_cohort, int(getattr(request.config.channel.options, "least_cohort", 0)))
+    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(number, request.session, layout, rows, least, **identities.for_sums())
@@ -78,7 +78,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     with store.changing():
         store.connection.execute("DELETE FROM sums WHERE model = ?", (request.model,))
         store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None)])
-        store.log_sent(_line(stage, reply, persons, 0, started, request.bytes))
+        store.log_sent(_line(stage, reply, persons, 0, started, request.size))
     return reply
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.protocol import Upload
@@ -13,7 +15,7 @@ from fedrecplus.protocol import Upload
 def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
     """Uploads end to end."""
     statistic = max((len(upload.statistic) for upload in uploads), default=0)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
         "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
         "items": np.concatenate([np.empty(0, np.int64), *(upload.items for upload in uploads)]),

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
@@ -29,6 +29,8 @@ from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+PENDING = "sum.pending"
+"""a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
 LAST = "last.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
@@ -138,13 +140,27 @@ def begin(
 ) -> None:  # fmt: skip
     """Make a run folder ready for its first round."""
     check_deployable(config)
+    if is_secure(config):
+        _check_sums(config, deployment, catalogue)
     RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST):
+    for name in (JOURNAL, LOG, LAST, PENDING):
         (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
     catalogue.write(folder / ITEMS)
+
+
+def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
+    """Refuse what no secure sum can come of."""
+    model, least = config.model, config.channel.options.least_cohort
+    if deployment.nodes < least:
+        raise UserError(
+            f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
+            "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
+        )
+    V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
+    check_vector(config, V.shape)
 
 
 def go_on(

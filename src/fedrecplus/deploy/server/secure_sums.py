@@ -2,9 +2,9 @@
 
 The server never holds an upload: what comes is masked, and what is left when the masks are out is the sum of all who
 survived. Until the last exchange a sum that fails is given up, and the round begins anew with fresh keys and another
-cohort. With the first question of the last exchange that is over: some nodes may have given their shares away, and those
-refuse any other sum over the same V. So all that the server needs to finish is on its disk before it asks, and it goes
-on asking, also after a restart.
+cohort. With the first question of the last exchange that is over: some nodes may have given their shares away, and
+those refuse any other sum over the same V. So all that the server needs to finish is on its disk before it asks, and it
+goes on asking, also after a restart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.server.collect import Answers, Desk
+from fedrecplus.deploy.server.deployment import PENDING
 from fedrecplus.deploy.wire import (
     FIRST,
     SESSION_BYTES,
@@ -35,13 +36,12 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.files import beside
 from fedrecplus.parts.channel._ring import decode
+from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
-from fedrecplus.parts.channel.secure.server import Aborted, SecureServer, ServerOptions
+from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")
-PENDING = "sum.pending"
-"""a sum whose masks may be partly out: masked figures of a whole cohort, and who is in it"""
 
 
 @dataclass
@@ -70,7 +70,8 @@ class Pending(msgspec.Struct, frozen=True):
     session: bytes
     numbers: dict[int, int]
     """node → its number in the sum"""
-    persons: int
+    persons: dict[int, int]
+    """number → persons that the node speaks for at most"""
     questions: dict[int, bytes]
     """number → what is asked in the last exchange"""
     server: bytes
@@ -127,9 +128,9 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
-        encoding = sum_encoding(self.config, self.catalogue.public, shape, pending.persons)
-        summed.sums = decode(server.total, encoding, len(server.survivors))
         survivors = set(server.survivors)
+        encoding = sum_encoding(self.config, self.catalogue.public, shape, sum(pending.persons.values()))
+        summed.sums = decode(server.total, encoding, sum(pending.persons[number] for number in survivors))
         summed.nodes = {
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
         }
@@ -143,7 +144,7 @@ class SecureRound:
         server, numbers, persons = self._keys(session, round_number, shape, requests, summed)
         questions, more = server.close(), {}
         while server.stage != "reveal":
-            more = {"persons": persons} if server.stage == "mask" else {}
+            more = {"persons": sum(persons.values())} if server.stage == "mask" else {}
             self._exchange(server, session, round_number, numbers, questions, summed, more)
             questions = server.close()
         model = self.desk.deployment.model
@@ -151,7 +152,7 @@ class SecureRound:
 
     def _keys(
         self, session: bytes, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
-    ) -> tuple[SecureServer, dict[int, int], int]:
+    ) -> tuple[SecureServer, dict[int, int], dict[int, int]]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
@@ -168,19 +169,15 @@ class SecureRound:
                 raise Refusal("malformed", str(refused)) from None
             if number in {one for one, _ in adverts.values()}:
                 raise Refusal("duplicate", "a number that another node has")
-            adverts[node], persons[node] = (number, message), count
+            adverts[node], persons[number] = (number, message), count
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, round_number, summed, len(requests))
-        options = ServerOptions(**{
-            name: getattr(self.config.channel.options, name)
-            for name in ("least_cohort", "corrupted", "dropout", "sparse")
-            if hasattr(self.config.channel.options, name)
-        })  # fmt: skip
+        options = server_options(self.config.channel.options)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         for node, (number, message) in adverts.items():
             self._take(server, node, number, message)
-        return server, {node: number for node, (number, _) in adverts.items()}, sum(persons.values())
+        return server, {node: number for node, (number, _) in adverts.items()}, persons
 
     def _exchange(
         self, server: SecureServer, session: bytes, round_number: int, numbers: Mapping[int, int],

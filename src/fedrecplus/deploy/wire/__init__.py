@@ -12,7 +12,7 @@ from fedrecplus.deploy.wire.request import (
     fixed_settings,
     is_secure,
 )
-from fedrecplus.deploy.wire.ring import persons_bound, sum_encoding, sum_layout
+from fedrecplus.deploy.wire.ring import check_vector, persons_bound, sum_encoding, sum_layout
 from fedrecplus.deploy.wire.stages import (
     FIRST,
     LARGEST_MESSAGE,
@@ -28,8 +28,8 @@ from fedrecplus.deploy.wire.stages import (
 
 __all__ = [
     "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "VERSION", "ItemCatalogue", "Packet", "Refusal",
-    "Request", "RoundTerms", "Stage", "check_deployable", "decode_reply", "decode_request", "decode_stage_reply",
-    "decode_stage_request", "encode_refusal", "encode_reply", "encode_request", "encode_stage", "fixed_settings",
-    "identity_number", "is_later_stage", "is_secure", "longest_message", "message_of", "persons_bound",
-    "read_identities", "sum_encoding", "sum_layout",
+    "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply", "decode_request",
+    "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply", "encode_request", "encode_stage",
+    "fixed_settings", "identity_number", "is_later_stage", "is_secure", "longest_message", "message_of",
+    "persons_bound", "read_identities", "sum_encoding", "sum_layout",
 ]  # fmt: skip

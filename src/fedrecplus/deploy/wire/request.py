@@ -39,7 +39,8 @@ class Request:
     """digest of the catalogue"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
-    bytes: int
+    size: int
+    """bytes"""
     session: bytes = b""
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
@@ -115,7 +116,7 @@ def _decode(packet: Packet, config: Config) -> Request:
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
-        bytes=packet.size,
+        size=packet.size,
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )
@@ -137,6 +138,8 @@ def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    if getattr(config, "simulation_only", False):
+        raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
     channel = config.channel.part
     if not is_secure(config) and (
         channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads"
@@ -145,18 +148,33 @@ def check_deployable(config: Config) -> Config:
         raise UserError(
             f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear or secure"
         )
-    if getattr(config.channel.options, "masks", "computed") != "computed":
-        raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if is_secure(config):
+        _check_secure(config)
     if config.model.part.has("statistic_size") and not is_secure(config):
         raise UserError(
             f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
             "set channel.rule=secure, or choose another model",
+        )
+    if config.privacy.rule != "none":
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} is for simulation: its noise comes from a seed",
+            "set privacy.rule=none",
         )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if config.covariance == "full":
         raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
     return config
+
+
+def _check_secure(config: Config) -> None:
+    how = config.channel.options
+    if how.masks != "computed":
+        raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.rows != "whole":
+        raise UserError(f"channel.rows={how.rows} is for simulation", "set channel.rows=whole")
+    if how.dropout > 0:
+        raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 
 
 def fixed_settings(config: Config) -> str:

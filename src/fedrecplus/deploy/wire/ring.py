@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fedrecplus.config import Config
-from fedrecplus.parts.channel._ring import Encoding, Layout, contributors, encoding_of
+from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel._ring import Encoding, Layout
+from fedrecplus.parts.channel.secure import encoding_for, layout_of
 from fedrecplus.protocol import PublicItems
-
-_LARGEST_WEIGHT = 1.0
 
 
 def sum_layout(config: Config, shape: tuple[int, ...]) -> Layout:
     """The shape of everybody's vector."""
-    how, model = config.channel.options, config.model
+    model = config.model
     size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
-    return Layout(shape[0], shape[1], int(getattr(how, "bits", 32)), size)
+    return layout_of(shape, size, config.channel.options)
 
 
 def sum_encoding(config: Config, public: PublicItems, shape: tuple[int, ...], persons: int) -> Encoding:
     """The scales of a sum over so many persons at most."""
-    layout, how, weighs = sum_layout(config, shape), config.channel.options, config.aggregation
-    largest = _LARGEST_WEIGHT
-    if config.weighs_on_client and weighs.part.has("largest_weight"):
-        largest = float(weighs.part.largest_weight(weighs.options))
-    most = np.minimum(contributors(public.popularity, persons), persons)
-    return encoding_of(layout, most, persons, float(getattr(how, "bound", 50.0)), largest)
+    return encoding_for(sum_layout(config, shape), public, persons, config.channel.options)
+
+
+def check_vector(config: Config, shape: tuple[int, ...]) -> None:
+    """Refuse a table whose vectors are too long for a message, before the first round."""
+    size = sum_layout(config, shape).bytes_of(shape[0])
+    if size > LARGEST_MESSAGE:
+        raise UserError(
+            f"a masked vector would have {size / 1e6:.0f} MB, and a message at most {LARGEST_MESSAGE / 1e6:.0f}",
+            "set channel.bits=16, fewer model.factors, or a smaller catalogue",
+        )
 
 
 def persons_bound(persons: int) -> int:

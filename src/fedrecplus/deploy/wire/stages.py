@@ -1,7 +1,7 @@
 """The stages of a secure sum on the wire: each is a request and a reply, and carries one message of the protocol.
 
-The first stage rides on a round's request, which has V and the settings too. What the messages hold, and what is checked
-of them, is the protocol's business (``parts/channel/secure``); here it is checked that a message belongs to this model,
+The first stage rides on a round's request, which has V and the settings too. What messages hold, and what is checked of
+them, is the protocol's business (``parts/channel/secure``); here it is checked that a message belongs to this model,
 round, session and stage, and is no longer than such a message can be.
 """
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.reply import REASONS
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, check_reply, mismatch
 
 FIRST = "advertise"
 STAGES = (FIRST, "share", "mask", "consent", "reveal")
@@ -83,12 +82,7 @@ def decode_stage_request(packet: Packet) -> tuple[Stage, bytes]:
 
 def decode_stage_reply(packet: Packet, due: Stage, most: int) -> bytes:
     """The message of a node's reply, if it is of this stage and not longer than ``most`` bytes."""
-    wrong = mismatch(packet.facts.get("version"), "the node")
-    if wrong:
-        raise Refusal("version", wrong, blame=False)
-    if "refusal" in packet.facts:
-        word = str(packet.facts["refusal"])
-        raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)
+    check_reply(packet)
     if packet.size > most:
         raise Refusal("oversized", f"{packet.size} bytes, at most {most} are due")
     for name, value in due.facts.items():
