@@ -13,8 +13,12 @@ import typer
 from fedrecplus.cli.display import say, show_table, show_training
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
+    NOT_COVERED,
     Allow,
+    Delta,
+    Epsilon,
     JsonFile,
+    Noise,
     Seed,
     Settings,
     check_file_place,
@@ -22,7 +26,7 @@ from fedrecplus.cli.options import (
     load_with_bar,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check
+from fedrecplus.config import Config, assign, change, check, with_budget
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
@@ -65,6 +69,9 @@ def train_command(
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    noise: Noise = "central",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -97,8 +104,11 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began)
-    chosen = _config_of(algorithm, config, seed, settings or [], allow or [], began)
+    before = settings if epsilon is None else None  # a budget brings the options that settings may change
+    chosen = _config_of(algorithm, config, seed, before or [], allow or [], began)
     ratings = load_with_bar(data.dataset, data.options)
+    if epsilon is not None:
+        chosen = check(assign(with_budget(chosen, epsilon, delta, noise, ratings.clients), settings or []))
     training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
@@ -186,4 +196,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
+    if (privacy := result["privacy"]) is not None:
+        say(f"(ε, δ) = ({privacy['epsilon']:.2f}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
+        say(NOT_COVERED)
     say(f"run folder: {folder}")

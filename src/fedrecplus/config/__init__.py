@@ -1,5 +1,6 @@
 """A training's settings: a tagged union of the parts' own, presets, and their TOML form."""
 
+from fedrecplus.config.budget import with_budget
 from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
 from fedrecplus.config.check import check
 from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, ServerSettings
@@ -25,4 +26,5 @@ __all__ = [
     "settings_in",
     "to_tables",
     "value_of",
+    "with_budget",
 ]

@@ -1,6 +1,7 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
 from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
+from fedrecplus.rounds.release import plan_of, released
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
@@ -20,8 +21,10 @@ __all__ = [
     "encode_items",
     "local_update",
     "outgoing",
+    "plan_of",
     "predictions",
     "pseudo_items",
+    "released",
     "select_items",
     "server_round",
     "start_server",

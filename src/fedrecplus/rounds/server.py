@@ -16,6 +16,7 @@ from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
+from fedrecplus.rounds.release import released
 
 Array = NDArray[np.float64]
 
@@ -64,6 +65,7 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
+    sums = released(sums, state.round, public, config)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:

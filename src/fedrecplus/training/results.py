@@ -9,6 +9,7 @@ from fedrecplus.config import to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.groups import by_group, errors_of
+from fedrecplus.training.privacy import privacy_of
 from fedrecplus.training.ranking import rank
 
 
@@ -31,6 +32,8 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "cold_test_ratings": figures["cold"] if tested else 0,
         "fit": None if tested else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         **_further_figures(task, outcome),
+        "privacy": privacy_of(task.config, outcome.problem.public),
+        "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
