@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fedrecplus.config.change import change
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
@@ -17,17 +20,20 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     """
     if noise not in MECHANISMS:
         raise UserError(f"--noise {noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
-    source = "--epsilon"
-    rules = {"privacy": noise, "model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd"}
-    if noise != "local":
-        rules["pseudo_items"] = "none"
-        if config.channel.part.VIEW != "sums":
-            rules["channel"] = "sums"
-    for kind, rule in rules.items():
-        config = change(config, f"{kind}.rule", rule, source)
+    source, budget = "--epsilon", {"privacy.epsilon": epsilon, "privacy.delta": delta}
+    config = change(config, "privacy.rule", noise, source)
+    if noise == "local":  # a baseline: what others do to the algorithm as it is
+        return _changed(config, budget, source)
+    rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
+    if config.channel.part.VIEW != "sums":
+        rules["channel"] = "sums"
+    config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
-    found = {**suited(epsilon, delta, clients), "privacy.epsilon": epsilon, "privacy.delta": delta}
-    for path, value in found.items():
+    return _changed(config, {**suited(epsilon, delta, clients), **budget}, source)
+
+
+def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:
+    for path, value in settings.items():
         config = change(config, path, value, source)
     return config

@@ -19,12 +19,10 @@ from fedrecplus.parts.privacy import (
     epsilon_of,
     figures,
     planned,
-    seeded_gaussian,
     sensitivity,
 )
 from fedrecplus.protocol import PublicItems
-from fedrecplus.randomness import subkey
-from fedrecplus.rounds import plan_of
+from fedrecplus.rounds import STATISTICS, plan_of, with_noise
 
 _FIVE_STARS = 2.0
 """variance of a uniform rating on five stars"""
@@ -65,10 +63,10 @@ def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicI
         multiplier, delta, cap = own_multiplier(chosen.epsilon, chosen.delta), chosen.delta, chosen.cap
     else:
         return replace(exact, source="secure-sum")
-    sd, total = multiplier * sensitivity(cap), _total(ratings, cap)
-    total = total + sd * seeded_gaussian(subkey(config.seed, "statistics"), total.shape)
+    clients = int(np.count_nonzero(np.diff(ratings.indptr)))
+    total, sd = with_noise(_total(ratings, cap), multiplier, sensitivity(cap), clients, STATISTICS, config)
     found = figures(total, sd, cap)
-    cost = epsilon_of([Release(multiplier)], delta)
+    cost = epsilon_of([Release(multiplier)], delta, plan.accountant if plan else "PLD")
     return replace(
         exact,
         popularity=found.popularity,

@@ -1,7 +1,7 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
 from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
-from fedrecplus.rounds.release import plan_of, released
+from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
@@ -14,6 +14,7 @@ from fedrecplus.rounds.server import (
 )
 
 __all__ = [
+    "STATISTICS",
     "ServerState",
     "add_up",
     "broadcast",
@@ -30,4 +31,5 @@ __all__ = [
     "start_server",
     "sums_of",
     "weights_of",
+    "with_noise",
 ]

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedrecplus.config import Config
+from fedrecplus.parts import part as part_of
 from fedrecplus.parts.privacy import Plan
 from fedrecplus.protocol import PublicItems, Sums
+from fedrecplus.randomness import subkey
+
+Array = NDArray[np.float64]
+STATISTICS = "statistics"
+"""the release before the first round"""
 
 
 def plan_of(config: Config) -> Plan | None:
@@ -28,6 +37,29 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config)
     privacy, plan = config.privacy, plan_of(config)
     if plan is None:
         return sums
-    multiplier, answering = plan.rounds[round_number], config.cohort.fraction * (1.0 - config.cohort.dropout)
-    noisy: Sums = privacy.part.release(sums, round_number, multiplier, privacy.options, config.seed)
-    return replace(noisy, weights=answering * public.popularity)
+    vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
+    noisy, sd = with_noise(
+        vector, plan.rounds[round_number], privacy.options.clip, sums.clients, f"round {round_number}", config
+    )
+    answering = config.cohort.fraction * (1.0 - config.cohort.dropout)
+    return replace(
+        sums,
+        total=noisy[:rows].reshape(sums.total.shape),
+        statistic=noisy[rows:],
+        weights=np.asarray(answering * public.popularity, dtype=np.float64),
+        overall=float(sums.clients),
+        noise=sd,
+    )
+
+
+def with_noise(
+    vector: Array, multiplier: float, sensitivity: float, answered: int, name: str, config: Config
+) -> tuple[Array, float]:
+    """One release: a sum over so many clients, with the mechanism's noise, and its standard deviation."""
+    part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
+    asked = round(answered / (1.0 - config.cohort.dropout)) if name != STATISTICS else answered
+    key = subkey(config.seed, "release", name)
+    found: tuple[Array, float] = part.noisy(
+        vector, multiplier, sensitivity, asked, config.privacy.options, key, answered
+    )
+    return found

@@ -104,7 +104,7 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
         try:
             return attempt(task, retries, saved)
         except Diverged as diverged:
-            if task.config.privacy.part.UNIT is not None:
+            if task.config.privacy.part.has("plan"):
                 raise UserError(
                     f"training {diverged}; another attempt would spend the privacy budget again",
                     "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",

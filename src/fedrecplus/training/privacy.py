@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
-from fedrecplus.parts.privacy import ACCOUNTANT, NEIGHBOURING, Plan, Release, epsilon_of
+from fedrecplus.parts.privacy import NEIGHBOURING, Plan, Release, epsilon_of
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
 
@@ -59,8 +59,9 @@ class Ledger:
         if any(line["run"] == self.run and line["release"] == release for line in lines_of(self.path)):
             return
         line = {"run": self.run, "release": release, "noise_multiplier": multiplier, "sampling": sampling}
+        line |= {"delta": self.delta, "accountant": self.plan.accountant}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**line, "delta": self.delta}) + "\n")
+            file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -80,26 +81,33 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def spent(lines: list[dict[str, Any]], delta: float) -> float:
     """ε of the noted releases, together."""
+    accountant = "RDP" if any(line["accountant"] == "RDP" for line in lines) else "PLD"
     kinds: dict[tuple[float, float], int] = {}
     for line in lines:
         kind = (line["noise_multiplier"], line["sampling"])
         kinds[kind] = kinds.get(kind, 0) + 1
-    return epsilon_of([Release(multiplier, sampling, count) for (multiplier, sampling), count in kinds.items()], delta)
+    releases = [Release(multiplier, sampling, count) for (multiplier, sampling), count in kinds.items()]
+    return epsilon_of(releases, delta, accountant)
 
 
-def privacy_of(config: Config, public: PublicItems) -> dict[str, Any] | None:
-    """What ``result.json`` says of the whole training's privacy; None where nothing is claimed."""
-    plan = plan_of(config)
+def privacy_of(config: Config, public: PublicItems, most_numbers: int) -> dict[str, Any] | None:
+    """What ``result.json`` says of the whole training's privacy; None where nothing is claimed.
+
+    ``most_numbers`` are those of the largest upload, for a claim that is made number by number.
+    """
+    plan, options, part = plan_of(config), config.privacy.options, config.privacy.part
+    if part.has("claim"):
+        claim: dict[str, Any] = part.claim(options, most_numbers, config.server.rounds)
+        return claim
     if plan is None:
         return None
-    options, part = config.privacy.options, config.privacy.part
     return {
-        "epsilon": epsilon_of(plan.releases(), options.delta),
+        "epsilon": epsilon_of(plan.releases(), options.delta, plan.accountant),
         "delta": options.delta,
         "unit": part.UNIT,
         "neighbouring": NEIGHBOURING,
         "mechanism": part.MECHANISM,
-        "accountant": ACCOUNTANT,
+        "accountant": f"{plan.accountant} (dp-accounting)",
         "noise_multiplier": list(plan.rounds),
         "sampling": {"probability": plan.sampling, "rounds": len(plan.rounds)},
         "statistics": {"source": public.source, "epsilon": public.epsilon, "noise_multiplier": plan.statistics},

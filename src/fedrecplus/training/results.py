@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fedrecplus.config import to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
@@ -32,13 +34,19 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "cold_test_ratings": figures["cold"] if tested else 0,
         "fit": None if tested else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         **_further_figures(task, outcome),
-        "privacy": privacy_of(task.config, outcome.problem.public),
+        "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome)),
         "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
         "config": to_tables(task.config),
     }
+
+
+def _most_numbers(outcome: Outcome) -> int:
+    """Numbers in the largest upload."""
+    rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
+    return int(rows.max(initial=0)) * outcome.state.server.V.shape[1]
 
 
 def _further_figures(task: Task, outcome: Outcome) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Differential privacy: who adds the noise."""
 
-from fedrecplus.parts.privacy._accounting import ACCOUNTANT, NEIGHBOURING, Plan, Release, epsilon_of, planned
+from fedrecplus.parts.privacy._accounting import NEIGHBOURING, Plan, Release, epsilon_of, planned
 from fedrecplus.parts.privacy._checks import check_delta
 from fedrecplus.parts.privacy._noise import discrete_gaussian, os_words, seeded_gaussian, seeded_words
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
 from fedrecplus.parts.privacy._suited import suited
 
 __all__ = [
-    "ACCOUNTANT",
     "NEIGHBOURING",
     "Figures",
     "Plan",

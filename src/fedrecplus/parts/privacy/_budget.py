@@ -28,11 +28,12 @@ class BudgetSettings(_Settings):
     growth: Annotated[float, number(-3, 3, "a round's share of the budget grows with its number to this power")] = 0.7
 
 
-def plan(settings: BudgetSettings, rounds: int, sampling: float, statistics: bool) -> Plan:
+def plan(settings: BudgetSettings, rounds: int, sampling: float, statistics: bool, accountant: str = "PLD") -> Plan:
     """The noise of every release: statistics first, then more of the budget for later rounds."""
     shares = np.arange(1.0, rounds + 1.0) ** settings.growth
     share = settings.statistics_share if statistics else 0.0
-    return planned(settings.epsilon, settings.delta, share, tuple((shares / shares.sum()).tolist()), sampling)
+    by_round = tuple((shares / shares.sum()).tolist())
+    return planned(settings.epsilon, settings.delta, share, by_round, sampling, accountant)
 
 
 def person_weight(ratings: int, cap: int) -> float:

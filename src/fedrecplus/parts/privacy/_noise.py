@@ -7,9 +7,10 @@ ring, and its uniform bits come from ``os.urandom``.
 
 from __future__ import annotations
 
-import functools
+import itertools
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,7 @@ from fedrecplus.randomness import keys, normal, subkey
 Array = NDArray[np.float64]
 Words = Callable[[int], NDArray[np.uint64]]
 """so many uniform 64-bit words"""
-_FARTHEST = 12.0
-"""standard deviations; beyond it the discrete Gaussian has less than 2⁻¹⁰⁰ of its mass"""
+_LARGEST, _HALF = np.uint64(2**64 - 1), np.uint64(2**63)
 
 
 def seeded_gaussian(key: int, shape: tuple[int, ...]) -> Array:
@@ -29,16 +29,61 @@ def seeded_gaussian(key: int, shape: tuple[int, ...]) -> Array:
     return normal(subkey(key, "noise"), cells).reshape(shape)
 
 
-def discrete_gaussian(scale: float, size: int, words: Words | None = None) -> NDArray[np.int64]:
-    """Integers with probability ∝ exp(−k²/(2 scale²)), by inversion of 64-bit words.
+def discrete_gaussian(scales: Array, words: Words | None = None) -> NDArray[np.int64]:
+    """One integer per scale σ, with probability ∝ exp(−k²/(2σ²)): discrete Laplace draws, accepted by their ratio.
 
-    The table has 64-bit entries, so that the distribution is within 2⁻⁶³ per entry of the exact one.
+    Uniform numbers are integers; each coin compares 64 random bits with a probability rounded to 64 bits, or to 53
+    where the platform's long double is no longer than a double. No other step rounds.
 
-    After: Canonne, Kamath and Steinke 2020 (the distribution; they sample it by rejection)
+    After: Canonne, Kamath and Steinke 2020, Algorithm 3
     """
-    table = _cumulative(float(scale))
-    drawn = (os_words if words is None else words)(size)
-    return np.searchsorted(table, drawn, side="right").astype(np.int64) - len(table) // 2
+    words = os_words if words is None else words
+    sigma = np.asarray(scales, dtype=np.float64).ravel()
+    drawn, left = np.zeros(len(sigma), dtype=np.int64), np.flatnonzero(sigma > 0.0)
+    while len(left):
+        s = sigma[left]
+        t = np.floor(s).astype(np.int64) + 1
+        y = _discrete_laplace(t, words)
+        accepted = _coin(((np.abs(y) - s**2 / t) ** 2) / (2.0 * s**2), words)
+        drawn[left[accepted]] = y[accepted]
+        left = left[~accepted]
+    return drawn.reshape(np.shape(scales))
+
+
+def _discrete_laplace(t: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+    """Integers with probability ∝ exp(−|k|/t). After: Canonne, Kamath and Steinke 2020, Algorithm 2"""
+    drawn, left = np.zeros(len(t), dtype=np.int64), np.arange(len(t))
+    while len(left):
+        u = _below(t[left], words)
+        kept = _coin(u / t[left], words)
+        left_now, u = left[kept], u[kept]
+        v, going = np.zeros(len(u), dtype=np.int64), np.arange(len(u))
+        while len(going):
+            going = going[_coin(np.ones(len(going)), words)]
+            v[going] += 1
+        value, negative = u + t[left_now] * v, words(len(u)) >= _HALF
+        whole = ~(negative & (value == 0))  # zero would come twice
+        drawn[left_now[whole]] = np.where(negative, -value, value)[whole]
+        left = np.concatenate([left[~kept], left_now[~whole]])
+    return drawn
+
+
+def _below(bounds: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+    """Uniform integers below each bound, by rejection, so that none is favoured."""
+    drawn, left = np.zeros(len(bounds), dtype=np.int64), np.arange(len(bounds))
+    while len(left):
+        bound, word = bounds[left].astype(np.uint64), words(len(left))
+        fair = word <= _LARGEST - (_LARGEST % bound + np.uint64(1)) % bound
+        drawn[left[fair]] = (word % bound)[fair].astype(np.int64)
+        left = left[~fair]
+    return drawn
+
+
+def _coin(exponents: NDArray[Any], words: Words) -> NDArray[np.bool_]:
+    """True with probability exp(−x)."""
+    share = np.exp(-np.asarray(exponents, dtype=np.longdouble)) * np.longdouble(2.0) ** 64
+    below = np.where(share >= np.longdouble(2.0) ** 64, 0, share).astype(np.uint64)
+    return np.asarray((words(len(below)) < below) | (share >= np.longdouble(2.0) ** 64))
 
 
 def os_words(size: int) -> NDArray[np.uint64]:
@@ -47,16 +92,6 @@ def os_words(size: int) -> NDArray[np.uint64]:
 
 
 def seeded_words(key: int) -> Words:
-    """Uniform words of a key, for simulations and tests."""
-    return lambda size: keys(subkey(key, "words"), np.arange(size, dtype=np.uint64))
-
-
-@functools.lru_cache(maxsize=16)
-def _cumulative(scale: float) -> NDArray[np.uint64]:
-    """P(k' ≤ k) as a share of 2⁶⁴, for all k but the last; symmetric to the last bit."""
-    reach = max(1, int(np.ceil(_FARTHEST * scale)))
-    mass = np.exp(-0.5 * (np.arange(-reach, reach + 1) / scale).astype(np.longdouble) ** 2)
-    below = np.cumsum(mass[:reach]) / mass.sum()
-    lower = [int(share) for share in below * np.longdouble(2.0) ** 64]
-    upper = [2**64 - share for share in reversed(lower)]
-    return np.array([min(share, 2**64 - 1) for share in lower + upper], dtype=np.uint64)
+    """Uniform words of a key, one after the other, for simulations and tests."""
+    drawn = itertools.count()
+    return lambda size: keys(subkey(key, "words", next(drawn)), np.arange(size, dtype=np.uint64))

@@ -9,18 +9,22 @@ After: McMahan et al. 2018 (DP-FedAvg)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.parts.privacy import _budget, _checks
 from fedrecplus.parts.privacy._accounting import Plan
-from fedrecplus.parts.privacy._noise import seeded_gaussian
-from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.randomness import subkey
+from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
+from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, text
 
+Array = NDArray[np.float64]
 UNIT = "user"
 MECHANISM = "Gaussian noise at the aggregate"
+_STEPS = 2.0**20
+"""of the grid in the sensitivity"""
 
 
 class Settings(_budget.BudgetSettings):
@@ -46,9 +50,25 @@ def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Setting
     return _budget.bounded(upload, settings)
 
 
-def release(sums: Sums, round_number: int, multiplier: float, settings: Settings, key: int) -> Sums:
-    """The sums with noise; in simulation it is drawn from a key."""
-    sd, rows = multiplier * settings.clip, sums.total.size
-    noise = sd * seeded_gaussian(subkey(key, "central", round_number), (rows + sums.statistic.size,))
-    total = sums.total + noise[:rows].reshape(sums.total.shape)
-    return replace(sums, total=total, statistic=sums.statistic + noise[rows:], noise=sd)
+def noisy(
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    asked: int,
+    settings: Any,
+    key: int,
+    answered: int,
+    words: Words | None = None,
+) -> tuple[Array, float]:
+    """The sum with noise, and the noise's standard deviation.
+
+    A simulation draws it from a key, in floating point. With ``words``, as a server would, noise and sum are integers
+    on a fine grid, rounding to which adds a step per number to the sensitivity.
+    """
+    if words is None:
+        sd = multiplier * sensitivity
+        return vector + sd * seeded_gaussian(key, vector.shape), sd
+    steps = _STEPS / sensitivity
+    sd = multiplier * (sensitivity + np.sqrt(vector.size) / steps)
+    drawn = discrete_gaussian(np.full(vector.shape, sd * steps), words)
+    return (np.rint(vector * steps) + drawn) / steps, float(sd)
