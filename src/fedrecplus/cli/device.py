@@ -24,9 +24,9 @@ from fedrecplus.deploy.device import (
     import_own,
     known_catalogues,
     last_upload,
-    top_list,
     load_policy,
     save_policy,
+    top_list,
     unknown_items,
     with_pin,
 )

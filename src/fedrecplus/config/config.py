@@ -55,6 +55,10 @@ class StatisticsSettings(Settings):
         Literal["participants", "secure-sum", "public"],
         text("exact figures of the participants (simulation only), one secure sum of theirs, or another data set"),
     ] = "participants"
+    file: Annotated[str, text("ratings of other people, for source=public: a data set's name or a file")] = ""
+    epsilon: Annotated[float, number(0, 1e3, "ε of the secure sum where there is no other budget; 0: exact sums")] = 0.0
+    delta: Annotated[float, number(1e-15, 0.1, "δ of that, below 1/clients")] = 1e-5
+    cap: Annotated[int, number(1, 10**6, "ratings of a person that count in full where there is no other budget")] = 50
 
 
 class CohortSettings(Settings):
@@ -62,6 +66,9 @@ class CohortSettings(Settings):
 
     fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
     dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
+    sampling: Annotated[
+        Literal["fixed", "poisson"], text("ask exactly that share, or each client by a coin of its own")
+    ] = "fixed"
 
 
 class ServerSettings(Settings):

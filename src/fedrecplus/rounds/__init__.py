@@ -9,12 +9,12 @@ from fedrecplus.rounds.client import (
     rows_of,
     select_items,
 )
+from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
     broadcast,
     encode_items,
-    release,
     server_round,
     start_server,
     sums_of,
@@ -22,6 +22,7 @@ from fedrecplus.rounds.server import (
 )
 
 __all__ = [
+    "STATISTICS",
     "ServerState",
     "add_up",
     "broadcast",
@@ -29,13 +30,15 @@ __all__ = [
     "encode_items",
     "local_update",
     "outgoing",
+    "plan_of",
     "predictions",
     "pseudo_items",
-    "release",
+    "released",
     "rows_of",
     "select_items",
     "server_round",
     "start_server",
     "sums_of",
     "weights_of",
+    "with_noise",
 ]
