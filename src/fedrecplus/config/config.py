@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.parts import Part, part
 from fedrecplus.parts.pseudo_items import SetSettings
@@ -123,9 +125,16 @@ class Config:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether the server sees which items a client uploads rows of."""
+        """Whether the server sees something of which items a client uploads rows of."""
         channel = self.channel
         return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
+
+    def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
+        """Which rows the server sees an upload to have, of an upload of these items."""
+        channel = self.channel
+        if channel.part.has("visible_rows"):
+            return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
+        return items if self.shows_rows else items[:0]
 
     @property
     def redraws(self) -> bool:
