@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
+from fedrecplus.rounds.release import released
 
 Array = NDArray[np.float64]
 
@@ -64,6 +66,7 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
+    sums = released(sums, state.round, public, config)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:
@@ -103,11 +106,20 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
 
 
-def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:
-    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost."""
-    channel = config.channel
+def add_up(
+    uploads: Sequence[Upload], message: Broadcast, config: Config, asked: Sequence[int] = ()
+) -> tuple[Sums, Traffic]:
+    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost.
+
+    ``asked`` are the clients that the round began with, those who dropped out included; those with an upload, if empty.
+    """
+    channel, privacy = config.channel, config.privacy
     if channel.part.has("add_up"):
-        found: tuple[Sums, Traffic] = channel.part.add_up(uploads, message, config.seed, channel.options)
+        noise = partial(privacy.part.ring_noise, settings=privacy.options) if privacy.part.has("ring_noise") else None
+        among = tuple(asked) or tuple(upload.client for upload in uploads)
+        found: tuple[Sums, Traffic] = channel.part.add_up(
+            uploads, message, config.seed, channel.options, asked=among, noise=noise
+        )
         return found
     return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
 
