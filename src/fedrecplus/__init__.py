@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedrecplus.data.load import load
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
-    from fedrecplus.training import Recommender, Run, train
+    from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
 
 __version__ = "0.2.0"
 
@@ -30,12 +30,13 @@ _HOMES = {
     "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
-    "fedrecplus.training": ("Recommender", "Run", "train"),
+    "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
 }
 
 __all__ = [
     "Comparison",
     "Config",
+    "Evaluation",
     "FileOptions",
     "Ratings",
     "Recommender",
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "describe",
+    "evaluate",
     "folds",
     "load",
     "load_config",

@@ -106,6 +106,8 @@ class Sums:
     """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """Σ w s of the model's small dense statistic"""
+    noise: float = 0.0
+    """standard deviation of the noise on every entry, where there is noise for differential privacy"""
 
 
 @dataclass(frozen=True)

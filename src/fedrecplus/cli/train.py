@@ -13,9 +13,13 @@ import typer
 from fedrecplus.cli.display import say, show_table, show_training
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
+    NOT_COVERED,
     Allow,
     Channel,
+    Delta,
+    Epsilon,
     JsonFile,
+    Noise,
     Rows,
     Seed,
     Settings,
@@ -24,7 +28,7 @@ from fedrecplus.cli.options import (
     load_with_bar,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, with_channel
+from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
 from fedrecplus.data import FileOptions, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
@@ -69,6 +73,9 @@ def train_command(
     channel: Channel = None,
     rows: Rows = None,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    noise: Noise = "central",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -103,9 +110,11 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began)
-    start = _start_of(algorithm, config, seed, allow or [], began)
-    chosen = check(assign(with_channel(start, channel, rows), settings or []))
+    start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    chosen = check(assign(start, settings or [])) if epsilon is None else start
     ratings = load_with_bar(data.dataset, data.options)
+    if epsilon is not None:
+        chosen = check(assign(with_budget(chosen, epsilon, delta, noise, ratings.clients), settings or []))
     training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
@@ -179,12 +188,18 @@ def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
     write_json_to(json_file, result)
-    headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
-    figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
+    headings = ["algorithm", "MAE", "RMSE", "NMSE", "NDCG@10", "rounds", "seconds", "KB up", "KB down"]
+    found = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
+    figures = ["–" if figure is None else f"{figure:.4f}" for figure in found]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
+    if result.get("likes_alone"):
+        say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
+    if (privacy := result["privacy"]) is not None:
+        say(f"(ε, δ) = ({privacy['epsilon']:.2f}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
+        say(NOT_COVERED)
     say(f"run folder: {folder}")

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
 from fedrecplus.parts.channel._ring import Layout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel.secure import graph, keys, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES, check_signature, commit, mask_key, pair_key
@@ -69,6 +71,23 @@ class Unmasking:
     keys: dict[int, dict[int, bytes]] = field(default_factory=dict)
 
 
+class KeptSum(msgspec.Struct, frozen=True):
+    """A sum before its last stage, as a server keeps it. It holds no vector of anybody, only their masked sum."""
+
+    session: bytes
+    layout: Layout
+    asked: list[int]
+    options: ServerOptions
+    plan: graph.Plan
+    adverts: list[Advertisement]
+    neighbours: dict[int, tuple[int, ...]]
+    shared: list[int]
+    commitments: dict[int, bytes]
+    vectors: list[int]
+    consents: list[int]
+    total: bytes
+
+
 class SecureServer:
     """One secure sum of a cohort."""
 
@@ -100,6 +119,30 @@ class SecureServer:
         self._unmasking = Unmasking()
         self._seen: dict[tuple[str, int], bytes] = {}
         self._told: dict[int, bytes] = {}
+
+    def to_bytes(self) -> bytes:
+        """What is needed to finish a sum of which only the last stage is left."""
+        if self.stage != "reveal" or self.plan is None:
+            raise ValueError("only a sum that is about to be unmasked can be kept")
+        return msgspec.msgpack.encode(
+            KeptSum(
+                self.session, self.layout, sorted(self.asked), self.options, self.plan, list(self._adverts.values()),
+                self._neighbours, sorted(self._shares), self._commitments, sorted(self._vectors),
+                sorted(self._consents), self.total.to_bytes(),
+            )
+        )  # fmt: skip
+
+    @classmethod
+    def of_bytes(cls, data: bytes, pinned: Mapping[int, bytes] | None = None) -> SecureServer:
+        """The sum that was kept, in its last stage; shares that came before are asked for again."""
+        kept = msgspec.msgpack.decode(data, type=KeptSum)
+        server = cls(kept.session, kept.layout, kept.asked, kept.options, pinned)
+        server.stage, server.plan, server._neighbours = "reveal", kept.plan, kept.neighbours
+        server._adverts = {advert.number: advert for advert in kept.adverts}
+        server._shares, server._commitments = {client: {} for client in kept.shared}, kept.commitments
+        server._vectors, server._consents = set(kept.vectors), dict.fromkeys(kept.consents, b"")
+        server.total.add(from_bytes(kept.total, kept.layout))
+        return server
 
     @property
     def survivors(self) -> tuple[int, ...]:
