@@ -30,6 +30,9 @@ class Weighing(NamedTuple):
     weight_scale: float = 1.0
     largest_move: float = 0.0
     largest_weight: float = 0.0
+    statistic_scale: float = 1.0
+    """steps per unit of the model's statistic"""
+    largest_statistic: float = 0.0
     left_out: Any = np.zeros(0, np.uint8)
     """of each client: 1 if it is not in the sums; kernels write 1 for those that are beyond the bounds"""
 

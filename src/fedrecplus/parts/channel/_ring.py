@@ -230,9 +230,12 @@ def decode(total: RingVector, encoding: Encoding, clients: int) -> Sums:
     )
 
 
-def of_steps(moves: NDArray[Any], weights: NDArray[Any], overall: float, layout: Layout) -> RingVector:
-    """Sums that were added up in whole steps, without a statistic, as a ring sum over all rows."""
-    return RingVector(None, _to_ring(moves, layout.dtype), _to_ring(np.append(weights, overall), "<u4"))
+def of_steps(
+    moves: NDArray[Any], weights: NDArray[Any], statistic: NDArray[Any], overall: float, layout: Layout
+) -> RingVector:
+    """Sums that were added up in whole steps, as a ring sum over all rows."""
+    beside = np.concatenate([weights, statistic, [overall]])
+    return RingVector(None, _to_ring(moves, layout.dtype), _to_ring(beside, "<u4"))
 
 
 def add_all(vectors: Iterable[RingVector], layout: Layout) -> RingVector:

@@ -39,7 +39,7 @@ class Settings(PublicSettings):
     unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.3
     interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u")] = 10.0
     interaction_item_ridge: Annotated[float, number(1e-9, 1e9, "λ_i, ridge of a row of W")] = 8.0
-    curvature: Annotated[
+    interaction_curvature: Annotated[
         float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
     ] = 2.0
     popular_choices: Annotated[
@@ -127,7 +127,9 @@ def update_items(sums: Sums, W: NDArray[Any], public: PublicItems, settings: Set
     gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
     share = sums.weights / sums.overall if sums.overall > 0 else sums.weights
     sizes, directions = np.linalg.eigh(S)
-    curvature = (settings.unobserved_weight + settings.curvature * share)[:, None] * np.maximum(sizes, 0.0) + ridge
+    curvature = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None] * np.maximum(
+        sizes, 0.0
+    ) + ridge
     return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
 
 

@@ -41,7 +41,9 @@ def ring_sums(
 ) -> tuple[Sums, NDArray[Any], RoundReport]:
     """What ``secure.add_up`` gives of the same clients' uploads, everybody's U, and the cost."""
     options, seed = problem.config.channel.options, problem.config.seed
-    layout = secure.layout_of(message.V.shape, 0, options)
+    model = problem.config.model
+    size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    layout = secure.layout_of(message.V.shape, size, options)
     rows = {
         client: None if layout.whole else layout.rows_for(items_of(problem, pseudo, client))
         for client in clients.tolist()
@@ -55,12 +57,13 @@ def ring_sums(
     before = left_out.copy()
     steps = how._replace(
         in_steps=True, scales=encoding.scales, weight_scale=encoding.weight_scale, largest_move=encoding.bound,
-        largest_weight=encoding.largest_weight, left_out=left_out,
+        largest_weight=encoding.largest_weight, statistic_scale=encoding.statistic_scale,
+        largest_statistic=encoding.statistic_bound, left_out=left_out,
     )  # fmt: skip
     sums, U = train(problem, private, message, pseudo, steps, clients)
     for client in np.flatnonzero(left_out > before).tolist():
         secure.drop(client, vanish, message.round, "its numbers are beyond the bounds")
     survivors, traffic = secure.without_masks(rows, layout, vanish, message.round, seed, options)
-    total = of_steps(sums.total, sums.weights, sums.overall, layout)
+    total = of_steps(sums.total, sums.weights, sums.statistic, sums.overall, layout)
     down = len(clients) * BYTES_PER_NUMBER * message.V.size + traffic.bytes_down
     return decode(total, encoding, len(survivors)), U, RoundReport(len(clients), traffic.bytes_up, down)

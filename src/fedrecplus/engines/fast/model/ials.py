@@ -14,8 +14,8 @@ from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, predict_clients, rated_rows, solve_clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.ials import Settings, chosen_items, everybody, item_columns, statistic_size
@@ -59,11 +59,12 @@ def train_with(some: Round, how: Weighing, clients: Clients) -> Sums:
     """The sums of a round of a model with a statistic."""
 
     def work(part: Clients) -> tuple[Any, Any, float, Any]:
-        total, per_item, statistic = np.zeros_like(some.left), np.zeros(len(some.left)), np.zeros(some.statistic)
+        total = empty_sums(some.left, how.in_steps)
+        per_item, statistic = np.zeros(len(some.left)), np.zeros(some.statistic)
         return total, per_item, some.add(part, how, total, per_item, statistic), statistic
 
     parts = on_threads(work, some.chunks(clients))
-    sums = add_up([part[:3] for part in parts], some.left, len(clients))
+    sums = add_up([part[:3] for part in parts], some.left, len(clients), how.in_steps)
     statistic = np.zeros(some.statistic)
     for part in parts:
         statistic += part[3]
@@ -223,14 +224,26 @@ def choice_gradients(numbers: Any, picked: Any, n: int, W: Any, u: Any, offset: 
 
 
 @section
-def add_statistic(weight: float, u: Any, statistic: Any) -> None:
-    """Add the upper triangle of w u uᵀ, row by row."""
+def add_statistic(weight: float, u: Any, how: Any, statistic: Any) -> None:
+    """Add the upper triangle of w u uᵀ, row by row; in whole steps where the sums are."""
     place = 0
     for a in range(len(u)):
         scaled = weight * u[a]
         for b in range(a, len(u)):
-            statistic[place] += scaled * u[b]
+            value = scaled * u[b]
+            statistic[place] += np.rint(value * how.statistic_scale) if how.in_steps else value
             place += 1
+
+
+@section
+def statistic_fits(weight: float, u: Any, how: Any) -> bool:
+    """Whether w u uᵀ has room in the ring: its largest number is on the diagonal."""
+    largest = 0.0
+    for a in range(len(u)):
+        value = weight * u[a] * u[a]
+        if not value <= largest:
+            largest = value
+    return bool(largest <= how.largest_statistic)
 
 
 @exact_kernel
@@ -248,7 +261,7 @@ def add_clients(
     """Gradients of clients' choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
     pseudo_indptr, pseudo_items = rows.pseudo_indptr, rows.pseudo_items
-    apart, step_sizes = target.apart, target.step_sizes
+    apart, step_sizes, left = target.apart, target.step_sizes, target.left
     W, chosen = choices.W, choices.chosen
     width = np.uint64(total.shape[1])
     numbers, picked, own = np.empty(largest, np.int64), np.empty(largest, np.bool_), np.empty(largest, np.int64)
@@ -280,9 +293,17 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = statistic_fits(weight, u, how) and within_bounds(weight, numbers, n, moved, left, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                add_statistic(weight, u, how, statistic)
+                all_weights += add_steps(weight, numbers, n, moved, left, how, total, per_item)
+            continue
         all_weights += weight
         scaled = W.dtype.type(weight)
-        add_statistic(weight, u, statistic)
+        add_statistic(weight, u, how, statistic)
         for j in range(n):
             row = np.uint64(numbers[j])
             per_item[row] += weight

@@ -16,6 +16,7 @@ from fedrecplus.engines.fast.model.ials import (
     choice_factors,
     choice_gradients,
     choices_of,
+    statistic_fits,
     train_with,
     updates_with,
 )
@@ -26,7 +27,7 @@ from fedrecplus.engines.fast.model.reconstruction import (
     prior_of,
 )
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, add_steps, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.joint import Settings, item_columns, of_ratings
@@ -103,7 +104,7 @@ def add_clients(
     """Gradients of clients' ratings and choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
     W, chosen = choices.W, choices.chosen
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     factors = np.uint64(W.shape[1])
@@ -148,9 +149,17 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = statistic_fits(weight, u, how) and within_bounds(weight, numbers, n, moved, left, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                add_statistic(weight, u, how, statistic)
+                all_weights += add_steps(weight, numbers, n, moved, left, how, total, per_item)
+            continue
         all_weights += weight
         scaled = X.dtype.type(weight)
-        add_statistic(weight, u, statistic)
+        add_statistic(weight, u, how, statistic)
         for j in range(n):
             row = np.uint64(numbers[j])
             per_item[row] += weight
