@@ -10,8 +10,8 @@ from fedrecplus.testing.example import example_config
 CHANNELS = {
     "clear": (),
     "sums": ("channel.rule=sums",),
-    "secure": ("channel.rule=secure", "channel.least_cohort=5", "channel.fewest_contributors=1"),
-    "secure, 16 bits": ("channel.rule=secure", "channel.bits=16", "channel.bound=4", "channel.least_cohort=5"),
+    "secure": ("channel.rule=secure", "channel.least_cohort=5", "channel.fewest_contributors=1", "channel.bound=64"),
+    "secure, 16 bits": ("channel.rule=secure", "channel.bits=16", "channel.bound=40", "channel.least_cohort=5"),
 }
 WEIGHTS = {
     "uniform": (),
