@@ -20,6 +20,7 @@ from fedrecplus.cli.options import (
     Rows,
     Seed,
     Settings,
+    SimulationOnly,
     Workers,
     check_file_place,
     config_of,
@@ -61,6 +62,7 @@ def compare_command(
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
@@ -97,9 +99,8 @@ def compare_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
     chosen = _configs_of(names_in(algorithms), allow or [])
-    configs = [
-        one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), settings or []) for one in chosen
-    ]
+    changes = [*(["simulation_only=true"] if simulation_only else []), *(settings or [])]
+    configs = [one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), changes) for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
     how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}

@@ -70,6 +70,13 @@ Allow = Annotated[
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]
+SimulationOnly = Annotated[
+    bool,
+    typer.Option(
+        "--simulation-only",
+        help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
+    ),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),

@@ -23,6 +23,7 @@ from fedrecplus.cli.options import (
     Rows,
     Seed,
     Settings,
+    SimulationOnly,
     check_file_place,
     config_of,
     load_with_bar,
@@ -72,6 +73,7 @@ def train_command(
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
@@ -111,6 +113,8 @@ def train_command(
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began)
     start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    if simulation_only:
+        start = change(start, "simulation_only", True, "--simulation-only")
     chosen = check(assign(start, settings or [])) if epsilon is None else start
     ratings = load_with_bar(data.dataset, data.options)
     if epsilon is not None:

@@ -30,6 +30,8 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
+        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "simulation_only": task.config.simulation_only,
         "rounds": task.config.server.rounds,
         **_channel(task.config),
         **outcome.tally.figures(),
