@@ -25,11 +25,12 @@ _WORDS = "because of"
 
 def show_top_list(found: TopList, title: str = "") -> None:
     """The list as a table, and below it what exploring cost."""
-    why = any(item.because for item in found.items)
-    headings = ["title", "item", "score", "predicted rating", *([_WORDS] if why else [])]
+    titled, why = (any(getattr(item, name) for item in found.items) for name in ("title", "because"))
+    headings = [*(["title"] if titled else []), "item", "score", "predicted rating", *([_WORDS] if why else [])]
     rows = []
     for item in found.items:
-        row = [item.title or str(item.item), str(item.item), f"{item.score:.3f}", f"{item.rating:.2f}"]
+        row = [item.title or str(item.item)] if titled else []
+        row += [str(item.item), f"{item.score:.3f}", f"{item.rating:.2f}"]
         row += ["; ".join(reason.title or str(reason.item) for reason in item.because)] if why else []
         rows.append(row)
     show_table(headings, rows, title, words=(_WORDS,))
