@@ -13,9 +13,11 @@ from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     CsvFile,
     JsonFile,
     MarkdownFile,
+    Rows,
     Seed,
     Settings,
     Workers,
@@ -26,7 +28,7 @@ from fedrecplus.cli.options import (
     reads_own_files,
     write_files,
 )
-from fedrecplus.config import Config, assign
+from fedrecplus.config import Config, assign, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
@@ -57,6 +59,8 @@ def compare_command(
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
     settings: Settings = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
@@ -84,14 +88,18 @@ def compare_command(
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
-    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --set changes all algorithms: `fedrecplus
+    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
+    algorithms: `fedrecplus
     settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
     server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
+    chosen = _configs_of(names_in(algorithms), allow or [])
+    configs = [
+        one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), settings or []) for one in chosen
+    ]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
     how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
@@ -149,7 +157,7 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
+def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config]:
     """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
     configs: list[Config] = []
     taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
@@ -158,5 +166,5 @@ def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[s
         if name.endswith(".toml") and config.algorithm in taken:
             config = replace(config, algorithm=Path(name).stem)
         taken.add(config.algorithm)
-        configs.append(config if name in TRIVIAL else assign(config, settings))
+        configs.append(config)
     return configs
