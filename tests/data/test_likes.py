@@ -101,7 +101,7 @@ def test_commands_say_that_lists_count(likes: str, capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     assert "–" in told.out
     assert "RMSE of" not in told.out
-    assert "NDCG@10 is what counts" in told.err
+    assert "NDCG@10 is what counts, and p is of it" in told.err
     found = json.loads(Path("c.json").read_text())
     assert all(row["rmse"] is None and row["ranking"]["ndcg@10"] is not None for row in found["rows"])
     by_name = {row["algorithm"]: row["ranking"]["ndcg@10"]["mean"] for row in found["summary"]}
