@@ -83,7 +83,8 @@ def notes(comparison: Comparison) -> list[str]:
     if worse:
         lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
     if _is_of_likes(comparison):
-        lines.append("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts, and p is of it")
+        counts = "there is no rating to predict, so NDCG@10 is what counts, and p is of it"
+        lines.append(f"all ratings are the same (likes alone): {counts}")
     return lines
 
 
