@@ -78,10 +78,13 @@ class Price:
 
 @dataclass(frozen=True)
 class TopList:
-    """A list, and what exploring cost; None where it wasn't asked for."""
+    """A list, and what exploring cost."""
 
     items: tuple[Recommendation, ...]
     price: Price | None = None
+    """None where exploring wasn't asked for"""
+    likes_alone: bool = False
+    """whether predicted ratings mean nothing, since the model was trained on likes"""
 
 
 @dataclass(frozen=True)
