@@ -18,7 +18,12 @@ SHORT = ["--set", "server.rounds=2", "--set", "engine=reference"]
 REFUSED = {
     "an unknown channel": ([*TRAIN, "fedmf", "--channel", "secrue"], "unknown channel"),
     "rows of uploads that are seen": ([*TRAIN, "fedmf", "--rows", "whole"], "add --channel"),
-    "rows of an ideal sum": ([*TRAIN, "fedmf", "--channel", "sums", "--rows", "whole"], "an ideal sum"),
+    "rows that there are not": ([*TRAIN, "fedmf", "--channel", "he", "--rows", "half"], "choose one of whole"),
+    "single rows in ciphertexts": ([*TRAIN, "fedmf", "--channel", "he", "--rows", "rows"], "the rows of many items"),
+    "noise on sums that everybody decrypts": (
+        [*TRAIN, "fedmf", "--channel", "he", "--epsilon", "10"],
+        "before any noise",
+    ),
     "a rule that needs single uploads": (
         [*TRAIN, "fedmf", "--channel", "sums", "--set", "aggregation.rule=krum"],
         "needs single uploads",

@@ -56,10 +56,14 @@ def test_the_strongest_attack_is_the_one_that_gains_most_over_its_control() -> N
         attacked("fedmf", "popularity", 0.90, auc_control=0.90),
         attacked("fedmf", "crowd", 0.80, auc_control=0.60),
         attacked("fedmf", "taste", None),
+        attacked("fedmf", "knows-others", 1.0, auc_control=0.5, knowing="everybody else"),
+        attacked("fedmf", "idle", 0.9, auc_control=0.5, applies=False),
     ]
     (case,) = cases_of([], audits)
     assert case.strongest is not None
     assert case.strongest[0] == "crowd"
+    assert case.attacks["knows-others"].gain == 0.5
+    assert "idle" not in case.attacks
 
 
 def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_skipped() -> None:

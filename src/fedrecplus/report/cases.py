@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.audit.guess import KNOWINGS
 from fedrecplus.parts import KINDS, built_in, part
 
 Tables = Mapping[str, Any]
@@ -29,6 +30,8 @@ class Attacked:
     exact: float | None
     """share of ratings read exactly"""
     exact_control: float | None
+    knowing: str = ""
+    """what the attacker knows besides what the server sees; empty where nothing"""
 
     @property
     def gain(self) -> float | None:
@@ -61,14 +64,17 @@ class Case:
 
     @property
     def strongest(self) -> tuple[str, Attacked] | None:
-        """The attack that gains most over its control, the highest AUC among equals; None where none has an AUC."""
-        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None]
+        """The attack of a server that gains most over its control, the highest AUC among equals; None where none has.
+
+        An attacker who knows everybody else's ratings is another question, and has a column of its own.
+        """
+        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None and not found.knowing]
         return max(known, key=lambda pair: (round(pair[1].gain or 0.0, 3), pair[1].auc or 0.0), default=None)
 
     @property
     def reader(self) -> tuple[str, Attacked] | None:
         """The attack that reads most ratings exactly; None where none tries."""
-        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None]
+        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None and not found.knowing]
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
 
 
@@ -94,7 +100,8 @@ def cases_of(
             identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"]), tables)
             case = found.setdefault(identity, _case(identity))
             _fill(case, row, tables)
-            case.attacks[row["attack"]] = _attacked(row)
+            if row.get("applies") is not False:  # an attack with nothing to look at found nothing
+                case.attacks[row["attack"]] = _attacked(row)
     return sorted(found.values(), key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
 
 
@@ -155,7 +162,9 @@ def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:
 
 def _attacked(row: Mapping[str, Any]) -> Attacked:
     names = ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control")
-    return Attacked(*(row.get(name) for name in names))
+    auc, worst_tenth, control, exact, exact_control = (row.get(name) for name in names)
+    more = row.get("knowing") or KNOWINGS[0]
+    return Attacked(auc, worst_tenth, control, exact, exact_control, "" if more == KNOWINGS[0] else str(more))
 
 
 def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Tables:
