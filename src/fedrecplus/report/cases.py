@@ -88,7 +88,7 @@ def cases_of(
     seconds of one run with all cryptography, and audits what is missing then.
     """
     found: dict[Identity, Case] = {}
-    for rows in [*(content["rows"] for content in comparisons), *([row] for row in results)]:
+    for rows in [*(content["rows"] for content in comparisons), results]:
         groups: dict[Identity, list[Mapping[str, Any]]] = {}
         for row in rows:
             groups.setdefault(_identity(row["dataset"], row["algorithm"], row["config"]), []).append(row)
