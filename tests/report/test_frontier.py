@@ -47,8 +47,13 @@ def test_the_same_algorithm_over_another_channel_is_another_case() -> None:
 
 
 def test_a_config_file_goes_by_its_name_in_both() -> None:
-    found = cases_of([{"rows": [trained("mine", 0.8)]}], [attacked("some/mine.toml", "crowd", 0.5)])
-    assert len(found) == 1
+    audit = attacked("some/mine.toml", "crowd", 0.5, "algorithm=custom")
+    assert len(cases_of([{"rows": [trained("mine", 0.8)]}], [audit])) == 1
+
+
+def test_a_run_folder_goes_by_its_algorithm() -> None:
+    audit = attacked("runs/first", "crowd", 0.5, "algorithm=fedmf")
+    assert len(cases_of([{"rows": [trained("fedmf", 0.8)]}], [audit])) == 1
 
 
 def test_the_strongest_attack_is_the_one_that_gains_most_over_its_control() -> None:

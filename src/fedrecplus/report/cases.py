@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.audit.guess import KNOWINGS
+from fedrecplus.config import Config
 from fedrecplus.parts import KINDS, built_in, part
 
 Tables = Mapping[str, Any]
@@ -97,7 +98,7 @@ def cases_of(
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
-            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"]), tables)
+            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"], tables), tables)
             case = found.setdefault(identity, _case(identity))
             _fill(case, row, tables)
             if row.get("applies") is not False:  # an attack with nothing to look at found nothing
@@ -175,8 +176,11 @@ def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Table
     return {"channel": {"rule": row.get("channel") or "clear", "rows": row.get("rows_sent") or ""}}
 
 
-def _scheme_name(scheme: str) -> str:
-    """A preset's name, or that of a file or folder, as comparisons name it."""
+def _scheme_name(scheme: str, tables: Tables) -> str:
+    """The algorithm as comparisons and runs name it: that of the config or, where it has none, the file's own name."""
+    named = tables.get("algorithm", Config().algorithm)
+    if named != Config().algorithm:
+        return str(named)
     return Path(scheme).stem if scheme.endswith(".toml") else Path(scheme).name
 
 
