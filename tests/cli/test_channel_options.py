@@ -74,3 +74,23 @@ def test_python_has_the_same() -> None:
     assert with_channel(preset("fedrec+"), "sums") == by_name
     with pytest.raises(UserError, match="shows the server every upload"):
         with_channel(preset("fedrec+"), rows="whole")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], ("clear", "rows", None)),
+        (["--channel", "shares", "--rows", "blocks"], ("shares", "blocks", "skipped")),
+        (["--channel", "he", "--set", "channel.encryption=computed"], ("he", "whole", "computed")),
+    ],
+    ids=["clear", "shares", "he"],
+)
+def test_results_name_the_channel_the_rows_and_whether_cryptography_was_real(
+    more: list[str], said: tuple[str | None, ...], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--set", "server.rounds=1", "--set", "engine=reference", "--set", "model.factors=2"]
+    assert exit_code_of([*TRAIN, "fedrec+", *more, *small, "--out", "run"]) == 0
+    capsys.readouterr()
+    result = json.loads((here / "run" / "result.json").read_text())
+    assert tuple(result[name] for name in ("channel", "rows_sent", "masks")) == said
+    assert result["privacy"] is None
