@@ -107,7 +107,7 @@ def cases_of(
 
 
 def protection_of(tables: Tables) -> str:
-    """What a reader may count on: a budget, cryptography, or nothing.
+    """What a reader may count on: a budget, cryptography, or nothing. A budget is a person's unless it says of what.
 
     >>> protection_of({"channel": {"rule": "clear"}})
     'none'
@@ -115,8 +115,10 @@ def protection_of(tables: Tables) -> str:
     'assumed'
     """
     privacy, channel = tables.get("privacy", {}), tables.get("channel", {})
-    if privacy.get("rule", "none") != "none" and privacy.get("epsilon") is not None:
-        return f"ε = {privacy['epsilon']:g}"
+    mechanism = privacy.get("rule", "none")
+    if mechanism in built_in(KINDS["privacy"]) and privacy.get("epsilon") is not None:
+        unit = part("privacy", mechanism).UNIT
+        return f"ε = {privacy['epsilon']:g}" + ("" if unit == "user" else f" per {unit}")
     rule = channel.get("rule", "clear")
     if rule not in built_in(KINDS["channel"]) or part("channel", rule).VIEW == "uploads":
         return "none"
