@@ -20,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper test test-slow lint format docs bench clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -56,6 +56,31 @@ paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/
 	$(FEDRECPLUS) theory $(PAPER)/small-steps --json $(PAPER)/theory-2.json
 	$(FEDRECPLUS) audit $(AUDITED) $(STUDIED) --users 50 --rounds 8 --json $(PAPER)/audit.json
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html
+
+# Every protection beside the others: error, lists, bytes, seconds, budgets and attacks, as a page and as the tables of
+# the README. Folds are trained without cryptography, to the same numbers; one run with all of it brings the seconds.
+FRONTIER := runs/frontier
+IN_CLEAR := fedmf fedrec fedrec+ fedrec+private
+comma    := ,
+empty    :=
+frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (hours)
+	rm -rf $(FRONTIER) && mkdir -p $(FRONTIER)
+	$(FEDRECPLUS) compare $(STUDIED) --algorithms $(subst $(empty) ,$(comma),$(IN_CLEAR)) --json $(FRONTIER)/clear.json
+	$(FEDRECPLUS) audit $(IN_CLEAR) $(STUDIED) --json $(FRONTIER)/clear-audit.json
+	set -e; for sent in secure:whole:masks secure:blocks:masks secure:rows:masks shares:rows:shares he:whole:encryption; do \
+	  set -- $$(echo $$sent | tr : " "); how="--channel $$1 --rows $$2"; to=$(FRONTIER)/$$1-$$2; \
+	  $(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+ $$how --json $$to.json; \
+	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+ $$how --set channel.$$3=computed --out $$to-run; \
+	  $(FEDRECPLUS) audit fedrec+ $(STUDIED) $$how --json $$to-audit.json; \
+	done
+	$(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+secure --channel secure --json $(FRONTIER)/preset.json
+	$(FEDRECPLUS) audit fedrec+secure $(STUDIED) --channel secure --json $(FRONTIER)/preset-audit.json
+	set -e; for epsilon in 1 5 10 20; do for fold in 0 1 2 3 4; do \
+	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+secure --channel secure --epsilon $$epsilon --noise distributed \
+	    --fold $$fold --out $(FRONTIER)/epsilon-$$epsilon-fold$$fold; done; \
+	  $(FEDRECPLUS) audit $(FRONTIER)/epsilon-$$epsilon-fold0 $(STUDIED) --json $(FRONTIER)/epsilon-$$epsilon-audit.json; \
+	done
+	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
 
 test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"

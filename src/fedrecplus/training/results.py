@@ -53,12 +53,13 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
 
 
 def _channel(config: Config) -> dict[str, Any]:
-    """What the server saw: the channel, which rows a client sent, and whether the masks of a simulation were real."""
+    """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
     options = config.channel.options
+    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
     return {
         "channel": config.channel.rule,
         "rows_sent": getattr(options, "rows", "rows"),
-        "masks": getattr(options, "masks", None),
+        "masks": next((getattr(options, name) for name in names), None),
     }
 
 
