@@ -7,6 +7,7 @@ from fedrecplus.deploy.device.owner import (
     known_catalogues,
     last_upload,
     recommend,
+    top_list,
     unknown_items,
 )
 from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
@@ -16,5 +17,5 @@ from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, rem
 __all__ = [
     "BATCH", "CHANNELS", "OWNER", "Identities", "Policy", "StorageFull", "Store", "answer", "import_many",
     "import_own", "known_catalogues", "last_upload", "load_clients", "load_policy", "own_key", "pin_identities",
-    "recommend", "remove_store", "save_policy", "unknown_items", "with_pin",
+    "recommend", "remove_store", "save_policy", "top_list", "unknown_items", "with_pin",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import ServerState, add_up, broadcast, release, server_round, start_server
+from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
@@ -170,7 +170,7 @@ class _ServedRun:
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
         message = broadcast(state, public, np.zeros((0, 0)))
-        after = server_round(state, release(sums, message, config), public, config)
+        after = server_round(state, sums, public, config)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
         except Diverged as diverged:

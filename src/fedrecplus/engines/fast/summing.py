@@ -52,7 +52,9 @@ def split_uploads(
 
 
 def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:
-    """A client's rated and pseudo items together, ascending."""
+    """A client's rated and pseudo items together, ascending; all items, where the model uploads all."""
+    if problem.config.uploads_all_items:
+        return np.arange(problem.ratings.item_count)
     rated = problem.ratings.items[problem.ratings.indptr[client] : problem.ratings.indptr[client + 1]]
     unrated = pseudo.items[pseudo.indptr[client] : pseudo.indptr[client + 1]]
     return np.sort(np.concatenate([rated.astype(np.int64), unrated.astype(np.int64)]))
