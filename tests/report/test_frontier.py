@@ -76,3 +76,15 @@ def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_
 
 def test_a_rule_that_is_not_ours_is_never_imported() -> None:
     assert protection_of({"channel": {"rule": "nobody.has.this"}}) == "none"
+
+
+def test_a_single_run_fills_in_what_folds_left_out() -> None:
+    folds = [trained("fedmf", 0.8), trained("fedmf", 0.9, fold=1)]
+    for row in folds:
+        row["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "skipped"}
+    run = trained("fedmf", 0.7, seconds=99.0)
+    run["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
+    (case,) = cases_of([{"rows": folds}], [], [run])
+    assert case.rmse == pytest.approx(0.85)
+    assert case.seconds == 99.0
+    assert case.protection == "computational"

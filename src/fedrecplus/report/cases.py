@@ -12,6 +12,8 @@ from fedrecplus.parts import KINDS, built_in, part
 
 Tables = Mapping[str, Any]
 """a config as plain tables"""
+Content = Mapping[str, Any]
+"""of a JSON file"""
 Identity = tuple[Any, ...]
 _SKIPPED = ("masks", "shares", "encryption")
 """options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
@@ -70,23 +72,27 @@ class Case:
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
 
 
-def cases_of(comparisons: Sequence[Mapping[str, Any]], audits: Sequence[Mapping[str, Any]]) -> list[Case]:
-    """A case per data set and way to train, best RMSE first. Comparisons have folds, so their figures come first.
+def cases_of(
+    comparisons: Sequence[Content], audits: Sequence[Content], results: Sequence[Mapping[str, Any]] = ()
+) -> list[Case]:
+    """A case per data set and way to train, best RMSE first.
 
     A training is known by its algorithm, channel, rows and privacy: those of an audit's scheme are in its config.
+    Comparisons have folds, so their figures come first; ``results`` of single runs fill in what is missing, such as the
+    seconds of one run with all cryptography, and audits what is missing then.
     """
     found: dict[Identity, Case] = {}
-    for content in comparisons:
+    for rows in [*(content["rows"] for content in comparisons), *([row] for row in results)]:
         groups: dict[Identity, list[Mapping[str, Any]]] = {}
-        for row in content["rows"]:
+        for row in rows:
             groups.setdefault(_identity(row["dataset"], row["algorithm"], row["config"]), []).append(row)
-        for identity, rows in groups.items():
-            _measure(found.setdefault(identity, _case(identity, rows[0]["config"])), rows)
+        for identity, own in groups.items():
+            _measure(found.setdefault(identity, _case(identity)), own)
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
             identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"]), tables)
-            case = found.setdefault(identity, _case(identity, tables))
+            case = found.setdefault(identity, _case(identity))
             _fill(case, row, tables)
             case.attacks[row["attack"]] = _attacked(row)
     return sorted(found.values(), key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
@@ -119,18 +125,24 @@ def _identity(dataset: str, algorithm: str, tables: Tables) -> Identity:
     return dataset, algorithm, *chosen
 
 
-def _case(identity: Identity, tables: Tables) -> Case:
+def _case(identity: Identity) -> Case:
     dataset, algorithm, channel, rows, protection, _ = identity
     return Case(dataset, algorithm, channel, rows, protection)
 
 
 def _measure(case: Case, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Means over the folds of a comparison."""
-    case.rmse = _mean([row["rmse"] for row in rows])
-    case.ndcg = _mean([(row.get("ranking") or {}).get("ndcg@10") for row in rows])
+    """Means over folds, where nothing is known yet."""
+    seconds = None if _skips(rows[0]["config"]) else _mean([row["seconds"] for row in rows])
     sent = [row["bytes_up_per_client_round"] * _rounds_of(row["config"]) / 1000 for row in rows]
-    case.kb = _mean(sent)
-    case.seconds = None if _skips(rows[0]["config"]) else _mean([row["seconds"] for row in rows])
+    figures = {
+        "rmse": _mean([row["rmse"] for row in rows]),
+        "ndcg": _mean([(row.get("ranking") or {}).get("ndcg@10") for row in rows]),
+        "kb": _mean(sent),
+        "seconds": seconds,
+    }
+    for name, value in figures.items():
+        if getattr(case, name) is None:
+            setattr(case, name, value)
 
 
 def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
+from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import secure
 from fedrecplus.parts.channel._ring import BITS, Encoding, Items, Layout, OutOfBounds, RingVector, encode, zeros
@@ -43,6 +45,19 @@ def check_bits(settings: RingSettings) -> None:
         raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
 
 
+def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[int, Upload]:
+    """Uploads whose rows of pseudo items are zero and weigh nothing: where nobody sees a value, a mark is enough.
+
+    After: Lin, Pan, Ming 2021 (FR-FMSS, fake marks)
+    """
+    marked = {}
+    for client, upload in uploads.items():
+        rated = np.isin(upload.items, devices[client].items)
+        delta = np.where(rated[:, None], upload.delta, 0.0)
+        marked[client] = replace(upload, delta=delta, counts=rated.astype(np.int64))
+    return marked
+
+
 def encoded(
     uploads: Sequence[Upload], message: Broadcast, settings: RingSettings
 ) -> tuple[dict[int, RingVector], Encoding]:
@@ -74,7 +89,7 @@ def _rated(upload: Upload) -> Upload:
     if upload.counts is None:
         return upload
     rated = upload.counts != 0
-    return Upload(upload.client, upload.items[rated], upload.delta[rated], upload.weight, None, upload.statistic)
+    return replace(upload, items=upload.items[rated], delta=upload.delta[rated], counts=None)
 
 
 def widened(vector: RingVector, rows: Items | None, layout: Layout) -> RingVector:

@@ -26,14 +26,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from fedrecplus.device import Device
 from fedrecplus.parts.channel._ring import Items, Layout, RingVector, add_all, decode
-from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, visible, widened
+from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
@@ -79,13 +78,7 @@ def exchange(
     devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
 ) -> tuple[dict[int, Upload], int]:
     """Each client makes its fake marks weightless; nothing is said yet."""
-    return {client: mark(upload, devices[client]) for client, upload in uploads.items()}, 0
-
-
-def mark(upload: Upload, device: Device) -> Upload:
-    """The upload with rows of zeros where the client rated nothing. After: Lin, Pan, Ming 2021 (FR-FMSS)"""
-    rated = np.isin(upload.items, device.items)
-    return replace(upload, delta=np.where(rated[:, None], upload.delta, 0.0), counts=rated.astype(np.int64))
+    return mark(devices, uploads), 0
 
 
 def add_up(

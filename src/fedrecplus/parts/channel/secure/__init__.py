@@ -31,7 +31,7 @@ from fedrecplus.parts.channel.secure.client import too_few
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
-from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
+from fedrecplus.protocol import Array, Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
@@ -210,6 +210,15 @@ def with_refusals(
         few = too_few(before, after, fewest)
         found |= {client: "reveal" for client, each in rows.items() if client not in vanish and few[each].any()}
     return found
+
+
+def rounding_error(uploads: Sequence[Upload], message: Broadcast, settings: Settings) -> Array:
+    """The most that rounding can move each row's sums by: half a step per client that contributes to it."""
+    layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
+    senders = senders_of((layout.rows_for(upload.items) for upload in uploads), layout)
+    encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
+    items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+    return encoding.rounding_error(np.bincount(items, minlength=layout.items))
 
 
 def server_options(settings: Settings) -> ServerOptions:

@@ -180,6 +180,8 @@ class SecureServer:
 
     def close(self) -> dict[int, bytes]:
         """End the stage: what to send to whom next. ``Aborted`` where too few have answered."""
+        if self.stage == "done":
+            raise Refused("this sum is over")
         messages: dict[int, bytes] = getattr(self, f"_close_{self.stage}")()
         after = STAGES.index(self.stage) + 1
         self.stage = STAGES[after + (STAGES[after] == "consent" and self.pinned is None)]
@@ -299,10 +301,10 @@ class SecureServer:
 
     def _remove_pairs(self, gone: int, secret: bytes) -> None:
         """Take out the masks that survivors share with a client that dropped out."""
-        rows = self.layout.from_bits(self._adverts[gone].rows)
+        rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = pair_key(secret, self._adverts[other].mask_key, self.session, gone, other)
+                key = pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
@@ -317,20 +319,23 @@ class SecureServer:
         def right(secret: bytes) -> bool:
             if name == "seed":
                 return commit(self.session, secret) == commitment
-            return keys.public_key(secret) == advert.mask_key
+            return keys.public_key(keys.private_key(secret)) == advert.mask_key
 
         secret, wrong = shamir.restore_checked(points, self.plan.threshold, right)
         for place in wrong:
             self.refused.append((self._neighbours[owner][place - 1], f"a wrong share of the {name} of client {owner}"))
         if secret is None:
-            raise Aborted(f"the shares of the {name} of client {owner} restore nothing: too many of them are wrong")
+            raise self._aborted(f"the shares of the {name} of client {owner} restore nothing: too many are wrong")
         return secret
 
     def _need(self, count: int, least: int, what: str) -> None:
         if count < least:
-            self.stage = "done"
-            self.total = zeros(self.layout)
-            raise Aborted(f"{count} clients {what}, and at least {least} are needed")
+            raise self._aborted(f"{count} clients {what}, and at least {least} are needed")
+
+    def _aborted(self, reason: str) -> Aborted:
+        """Forget what came, and say why."""
+        self.stage, self.total = "done", zeros(self.layout)
+        return Aborted(reason)
 
 
 def _from(message: Sent, sender: int) -> Sent:
