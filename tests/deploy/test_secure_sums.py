@@ -16,7 +16,16 @@ from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
 from fedrecplus.deploy.flower.messages import FlowerLink
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.deploy.server import Deployment, Journal, serve
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, Stage, encode_request, encode_stage
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Stage,
+    check_deployable,
+    encode_request,
+    encode_stage,
+)
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import Advertisement, unpack
 from fedrecplus.rounds import start_server
@@ -40,6 +49,22 @@ def test_rounds_equal_simulated_rounds_bit_for_bit(
     serve(InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES)), tmp_path / "run")
     in_simulation = change(config, "channel.masks", masks)
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, in_simulation))
+
+
+def test_a_model_with_a_statistic_passes_the_wire_in_secure_sums_alone(tmp_path: Path) -> None:
+    settings = {"model__factors": 4, "model__interaction_factors": 3, "channel__statistic_bound": 1e4}
+    config = secure_config("fedrec+secure", rounds=2, **settings)
+    homes = prepared(tmp_path, RATINGS, config, nodes=NODES)
+    serve(InProcessLink(homes), tmp_path / "run")
+    with Store.open(homes[0].store) as store:
+        kept = Packet.of_bytes(store.value("SELECT content FROM answers"))
+    assert np.abs(kept.arrays["statistic"]).max() > 0
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+    in_the_clear = change(change(config, "channel.rule", "clear"), "simulation_only", True)
+    with pytest.raises(UserError, match="simulation"):
+        prepared(tmp_path / "clear", RATINGS, in_the_clear, nodes=NODES)
+    with pytest.raises(UserError, match="statistic"):
+        check_deployable(change(config, "channel.rule", "clear"))
 
 
 def test_flowers_records_carry_the_stages(tmp_path: Path) -> None:
