@@ -225,6 +225,9 @@ def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: 
     assert answer(encode_stage(replace(stage, session=b"x" * 16), b""), store).facts["refusal"] == "sum"
     assert answer(encode_stage(replace(stage, name="unmask"), b""), store).facts["refusal"] == "request"
     assert answer(advert_request(tmp_path), store).facts["refusal"] == "sum", "a second sum over the same table"
+    other_model = advert_request(tmp_path)
+    other_model.facts["model"] = "beef"
+    assert answer(other_model, store).facts["refusal"] == "sum", "nor under another name"
     late = Packet({**asked["share"].facts, "round": 5}, asked["share"].arrays)
     assert answer(late, store).facts["refusal"] == "sum"
 

@@ -95,9 +95,8 @@ class ItemCatalogue:
         source, epsilon = self.public.source, self.public.epsilon
         if _kind(source) == "public":
             return f"counts of {_SOURCES['public']}{source.removeprefix('public')}"
-        return f"counts of {_SOURCES[_kind(source)]}, " + (
-            "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
-        )
+        cost = "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
+        return f"counts of {_SOURCES[_kind(source)]}, {cost}"
 
     @property
     def tells_participants(self) -> bool:
