@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.line import Line
-from fedrecplus.parts.channel import Layout, encode, encoding_of
+from fedrecplus.parts.channel import RingLayout, encode, encoding_of
 from fedrecplus.parts.channel.secure import graph, masks, shamir
 from fedrecplus.parts.channel.secure.server import ServerOptions
 from fedrecplus.parts.channel.secure.simulation import Finished, secure_sum
@@ -33,7 +33,7 @@ def measure() -> list[Line]:
         before = time.process_time()
         seconds, done, plan = _round(bits)
         processor = time.process_time() - before
-        layout = Layout(ITEMS, COLUMNS, bits)
+        layout = RingLayout(ITEMS, COLUMNS, bits)
         limit = _made_masks(plan, done) * _seconds(
             lambda layout=layout: masks.stream(bytes(32), layout.bytes_of(ITEMS))
         )
@@ -55,9 +55,9 @@ def measure() -> list[Line]:
     return [*lines, *_beside_flower()]
 
 
-def _round(bits: int) -> tuple[float, Finished, graph.Plan]:
+def _round(bits: int) -> tuple[float, Finished, graph.GraphPlan]:
     """One sum with all masks, of random uploads; seconds include encoding."""
-    layout, rng = Layout(ITEMS, COLUMNS, bits), np.random.default_rng(0)
+    layout, rng = RingLayout(ITEMS, COLUMNS, bits), np.random.default_rng(0)
     encoding = encoding_of(layout, np.full(ITEMS, CLIENTS), CLIENTS, 8.0, 64.0)
     uploads = {
         client: Upload(client, np.sort(rng.choice(ITEMS, ROWS, replace=False)), rng.uniform(-1, 1, (ROWS, COLUMNS)))
@@ -72,7 +72,7 @@ def _round(bits: int) -> tuple[float, Finished, graph.Plan]:
     return time.perf_counter() - start, done, graph.plan(CLIENTS, options.corrupted, options.dropout)
 
 
-def _made_masks(plan: graph.Plan, done: Finished) -> int:
+def _made_masks(plan: graph.GraphPlan, done: Finished) -> int:
     """How many masks a round makes: each survivor's own, made and taken out, and one for each of its neighbours."""
     survivors = len(done.survivors)
     vanished = done.stages["share"].answers - survivors
@@ -88,7 +88,7 @@ def _beside_flower() -> list[Line]:
         )
     except ImportError:
         return []
-    layout = Layout(ITEMS, COLUMNS, 32)
+    layout = RingLayout(ITEMS, COLUMNS, 32)
     table, secret = np.random.default_rng(0).uniform(-1, 1, (ITEMS, COLUMNS + 1)), os.urandom(32)
     encoding = encoding_of(layout, np.full(ITEMS, CLIENTS), CLIENTS, 8.0, 64.0)
     upload, plan = Upload(0, np.arange(ITEMS), table[:, :COLUMNS]), graph.plan(CLIENTS, 0.1, 0.1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from fedrecplus.parts.channel import Encoding, Layout, RingVector, add_all, encode, encoding_of
+from fedrecplus.parts.channel import Encoding, RingLayout, RingVector, add_all, encode, encoding_of
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.server import SecureServer, ServerOptions
 from fedrecplus.protocol import Upload
@@ -19,7 +19,9 @@ Change = Callable[[int, bytes], bytes]
 class Cohort:
     """Some clients with made-up uploads."""
 
-    def __init__(self, count: int, layout: Layout, pinned: bool = False, options: ServerOptions | None = None) -> None:
+    def __init__(
+        self, count: int, layout: RingLayout, pinned: bool = False, options: ServerOptions | None = None
+    ) -> None:
         rng = np.random.default_rng(count)
         self.layout, self.uploads = layout, [made_up(client, layout, rng) for client in range(count)]
         self.encoding: Encoding = encoding_of(layout, np.full(layout.items, count), count, 8.0, 4.0, 2.0)
@@ -45,7 +47,7 @@ class Cohort:
 
     def vector(self, client: int) -> RingVector:
         """A client's numbers, unmasked."""
-        return encode(self.uploads[client], self.encoding)
+        return encode(self.uploads[client], self.encoding, key=client)
 
     def answer(self, client: int) -> bytes:
         """What a client says in the server's present stage."""
@@ -79,7 +81,7 @@ class Cohort:
         return add_all((self.vector(client) for client in self.server.survivors), self.layout)
 
 
-def made_up(client: int, layout: Layout, rng: np.random.Generator) -> Upload:
+def made_up(client: int, layout: RingLayout, rng: np.random.Generator) -> Upload:
     """An upload within all bounds."""
     items = np.sort(rng.choice(layout.items, 4, replace=False))
     return Upload(

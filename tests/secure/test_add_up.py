@@ -18,7 +18,13 @@ from fedrecplus.testing.example import example_config, example_round, small_rati
 RULES = ("uniform", "wasserstein")
 MODELS = ("mf", "biased-mf", "reconstruction")
 ROWS = ("whole", "blocks", "rows")
-SMALL = ("channel.block_size=4", "channel.least_cohort=5", "aggregation.weigh_on=client", "channel.largest_weight=1000")
+SMALL = (
+    "channel.block_size=4",
+    "channel.statistic_bound=1000",
+    "channel.least_cohort=5",
+    "aggregation.weigh_on=client",
+    "channel.largest_weight=1000",
+)
 
 
 def changes(rule: str, model: str, rows: str, *more: str) -> tuple[str, ...]:
@@ -66,6 +72,46 @@ def test_kernels_add_the_same_whole_numbers_as_the_reference(rule: str, model: s
         assert_same(found, expected)
         assert quick_cost == cost
         state, _ = slow.round(problem, state)
+
+
+@pytest.mark.parametrize("model", ["ials", "joint"])
+@pytest.mark.parametrize("bits", [16, 32])
+def test_kernels_of_models_with_a_statistic_add_the_same_whole_numbers(model: str, bits: int) -> None:
+    config = example_config(*changes("wasserstein", model, "whole", f"channel.bits={bits}", "channel.dropout=0.1"))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    for _ in range(2):
+        message, clients = message_of(problem, state), problem.cohort(state.server.round)
+        expected, _, cost = slow.sums(problem, state.private, message, clients)
+        found, _, quick_cost = quick.sums(problem, state.private, message, clients)
+        assert expected.statistic.any()
+        assert_same(found, expected)
+        assert quick_cost == cost
+        state, _ = slow.round(problem, state)
+
+
+def test_a_model_whose_kernel_adds_no_steps_is_summed_one_by_one() -> None:
+    config = example_config(*changes("uniform", "fcf", "whole", "channel.weights=sent", "channel.bound=100"))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    message, clients = message_of(problem, state), problem.cohort(0)
+    expected, found = (each.sums(problem, state.private, message, clients)[0] for each in (slow, quick))
+    assert expected.total.any()
+    np.testing.assert_allclose(found.total, expected.total, atol=1e-6)
+
+
+def test_by_default_no_weights_of_rows_are_sent_and_public_counts_stand_for_them() -> None:
+    problem, message, devices = example_round(*changes("uniform", "mf", "whole", "channel.fewest_contributors=1"))
+    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    sums, cost = add_up(uploads, message, problem.config)
+    sent, dearer = add_up(uploads, message, assign(problem.config, ["channel.weights=sent"]))
+    np.testing.assert_allclose(sums.weights, message.public.popularity, rtol=1e-9)
+    np.testing.assert_array_equal(sent.weights, message.public.popularity)
+    assert dearer.bytes_up - cost.bytes_up == len(uploads) * len(message.V) * 4
+    half, _ = add_up(uploads[:15], message, problem.config)
+    np.testing.assert_allclose(half.weights, 0.5 * message.public.popularity, rtol=1e-9)
 
 
 def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None:
@@ -143,11 +189,12 @@ def test_whole_tables_need_no_pseudo_items() -> None:
         (("channel.rows=rows", "pseudo_items.rule=none"), "shows the server which items were rated"),
         (("channel.rows=blocks", "pseudo_items.rule=none"), "shows the server which items were rated"),
         (("channel.bits=24",), "no such ring"),
+        (("model.rule=fcf",), "uploads rows of all items"),
     ],
 )
 def test_combinations_that_make_no_sense_are_refused(changed: tuple[str, ...], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
-        check(example_config("channel.rule=secure", *changed))
+        check(example_config("channel.rule=secure", "simulation_only=false", *changed))
 
 
 def test_uniform_weights_by_the_server_are_no_secret_and_allowed() -> None:

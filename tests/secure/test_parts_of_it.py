@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.parts.channel import Layout, zeros
+from fedrecplus.parts.channel import RingLayout, zeros
 from fedrecplus.parts.channel.secure import graph, shamir
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 
@@ -95,7 +95,7 @@ def test_failure_bounds_hold_in_drawn_rings() -> None:
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_a_mask_is_taken_out_by_its_opposite_whatever_rows_are_spanned(bits: int) -> None:
-    layout = Layout(9, 3, bits, 2, block=1)
+    layout = RingLayout(9, 3, bits, 2, block=1)
     one, other = np.array([0, 2, 5, 8]), np.array([2, 3, 8])
     shared = shared_rows(one, other)
     assert shared is not None
@@ -115,7 +115,7 @@ def test_a_mask_is_taken_out_by_its_opposite_whatever_rows_are_spanned(bits: int
 
 
 def test_masks_of_different_keys_differ_and_wide_rings_use_all_their_bits() -> None:
-    layout = Layout(50, 10, 32)
+    layout = RingLayout(50, 10, 32)
     one, other = zeros(layout), zeros(layout)
     add_mask(one, bytes(32), layout, None)
     add_mask(other, b"\1" + bytes(31), layout, None)

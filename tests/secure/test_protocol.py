@@ -11,15 +11,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.parts.channel import Layout
+from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure import messages
 from fedrecplus.parts.channel.secure.client import SecureClient, too_few
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from tests.secure.cohort import SESSION, Cohort, assert_equal
 
-WHOLE = Layout(12, 3, 16, 2)
-LAYOUTS = [Layout(12, 3, bits, 2, block) for bits in (16, 32) for block in (0, 1, 5)]
+WHOLE = RingLayout(12, 3, 16, 2)
+LAYOUTS = [RingLayout(12, 3, bits, 2, block) for bits in (16, 32) for block in (0, 1, 5)]
 STAGES = ("advertise", "share", "mask", "consent", "reveal")
 
 
@@ -31,7 +31,7 @@ def flipped(data: bytes, place: int = -1) -> bytes:
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("pinned", [False, True])
-def test_the_sum_is_the_plain_sum(layout: Layout, pinned: bool) -> None:
+def test_the_sum_is_the_plain_sum(layout: RingLayout, pinned: bool) -> None:
     cohort = Cohort(7, layout, pinned).until("done")
     assert cohort.server.survivors == tuple(range(7))
     assert_equal(cohort.server.total, cohort.plain())
@@ -45,7 +45,7 @@ def test_the_sum_is_the_plain_sum(layout: Layout, pinned: bool) -> None:
     pinned=st.booleans(),
 )
 def test_whoever_vanishes_the_sum_is_right_or_there_is_none(
-    count: int, places: list[str], layout: Layout, pinned: bool
+    count: int, places: list[str], layout: RingLayout, pinned: bool
 ) -> None:
     vanish: dict[str, list[int]] = {}
     for client, stage in enumerate(places[:count]):
@@ -79,14 +79,14 @@ def test_up_to_the_threshold_clients_may_vanish_before_every_stage_and_no_more(s
 
 
 def test_a_large_cohort_has_few_neighbours_and_the_same_sum() -> None:
-    cohort = Cohort(110, Layout(6, 2, 16)).until("done", {"share": [3, 50], "mask": [7, 8], "reveal": [20, 21]})
+    cohort = Cohort(110, RingLayout(6, 2, 16)).until("done", {"share": [3, 50], "mask": [7, 8], "reveal": [20, 21]})
     assert cohort.server.plan is not None
     assert cohort.server.plan.neighbours < 40
     assert_equal(cohort.server.total, cohort.plain())
 
 
 def test_a_masked_vector_is_nothing_but_noise() -> None:
-    cohort = Cohort(4, Layout(400, 20, 16)).until("mask")
+    cohort = Cohort(4, RingLayout(400, 20, 16)).until("mask")
     data = messages.unpack(messages.MaskedVector, cohort.answer(0), SESSION).data
     counts = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     expected = len(data) / 256
@@ -164,7 +164,7 @@ def test_with_pinned_identities_keys_of_somebody_else_are_refused() -> None:
 
 
 def test_with_pinned_identities_or_rows_that_differ_everybody_is_a_neighbour() -> None:
-    for layout, pinned, reason in ((WHOLE, True, "lying server"), (Layout(12, 3, 16, 2, 1), False, "rows differ")):
+    for layout, pinned, reason in ((WHOLE, True, "lying server"), (RingLayout(12, 3, 16, 2, 1), False, "rows differ")):
         cohort = Cohort(5, layout, pinned).until("share")
         message = messages.unpack(messages.Neighbourhood, cohort.asked[0], SESSION)
         with pytest.raises(Refused, match=reason):

@@ -65,7 +65,8 @@ class ChannelContract(Contract):
         assert kept.mean() > 0.5
         assert not sums.total[~kept].any()
         assert (np.abs(sums.total - plain.total)[kept] <= room[kept, None]).all()
-        np.testing.assert_allclose(sums.weights[kept], plain.weights[kept], rtol=1e-3)
+        if getattr(self.options, "weights", "sent") == "sent":
+            np.testing.assert_allclose(sums.weights[kept], plain.weights[kept], rtol=1e-3)
         np.testing.assert_allclose(sums.overall, plain.overall, rtol=1e-3)
         assert sums.clients == plain.clients
         assert traffic.bytes_up > 0

@@ -34,9 +34,10 @@ from fedrecplus.deploy.wire import (
     sum_encoding,
     sum_layout,
 )
-from fedrecplus.parts.channel._ring import OutOfBounds, RingVector, encode, zeros
+from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, zeros
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
+from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
 
@@ -153,9 +154,9 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
     encoding = sum_encoding(config, catalogue.public, (layout.items, layout.columns), persons)
     vector, left_out = zeros(layout, client.rows), 0
     everybody = uploads_of(Packet.of_bytes(uploads))
-    for upload in everybody:
+    for number, upload in enumerate(everybody):
         try:
-            vector.add(encode(upload, encoding))
+            vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
         except OutOfBounds as problem:
             log.error("a person's upload is left out of the sum: %s", problem)
             left_out += 1

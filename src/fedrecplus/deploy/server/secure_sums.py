@@ -35,7 +35,7 @@ from fedrecplus.deploy.wire import (
     sum_layout,
 )
 from fedrecplus.files import beside
-from fedrecplus.parts.channel._ring import decode
+from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
 from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
@@ -130,7 +130,7 @@ class SecureRound:
             return summed
         survivors = set(server.survivors)
         encoding = sum_encoding(self.config, self.catalogue.public, shape, sum(pending.persons.values()))
-        summed.sums = decode(server.total, encoding, sum(pending.persons[number] for number in survivors))
+        summed.sums = decode(server.total, encoding)
         summed.nodes = {
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
         }

@@ -108,6 +108,7 @@ class ItemCatalogue:
         public = self.public
         facts: dict[str, Any] = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale)}
         facts |= {"mean": public.mean, "noise": public.noise, "source": public.source, "epsilon": public.epsilon}
+        facts["people"] = public.people
         tables = {name: np.ascontiguousarray(getattr(public, name)) for name in _TABLES}
         return {"about": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **tables}
 
@@ -127,7 +128,8 @@ class ItemCatalogue:
         if _kind(source) not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
             raise ValueError("`source` and `epsilon` say nothing that is known")
         content, popularity, average, years = (arrays[name] for name in _TABLES)
-        public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon)
+        people = int(facts["people"])
+        public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon, people)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
     def model(self, config: Config, V: NDArray[Any]) -> SharedModel:

@@ -31,7 +31,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fedrecplus.device import Device
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector, add_all, decode
+from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, add_all, decode
 from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
@@ -40,6 +41,7 @@ from fedrecplus.settings import Annotated, number, text
 
 VIEW = "sums"
 SIMULATION_ONLY = True
+rounding_error = _summing.rounding_error
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
 """a seed, encrypted and authenticated for its holder"""
@@ -91,7 +93,7 @@ def add_up(
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
     """The cohort's sums, and what shares, lists and masked vectors cost."""
-    vectors, encoding = encoded(uploads, message, settings)
+    vectors, encoding = encoded(uploads, message, settings, seed)
     layout = encoding.layout
     holders = holders_of(list(vectors), message.round, seed, settings.peers)
     traffic = traffic_of(vectors, holders, layout)
@@ -99,10 +101,10 @@ def add_up(
     if settings.shares == "computed":
         pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
         sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
-    return decode(add_all(sent.values(), layout), encoding, len(vectors)), traffic
+    return decode(add_all(sent.values(), layout), encoding), traffic
 
 
-def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: Layout) -> Traffic:
+def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: RingLayout) -> Traffic:
     """Bytes of public keys, sealed seeds with lists of rows, and masked vectors, without framing."""
     up = down = 0
     for giver, held_by in holders.items():
@@ -127,7 +129,10 @@ def holders_of(clients: Sequence[int], round_number: int, seed: int, peers: int)
 
 
 def share_out(
-    vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: Layout, seeds: Mapping[Any, bytes]
+    vectors: Mapping[int, RingVector],
+    holders: Mapping[int, Sequence[int]],
+    layout: RingLayout,
+    seeds: Mapping[Any, bytes],
 ) -> dict[int, RingVector]:
     """What each client sends to the server: its vector, less the shares it gave away, with the shares it was given.
 

@@ -14,12 +14,15 @@ from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, predict_clients, rated_rows, solve_clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.ials import Settings, chosen_items, everybody, item_columns, statistic_size
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 class Choices(NamedTuple):
@@ -59,11 +62,12 @@ def train_with(some: Round, how: Weighing, clients: Clients) -> Sums:
     """The sums of a round of a model with a statistic."""
 
     def work(part: Clients) -> tuple[Any, Any, float, Any]:
-        total, per_item, statistic = np.zeros_like(some.left), np.zeros(len(some.left)), np.zeros(some.statistic)
+        total, per_item = empty_sums(some.left, how.in_steps), np.zeros(len(some.left))
+        statistic = np.zeros(some.statistic)
         return total, per_item, some.add(part, how, total, per_item, statistic), statistic
 
     parts = on_threads(work, some.chunks(clients))
-    sums = add_up([part[:3] for part in parts], some.left, len(clients))
+    sums = add_up([part[:3] for part in parts], some.left, len(clients), how.in_steps)
     statistic = np.zeros(some.statistic)
     for part in parts:
         statistic += part[3]
@@ -233,6 +237,27 @@ def add_statistic(weight: float, u: Any, statistic: Any) -> None:
             place += 1
 
 
+@section
+def statistic_fits(weight: float, u: Any, how: Any) -> bool:
+    """Whether all numbers of w u uᵀ have room in the ring: see ``parts/channel/_ring.py``."""
+    largest = 0.0
+    for a in range(len(u)):
+        value = abs(u[a])
+        if not value <= largest:
+            largest = value
+    return bool(weight * largest * largest <= how.largest_statistic)
+
+
+@section
+def add_statistic_steps(weight: float, u: Any, how: Any, statistic: Any) -> None:
+    """Add the upper triangle of w u uᵀ in whole steps."""
+    place = 0
+    for a in range(len(u)):
+        for b in range(a, len(u)):
+            statistic[place] += np.rint(weight * (u[a] * u[b]) * how.statistic_scale)
+            place += 1
+
+
 @exact_kernel
 def add_clients(
     clients: Any,
@@ -248,7 +273,7 @@ def add_clients(
     """Gradients of clients' choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
     pseudo_indptr, pseudo_items = rows.pseudo_indptr, rows.pseudo_items
-    apart, step_sizes = target.apart, target.step_sizes
+    apart, step_sizes, left = target.apart, target.step_sizes, target.left
     W, chosen = choices.W, choices.chosen
     width = np.uint64(total.shape[1])
     numbers, picked, own = np.empty(largest, np.int64), np.empty(largest, np.bool_), np.empty(largest, np.int64)
@@ -280,6 +305,14 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+                add_statistic_steps(weight, u, how, statistic)
+            continue
         all_weights += weight
         scaled = W.dtype.type(weight)
         add_statistic(weight, u, statistic)

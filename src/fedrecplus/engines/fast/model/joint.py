@@ -13,9 +13,11 @@ from fedrecplus.engines.fast.model import ials, reconstruction
 from fedrecplus.engines.fast.model.ials import (
     Round,
     add_statistic,
+    add_statistic_steps,
     choice_factors,
     choice_gradients,
     choices_of,
+    statistic_fits,
     train_with,
     updates_with,
 )
@@ -26,12 +28,15 @@ from fedrecplus.engines.fast.model.reconstruction import (
     prior_of,
 )
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, add_steps, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.joint import Settings, item_columns, of_ratings
 from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
 from fedrecplus.protocol import Broadcast, Sums, Upload
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 def train(
@@ -103,7 +108,7 @@ def add_clients(
     """Gradients of clients' ratings and choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
     W, chosen = choices.W, choices.chosen
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     factors = np.uint64(W.shape[1])
@@ -148,6 +153,14 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+                add_statistic_steps(weight, u, how, statistic)
+            continue
         all_weights += weight
         scaled = X.dtype.type(weight)
         add_statistic(weight, u, statistic)

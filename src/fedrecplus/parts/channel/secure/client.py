@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel.secure import keys, shamir
 from fedrecplus.parts.channel.secure.graph import least_threshold
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -58,7 +58,7 @@ class ClientState(msgspec.Struct):
 
     number: int
     session: bytes
-    layout: tuple[int, int, int, int, int]
+    layout: RingLayout
     rows: bytes
     """which blocks its vector spans, as bits"""
     least_cohort: int
@@ -79,7 +79,7 @@ class SecureClient:
         self,
         number: int,
         session: bytes,
-        layout: Layout,
+        layout: RingLayout,
         rows: Items | None = None,
         least_cohort: int = 3,
         fewest: int = 1,
@@ -96,10 +96,9 @@ class SecureClient:
         """
         if (identity is None) != (pinned is None):
             raise ValueError("identities are pinned for signing and for checking, or not at all")
-        shape = (layout.items, layout.columns, layout.bits, layout.statistic_size, layout.block)
         bits = layout.to_bits(rows)
         state = ClientState(
-            number, session, shape, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
+            number, session, layout, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
         )
         self._set(state, identity, pinned)
 
@@ -121,7 +120,7 @@ class SecureClient:
 
     def _set(self, state: ClientState, identity: Any, pinned: Any) -> None:
         self.state, self.identity, self.pinned = state, identity, pinned
-        self.layout = Layout(*state.layout)
+        self.layout = state.layout
         self.rows = self.layout.from_bits(state.rows)
         self._agreed: dict[int, bytes] = {}
         self._privates: dict[bytes, X25519PrivateKey] = {}
@@ -132,6 +131,11 @@ class SecureClient:
     def sent_vector(self) -> bool:
         """Whether its masked vector has left: it must not be in another sum of the same round (differencing)."""
         return "mask" in self.state.done
+
+    @property
+    def rounding_key(self) -> int:
+        """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
+        return int.from_bytes(self._secret(b"rounding")[:8], "big")
 
     # Stage 1
 

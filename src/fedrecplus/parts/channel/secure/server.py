@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fedrecplus.parts.channel._ring import Layout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel.secure import graph, keys, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES, check_signature, commit, mask_key, pair_key
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -75,10 +75,10 @@ class KeptSum(msgspec.Struct, frozen=True):
     """A sum before its last stage, as a server keeps it. It holds no vector of anybody, only their masked sum."""
 
     session: bytes
-    layout: Layout
+    layout: RingLayout
     asked: list[int]
     options: ServerOptions
-    plan: graph.Plan
+    plan: graph.GraphPlan
     adverts: list[Advertisement]
     neighbours: dict[int, tuple[int, ...]]
     shared: list[int]
@@ -94,7 +94,7 @@ class SecureServer:
     def __init__(
         self,
         session: bytes,
-        layout: Layout,
+        layout: RingLayout,
         clients: Sequence[int],
         options: ServerOptions | None = None,
         pinned: Mapping[int, bytes] | None = None,
@@ -105,7 +105,7 @@ class SecureServer:
         self.options = options or ServerOptions()
         self.asked = frozenset(clients)
         self.stage = "advertise"
-        self.plan: graph.Plan | None = None
+        self.plan: graph.GraphPlan | None = None
         self.shuffle = shuffle or secrets.SystemRandom().shuffle
         self.total: RingVector = zeros(layout)
         self.refused: list[tuple[int, str]] = []
