@@ -70,8 +70,8 @@ class Pending(msgspec.Struct, frozen=True):
     session: bytes
     numbers: dict[int, int]
     """node → its number in the sum"""
-    persons: dict[int, int]
-    """number → persons that the node speaks for at most"""
+    persons: int
+    """that the sum has room for"""
     questions: dict[int, bytes]
     """number → what is asked in the last exchange"""
     server: bytes
@@ -129,7 +129,7 @@ class SecureRound:
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
         survivors = set(server.survivors)
-        encoding = sum_encoding(self.config, self.catalogue.public, shape, sum(pending.persons.values()))
+        encoding = sum_encoding(self.config, self.catalogue.public, shape, pending.persons)
         summed.sums = decode(server.total, encoding)
         summed.nodes = {
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
@@ -144,7 +144,7 @@ class SecureRound:
         server, numbers, persons = self._keys(session, round_number, shape, requests, summed)
         questions, more = server.close(), {}
         while server.stage != "reveal":
-            more = {"persons": sum(persons.values())} if server.stage == "mask" else {}
+            more = {"persons": persons} if server.stage == "mask" else {}
             self._exchange(server, session, round_number, numbers, questions, summed, more)
             questions = server.close()
         model = self.desk.deployment.model
@@ -152,7 +152,7 @@ class SecureRound:
 
     def _keys(
         self, session: bytes, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
-    ) -> tuple[SecureServer, dict[int, int], dict[int, int]]:
+    ) -> tuple[SecureServer, dict[int, int], int]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
@@ -169,7 +169,7 @@ class SecureRound:
                 raise Refusal("malformed", str(refused)) from None
             if number in {one for one, _ in adverts.values()}:
                 raise Refusal("duplicate", "a number that another node has")
-            adverts[node], persons[number] = (number, message), count
+            adverts[node], persons[node] = (number, message), count
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, round_number, summed, len(requests))
@@ -177,7 +177,7 @@ class SecureRound:
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         for node, (number, message) in adverts.items():
             self._take(server, node, number, message)
-        return server, {node: number for node, (number, _) in adverts.items()}, persons
+        return server, {node: number for node, (number, _) in adverts.items()}, sum(persons.values())
 
     def _exchange(
         self, server: SecureServer, session: bytes, round_number: int, numbers: Mapping[int, int],
