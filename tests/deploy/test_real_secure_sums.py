@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, change
+from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.wire import Packet
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.deploy.replay import simulated
 from tests.deploy.summing import expected
-from tests.deploy.test_real_privacy import TAP
+from tests.deploy.test_real_privacy import TAP, Needles
 from tests.small_data import small_ratings
 
 pytestmark = pytest.mark.slow
@@ -63,11 +64,12 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
     tmp_path: Path,
 ) -> None:
     """Every byte that nodes send is written down before encryption; no row of an upload is in it, or on a disk."""
-    config = secure(rounds=2)
+    config, ratings = secure(rounds=2), small_ratings(clients=16, items=30, scale=Scale(1.0, 5.0, 0.0001))
+    rated = Needles([ratings.of(client)[1] for client in range(ratings.clients)], decimals=4)
     for name in ("tap", "captured"):
         (tmp_path / name).mkdir()
     (tmp_path / "tap" / "sitecustomize.py").write_text(TAP)
-    with Cluster(tmp_path, RATINGS, config, NODES, deadline=60.0) as cluster:
+    with Cluster(tmp_path, ratings, config, NODES, deadline=60.0) as cluster:
         cluster.node_environment = {
             "PYTHONPATH": before_all(tmp_path / "tap"),
             "TAP_FOLDER": str(tmp_path / "captured"),
@@ -83,8 +85,9 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
         cluster.finish()
         folders = (tmp_path / "captured", cluster.server.path, cluster.folder)
         seen = b"".join(file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file())
-    np.testing.assert_array_equal(cluster.V, simulated(RATINGS, config))
+    np.testing.assert_array_equal(cluster.V, simulated(ratings, config))
     assert b"reveal" in seen, "stages were captured"
+    assert rated.found(seen) == 0
     rows = 0
     for home in cluster.homes:
         with Store.open(home.store) as store:

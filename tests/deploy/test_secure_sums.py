@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -427,6 +428,20 @@ def test_a_server_that_swaps_a_key_learns_nothing_where_identities_are_pinned(
         serve(link, tmp_path / "run")
     assert "the signature is not that of its pinned identity" in caplog.text
     assert {packet.facts["stage"] for _, packet in link.asked} == {"advertise", "share"}, "it gets no further"
+
+
+def test_a_node_with_a_strange_identity_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    ratings = small_ratings(clients=20, items=30)
+    homes = pinned(tmp_path, 1, ratings, nodes=5)
+    with Store.open(homes[2].store) as store:
+        keys = [bytes.fromhex(key) for key in json.loads(store.fact("pinned"))]
+        with store.changing():
+            store.connection.execute("DELETE FROM facts WHERE name = 'identity'")
+        pin_identities(store, [*keys, own_key(store).public_key().public_bytes_raw()])
+    serve(InProcessLink(homes), tmp_path / "run")
+    line = Journal(tmp_path / "run").lines()[0]
+    assert line["lost"] == {"3": "advertise malformed"}
+    assert line["uploads"] == 16
 
 
 def test_whoever_has_pinned_takes_part_in_signed_sums_alone_and_the_other_way_round(tmp_path: Path) -> None:
