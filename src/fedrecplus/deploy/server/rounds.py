@@ -169,7 +169,6 @@ class _ServedRun:
 
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
-        message = broadcast(state, public, np.zeros((0, 0)))
         after = server_round(state, sums, public, config)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
