@@ -14,8 +14,11 @@ from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
     CsvFile,
+    Delta,
+    Epsilon,
     JsonFile,
     MarkdownFile,
+    Noise,
     Seed,
     Settings,
     Workers,
@@ -26,7 +29,7 @@ from fedrecplus.cli.options import (
     reads_own_files,
     write_files,
 )
-from fedrecplus.config import Config, assign
+from fedrecplus.config import Config, assign, with_budget
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
@@ -53,6 +56,9 @@ def compare_command(
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     seed: Seed = None,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    noise: Noise = "central",
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -85,9 +91,14 @@ def compare_command(
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
+    before = settings if epsilon is None else None  # a budget brings the options that settings may change
+    configs = _configs_of(names_in(algorithms), before or [], allow or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
+    if epsilon is not None:
+        fewest = min(ratings.clients for ratings in sets)
+        budget = [c if c.algorithm in TRIVIAL else with_budget(c, epsilon, delta, noise, fewest) for c in configs]
+        configs = [c if c.algorithm in TRIVIAL else assign(c, settings or []) for c in budget]
     how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
     comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:

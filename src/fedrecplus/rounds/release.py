@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import Plan
+from fedrecplus.parts.privacy import Plan, Words
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -29,8 +29,8 @@ def plan_of(config: Config) -> Plan | None:
     return plan
 
 
-def released(sums: Sums, round_number: int, public: PublicItems, config: Config) -> Sums:
-    """The sums as the server's step may see them. In simulation the noise is drawn from the seed.
+def released(sums: Sums, round_number: int, public: PublicItems, config: Config, words: Words | None = None) -> Sums:
+    """The sums as the server's step may see them. A simulation draws the noise from the seed, a server from ``words``.
 
     Weights by item are those of the statistics, which are paid for already, times the share of clients that answers.
     """
@@ -53,13 +53,18 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config)
 
 
 def with_noise(
-    vector: Array, multiplier: float, sensitivity: float, answered: int, name: str, config: Config
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    answered: int,
+    name: str,
+    config: Config,
+    words: Words | None = None,
 ) -> tuple[Array, float]:
     """One release: a sum over so many clients, with the mechanism's noise, and its standard deviation."""
     part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
     asked = round(answered / (1.0 - config.cohort.dropout)) if name != STATISTICS else answered
     key = subkey(config.seed, "release", name)
-    found: tuple[Array, float] = part.noisy(
-        vector, multiplier, sensitivity, asked, config.privacy.options, key, answered
-    )
+    options = config.privacy.options
+    found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)
     return found

@@ -46,7 +46,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
 def _most_numbers(outcome: Outcome) -> int:
     """Numbers in the largest upload."""
     rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
-    return int(rows.max(initial=0)) * outcome.state.server.V.shape[1]
+    return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
 
 
 def _further_figures(task: Task, outcome: Outcome) -> dict[str, Any]:

@@ -106,7 +106,14 @@ def ring_noise(
 
 
 def noisy(
-    vector: Array, multiplier: float, sensitivity: float, asked: int, settings: Settings, key: int, answered: int
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    asked: int,
+    settings: Settings,
+    key: int,
+    answered: int,
+    words: Words | None = None,
 ) -> tuple[Array, float]:
     """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
     if answered < np.floor(settings.honest * asked):
@@ -116,7 +123,7 @@ def noisy(
         )
     steps = _STEPS / sensitivity
     scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, settings)
-    words = seeded_words(key)
+    words = seeded_words(key) if words is None else words
     if settings.draw == "shares":
         noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
     else:
