@@ -82,5 +82,5 @@ def test_a_public_source_needs_a_file_that_knows_the_items(tmp_path: Path) -> No
 
 def test_a_budget_of_its_own_needs_a_delta_that_means_something() -> None:
     config = assign(preset("fedmf"), ["statistics.source=secure-sum", "statistics.epsilon=1", "statistics.delta=0.01"])
-    with pytest.raises(UserError, match="δ = 0.01"):
+    with pytest.raises(UserError, match=r"δ = 0\.01"):
         prepare(RATINGS, config)
