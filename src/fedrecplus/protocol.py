@@ -78,7 +78,7 @@ class Upload:
     weight: float | None = None
     """the client's own aggregation weight, where it weighs itself"""
     counts: NDArray[np.int64] | None = None
-    """denoising clients alone: how many gradients each row stands for, negative where noise is taken out"""
+    """how many gradients each row stands for: negative where a denoising client takes noise out, 0 for a fake mark"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """a small dense sum beside the rows, where the model has one"""
 

@@ -2,6 +2,7 @@
 
 from fedrecplus.config.budget import with_budget
 from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
+from fedrecplus.config.channel import with_channel
 from fedrecplus.config.check import check
 from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, ServerSettings
 from fedrecplus.config.toml import dumps, load_config, loads, preset, preset_summary, presets
@@ -27,4 +28,5 @@ __all__ = [
     "to_tables",
     "value_of",
     "with_budget",
+    "with_channel",
 ]

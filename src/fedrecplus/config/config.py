@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.parts import Part, part
 from fedrecplus.parts.pseudo_items import SetSettings
@@ -77,9 +79,12 @@ class ServerSettings(Settings):
 
 
 class EvaluationSettings(Settings):
-    """When to look at the test ratings."""
+    """When to look at the test ratings, and what makes a list good."""
 
     every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+    relevant_from: Annotated[
+        float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
+    ] = 4.0
 
 
 class GeneralSettings(Settings):
@@ -95,6 +100,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    simulation_only: Annotated[
+        bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ class Config:
     engine: str = "fast"
     precision: str = "float32"
     seed: int = 0
+    simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
     virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
@@ -130,9 +139,23 @@ class Config:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether the server sees which items a client uploads rows of."""
+        """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
         channel = self.channel
+        if self.uploads_all_items:
+            return False
         return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
+
+    def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
+        """Which rows the server sees an upload to have, of an upload of these items."""
+        channel = self.channel
+        if channel.part.has("visible_rows"):
+            return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
+        return items if self.shows_rows else items[:0]
+
+    @property
+    def uploads_all_items(self) -> bool:
+        """Whether every upload has a row of every item."""
+        return self.model.part.has("ALL_ITEMS")
 
     @property
     def redraws(self) -> bool:

@@ -41,9 +41,8 @@ class Engine(ABC):
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
-        return replace(
-            state, server=server_round(state.server, sums, problem.public, problem.config), private=private
-        ), report
+        server = server_round(state.server, sums, problem.public, problem.config)
+        return replace(state, server=server, private=private), report
 
     @abstractmethod
     def sums(

@@ -66,11 +66,21 @@ def prepare(
     public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
-    sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
-    options = config.pseudo_items.options
-    counts = np.array([pseudo_count(int(size), ratings.item_count, options) for size in sizes], dtype=np.int64)
-    counts *= config.hides_rows
-    indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(_pseudo_counts(ratings, public, config))]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
     return Problem(config, ratings, public, indptr, secrets)
+
+
+def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:
+    """How many pseudo items each client has."""
+    chosen, rated = config.pseudo_items, np.diff(ratings.indptr)
+    if not config.hides_rows:
+        return np.zeros(ratings.clients, dtype=np.int64)
+    extra = np.zeros(ratings.clients, dtype=np.int64)
+    if chosen.part.has("extra_rows"):
+        items, rows = chosen.part.extra_rows(public, chosen.options)
+        extra[ratings.client_of_rating[np.isin(ratings.items, items)]] = rows
+    sizes, of_client = np.unique(np.stack([rated, extra]), axis=1, return_inverse=True)
+    counts = [pseudo_count(size, ratings.item_count, chosen.options, more) for size, more in sizes.T.tolist()]
+    return np.array(counts, dtype=np.int64)[of_client.reshape(-1)]

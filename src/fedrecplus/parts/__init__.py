@@ -119,7 +119,7 @@ KINDS = {
 """the kinds that a config chooses from, each a section of it"""
 
 
-VIEWS = ("uploads", "sums")
+VIEWS = ("uploads", "sums", "nothing")
 """what a channel may show the server"""
 
 

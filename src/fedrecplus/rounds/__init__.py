@@ -1,6 +1,14 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
-from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
+from fedrecplus.rounds.client import (
+    client_round,
+    local_update,
+    outgoing,
+    predictions,
+    pseudo_items,
+    rows_of,
+    select_items,
+)
 from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
@@ -26,6 +34,7 @@ __all__ = [
     "predictions",
     "pseudo_items",
     "released",
+    "rows_of",
     "select_items",
     "server_round",
     "start_server",

@@ -38,16 +38,16 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config,
     if plan is None:
         return sums
     vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
-    noisy, sd = with_noise(
-        vector, plan.rounds[round_number], privacy.options.clip, sums.clients, f"round {round_number}", config
-    )
+    multiplier, name = plan.rounds[round_number], f"round {round_number}"
+    noisy, sd = with_noise(vector, multiplier, privacy.options.clip, sums.clients, name, config, words)
     answering = config.cohort.fraction * (1.0 - config.cohort.dropout)
     return replace(
         sums,
         total=noisy[:rows].reshape(sums.total.shape),
         statistic=noisy[rows:],
         weights=np.asarray(answering * public.popularity, dtype=np.float64),
-        overall=float(sums.clients),
+        overall=1.0,
+        clients=1,  # how many there were is not released; a model takes overall/clients, the mean weight
         noise=sd,
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrecplus.parts import VIEWS
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import client_round
 from fedrecplus.testing.contract import Contract
-
-VIEWS = ("uploads", "sums")
 
 
 class ChannelContract(Contract):

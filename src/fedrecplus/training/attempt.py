@@ -19,6 +19,8 @@ from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
 
+_NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
+
 
 @dataclass(frozen=True)
 class Task:
@@ -36,6 +38,11 @@ class Task:
     checkpoint_seconds: float
     ledger: Ledger | None = None
     """of releases, where the run has a privacy budget and a folder"""
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same, so that errors mean nothing."""
+        return self.ratings.likes_alone and self.judged.likes_alone
 
 
 @dataclass(frozen=True)
@@ -71,19 +78,25 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
-        task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
+        task.progress(
+            Step(
+                state.server.round,
+                config.server.rounds,
+                rmse if task.test is not None and not task.likes_alone else None,
+            )
+        )
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
         began = time.perf_counter()
-    predictor = predictor_of(engine, problem, state)
+    predictor = predictor_of(engine, problem, state, lists=True)
     scores = score(task.judged, predictor.predict, task.fallback)
     return Outcome(config, problem, state, predictor, scores, tally, retries)
 
 
-def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
-    """Everybody's predictions in a state."""
+def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
+    """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
     X = item_columns(problem, state.server.V)
     W = engine.user_weights(problem, state.private, X)
-    return Predictor(W, X, engine.list_weights(problem, W, X))
+    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
 
 
 def _is_due(config: Config, round_number: int) -> bool:
@@ -100,7 +113,8 @@ def _evaluate(
     watch.look_at(scores, number)
     if task.folder:
         measured_on = "train" if task.test is None else "test"
-        line = {"round": number, "measured_on": measured_on, **scores.figures(), **tally.figures()}
+        figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
+        line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
         task.folder.add_metrics(line)
     return scores
 
