@@ -9,7 +9,7 @@ import dp_accounting
 import pytest
 
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import Plan, Release, epsilon_of, planned
+from fedrecplus.parts.privacy import Release, ReleasePlan, epsilon_of, planned
 from fedrecplus.parts.privacy._accounting import _dp_accounting
 
 
@@ -50,7 +50,7 @@ def test_sampling_by_coins_needs_less_noise() -> None:
 
 
 def test_an_interrupted_run_has_spent_less() -> None:
-    plan = Plan(2.0, (4.0, 4.0, 2.0), 1.0)
+    plan = ReleasePlan(2.0, (4.0, 4.0, 2.0), 1.0)
     spent = [epsilon_of(plan.releases(done), 1e-5) for done in range(4)]
     assert spent == sorted(spent)
     assert spent[0] == pytest.approx(epsilon_of([Release(2.0)], 1e-5))

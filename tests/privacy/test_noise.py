@@ -7,8 +7,10 @@ import pytest
 from scipy.stats import chisquare
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel._ring import Layout, add_all, encode, encoding_of
 from fedrecplus.parts.privacy import _noise, central, distributed
 from fedrecplus.parts.privacy._noise import discrete_gaussian, seeded_gaussian, seeded_words
+from fedrecplus.protocol import Upload
 
 
 def expected(scale: float, values: np.ndarray) -> np.ndarray:
@@ -77,6 +79,29 @@ def test_the_fewest_honest_devices_bring_enough_noise(draw: str) -> None:
     found, sd = distributed.noisy(np.zeros(4_000), 2.0, 3.0, 20, options, 7, 10)
     assert sd >= 6.0
     assert found.std() == pytest.approx(sd, rel=0.05)
+
+
+def test_shares_added_in_the_ring_come_out_as_noise_on_the_sum() -> None:
+    devices, layout = 30, Layout(items=40, columns=3, bits=32)
+    options = distributed.Settings(honest=0.5, clip=2.0)
+    room = distributed.headroom(1.5, 2.1, 2.0, options)
+    encoding = encoding_of(layout, np.full(40, devices + room), devices, bound=2.0, largest_weight=1.0)
+    sensitivity = distributed.ring_sensitivity(2.0, encoding.scales, 3)
+    scale = distributed.share_scale(1.5, sensitivity, devices, options)
+    rng, vectors, exact = np.random.default_rng(0), [], np.zeros((40, 3))
+    for device in range(devices):
+        upload = Upload(device, np.arange(0, 40, 2), rng.normal(size=(20, 3)))
+        sent = distributed.protect(upload, 0, None, options)  # type: ignore[arg-type]
+        exact[sent.items] += sent.delta
+        vector = encode(sent, encoding)
+        noise = distributed.ring_noise(vector.moves.shape, scale, encoding.scales[:, None], seeded_words(device))
+        vector.moves += noise.astype(vector.moves.dtype)
+        vectors.append(vector)
+    total = add_all(vectors, layout).moves.view("<i4") / encoding.scales[:, None]
+    sd = scale * np.sqrt(devices)
+    assert sd >= 1.5 * 2.0
+    assert (total - exact).std() == pytest.approx(sd, rel=0.25)
+    assert np.abs(total - exact).max() < 6 * sd
 
 
 def test_too_few_answers_fail_closed() -> None:

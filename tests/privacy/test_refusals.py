@@ -17,7 +17,7 @@ from tests.small_data import small_ratings
         (["statistics.source=participants"], "exact counts and averages of the participants"),
         (["aggregation.rule=wasserstein", "aggregation.weigh_on=client"], "not the weights"),
         (["aggregation.normalise=cohort"], "not the weights"),
-        (["pseudo_items.rule=similar"], "which rows a person uploads depends"),
+        (["pseudo_items.rule=similar", "channel.rule=clear"], "which rows a person uploads depends"),
         (["privacy.amplification=true", "cohort.fraction=0.5"], "claims amplification by sampling"),
         (["privacy.amplification=true", "cohort.sampling=poisson"], "claims amplification by sampling"),
         (["privacy.rule=distributed", "channel.rule=clear"], "one device's share of the noise hides nothing"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import Plan, Words
+from fedrecplus.parts.privacy import ReleasePlan, Words
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -18,14 +18,14 @@ STATISTICS = "statistics"
 """the release before the first round"""
 
 
-def plan_of(config: Config) -> Plan | None:
+def plan_of(config: Config) -> ReleasePlan | None:
     """The noise of every release of a training, calibrated for its budget; None where there is none."""
     privacy = config.privacy
     if not privacy.part.has("plan"):
         return None
     sampling = config.cohort.fraction if config.cohort.sampling == "poisson" else 1.0
     statistics = config.statistics.source == "secure-sum"
-    plan: Plan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
+    plan: ReleasePlan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
     return plan
 
 

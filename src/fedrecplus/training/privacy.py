@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
-from fedrecplus.parts.privacy import NEIGHBOURING, Plan, Release, epsilon_of
+from fedrecplus.parts.privacy import NEIGHBOURING, ReleasePlan, Release, epsilon_of
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
 
@@ -31,7 +31,7 @@ class Ledger:
     path: Path
     run: str
     """of this settings and these data"""
-    plan: Plan
+    plan: ReleasePlan
     delta: float
 
     @classmethod
