@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
-from fedrecplus.parts.privacy import NEIGHBOURING, ReleasePlan, Release, epsilon_of
+from fedrecplus.parts.privacy import NEIGHBOURING, Release, ReleasePlan, epsilon_of
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
 
