@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_channel
+    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_budget, with_channel
     from fedrecplus.data import FileOptions, Ratings, Scale, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets", "with_channel"),
+    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets", "with_budget", "with_channel"),
     "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
@@ -57,6 +57,7 @@ __all__ = [
     "split",
     "train",
     "validation_cut",
+    "with_budget",
     "with_channel",
 ]
 

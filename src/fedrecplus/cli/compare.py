@@ -15,8 +15,11 @@ from fedrecplus.cli.options import (
     Allow,
     Channel,
     CsvFile,
+    Delta,
+    Epsilon,
     JsonFile,
     MarkdownFile,
+    Noise,
     Rows,
     Seed,
     Settings,
@@ -29,7 +32,7 @@ from fedrecplus.cli.options import (
     reads_own_files,
     write_files,
 )
-from fedrecplus.config import Config, assign, with_channel
+from fedrecplus.config import Config, assign, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
@@ -64,6 +67,9 @@ def compare_command(
     rows: Rows = None,
     simulation_only: SimulationOnly = False,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    noise: Noise = "central",
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -98,11 +104,16 @@ def compare_command(
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
+    before = (settings or []) if epsilon is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
-    changes = [*(["simulation_only=true"] if simulation_only else []), *(settings or [])]
+    changes = [*(["simulation_only=true"] if simulation_only else []), *before]
     configs = [one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), changes) for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
+    if epsilon is not None:
+        fewest = min(ratings.clients for ratings in sets)
+        budget = [c if c.algorithm in TRIVIAL else with_budget(c, epsilon, delta, noise, fewest) for c in configs]
+        configs = [c if c.algorithm in TRIVIAL else assign(c, settings or []) for c in budget]
     how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
     comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:

@@ -66,7 +66,7 @@ def _channel(config: Config) -> dict[str, Any]:
 def _most_numbers(outcome: Outcome) -> int:
     """Numbers in the largest upload."""
     rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
-    return int(rows.max(initial=0) * outcome.state.server.V.shape[1])
+    return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
 
 
 def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:
