@@ -32,15 +32,15 @@ def read_single(transcript: Transcript, client: int, round_number: int, single: 
         reading = together(transcript, (Sent(round_number, 0, upload),))[0]
         if sharp(transcript, reading):
             ratings[items] = reading.nearest(transcript.step)
-    asked = rows_in_question(transcript, client)
+    _, asked = rows_in_question(transcript, client)
     return Guess(round_number, asked, ratings[asked], np.round(present, 6)[asked])
 
 
-def rows_in_question(transcript: Transcript, client: int) -> NDArray[np.int64]:
-    """All items, or the rows of the client's first upload where the server sees their list."""
+def rows_in_question(transcript: Transcript, client: int) -> tuple[int, NDArray[np.int64]]:
+    """The last round and all items; or, where the server sees lists, the client's first upload and its rows."""
     for one in transcript.uploads(client)[:1]:
-        return one.upload.items
-    return np.arange(len(transcript.public.popularity))
+        return one.round, one.upload.items
+    return transcript.rounds[-1], np.arange(len(transcript.public.popularity))
 
 
 def sharp(transcript: Transcript, reading: Reading) -> bool:

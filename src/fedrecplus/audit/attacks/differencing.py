@@ -29,8 +29,8 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
         return (read_single(transcript, client, alone[-1], transcript.sums[alone[-1]]),)
     if not transcript.sums:
         return ()
-    items = rows_in_question(transcript, client)
-    return (Guess(transcript.rounds[-1], items, silent(items), log_odds(transcript, client)[items]),)
+    last, items = rows_in_question(transcript, client)
+    return (Guess(last, items, silent(items), log_odds(transcript, client)[items]),)
 
 
 def log_odds(transcript: Transcript, client: int) -> Array:
