@@ -17,6 +17,8 @@ ATTACKS = Kind("attack", "fedrecplus.audit.attacks", (("attack",),), "attack")
 attacker to have besides: see ``KNOWINGS``.
 """
 
+SIGHTS = ("values", "lists", "sums", "statistics")
+"""what there may be to look at"""
 KNOWINGS = ("nothing", "second data set", "everybody else")
 """what an attacker may know besides what the server sees and what is public, from the least to the most"""
 
