@@ -15,27 +15,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrecplus.config import Config, assign, change, load_config, preset, presets
+    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_channel
     from fedrecplus.data import FileOptions, Ratings, Scale, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
-    from fedrecplus.training import Recommender, Run, train
+    from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
+    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets", "with_channel"),
     "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
-    "fedrecplus.training": ("Recommender", "Run", "train"),
+    "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
 }
 
 __all__ = [
     "Comparison",
     "Config",
+    "Evaluation",
     "FileOptions",
     "Ratings",
     "Recommender",
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "describe",
+    "evaluate",
     "folds",
     "load",
     "load_config",
@@ -55,6 +57,7 @@ __all__ = [
     "split",
     "train",
     "validation_cut",
+    "with_channel",
 ]
 
 

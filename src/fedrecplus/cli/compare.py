@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_jobs, show_table
+from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     CsvFile,
     JsonFile,
     MarkdownFile,
+    Rows,
     Seed,
     Settings,
     Workers,
@@ -26,7 +28,7 @@ from fedrecplus.cli.options import (
     reads_own_files,
     write_files,
 )
-from fedrecplus.config import Config, assign
+from fedrecplus.config import Config, assign, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
@@ -35,12 +37,13 @@ from fedrecplus.experiments.report import (
     SPARE,
     details_tables,
     errors_table,
+    notes,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
 
 
@@ -48,10 +51,16 @@ from fedrecplus.provenance import Stopwatch
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, run folders, or global-mean and bias-only.")
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Presets, TOML files, run folders, or popularity; global-mean and bias-only are added.",
+        ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
     settings: Settings = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
@@ -78,14 +87,19 @@ def compare_command(
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
-    RMSE, averaged over folds, against the baseline's. --set changes all algorithms: `fedrecplus settings` lists the
-    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel,
-    privacy.
+    RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
+    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
+    algorithms: `fedrecplus
+    settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
+    server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
+    chosen = _configs_of(names_in(algorithms), allow or [])
+    configs = [
+        one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), settings or []) for one in chosen
+    ]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
     how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
@@ -100,7 +114,7 @@ def compare_with_bars(
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len({config.algorithm for config in configs} | set(TRIVIAL))
+    count = folds_count * len({config.algorithm for config in configs} | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
@@ -122,6 +136,8 @@ def show_comparison(comparison: Comparison, details: bool = False) -> None:
     for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
         say("")
         show_table(*table)
+    for line in notes(comparison):
+        tell(f"note: {line}")
 
 
 def write_reports(
@@ -141,7 +157,7 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
+def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config]:
     """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
     configs: list[Config] = []
     taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
@@ -150,5 +166,5 @@ def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[s
         if name.endswith(".toml") and config.algorithm in taken:
             config = replace(config, algorithm=Path(name).stem)
         taken.add(config.algorithm)
-        configs.append(config if name in TRIVIAL else assign(config, settings))
+        configs.append(config)
     return configs

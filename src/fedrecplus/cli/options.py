@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
 from fedrecplus.errors import UserError
@@ -27,6 +28,34 @@ Settings = Annotated[
         help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
 ]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel",
+        metavar="clear|sums|secure|shares|he",
+        help="What hides uploads from the server: nothing, an ideal sum (simulation only), secure sums, secret shares, "
+        "homomorphic encryption. The same as --set channel.rule=…; clients then weigh themselves.",
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="whole|blocks|rows",
+        help="Rows of the item table in an upload: all (the list tells nothing), whole public blocks, or rated and "
+        "pseudo items (the list is seen). The same as --set channel.rows=…",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
+]
+Delta = Annotated[float, typer.Option(help="δ of the budget, below 1/clients.")]
+Noise = Annotated[str, typer.Option(metavar="central|distributed|local", help="Who adds the noise.")]
+NOT_COVERED = (
+    "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
+    "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
+)
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
@@ -50,7 +79,9 @@ JsonFile = Annotated[
 def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
+    rating_column: Annotated[
+        str | None, typer.Option(help="Own file: column of ratings, by name or number; none: likes, clicks, purchases.")
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
@@ -86,9 +117,13 @@ def names_in(text: str | None) -> list[str]:
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     """Load ratings, with a bar where that takes its time and somebody looks on."""
     if not sys.stderr.isatty():
-        return load(dataset, options=options)
-    with progress_bar() as progress:
-        return load(dataset, options=options, progress=progress)
+        ratings = load(dataset, options=options)
+    else:
+        with progress_bar() as progress:
+            ratings = load(dataset, options=options, progress=progress)
+    if ratings.likes_alone:
+        tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
+    return ratings
 
 
 def config_of(name: str, allow: Sequence[str] | None = None) -> Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step, silent
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
@@ -74,6 +76,8 @@ def train(
         folder.begin(config, data, overwrite=overwrite)
     judged = test if test is not None else _sample(ratings)
     task = Task(ratings, test, judged, Fallback.of(ratings, config), config, folder, progress, stop, checkpoint_seconds)
+    if folder:
+        task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
@@ -100,6 +104,11 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
         try:
             return attempt(task, retries, saved)
         except Diverged as diverged:
+            if task.config.privacy.part.has("plan"):
+                raise UserError(
+                    f"training {diverged}; another attempt would spend the privacy budget again",
+                    "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
+                ) from None
             retries, saved = retries + 1, None
             _start_again(task, diverged, retries)
 

@@ -19,14 +19,21 @@ _NAMES = {
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value",
 }
+_TIMES = {
+    *("timestamp", "time", "ts", "date", "datetime", "day", "unixtime"),
+    *("unixreviewtime", "reviewtime", "createdat", "eventtime"),
+}
+NO_RATING = "none"
+"""what a user says of a file without a column of ratings"""
 
 
 class Columns(NamedTuple):
-    """The positions, from 0, of the three columns that matter."""
+    """The positions, from 0, of the columns that matter."""
 
     user: int
     item: int
-    rating: int
+    rating: int | None
+    """None in a file of likes, clicks or purchases: each line says that a user chose an item"""
 
 
 def has_header(first: Sequence[str], options: FileOptions) -> bool:
@@ -38,17 +45,31 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
     (True, False)
     """
     given = (options.user, options.item, options.rating)
-    named = any(isinstance(column, str) and not column.isdigit() for column in given)
+    named = any(isinstance(column, str) and not column.isdigit() and column != NO_RATING for column in given)
     usual = any(_usual_position(first, role) is not None for role in ("user", "rating"))
     return named or usual or not any(_is_number(field) for field in first)
 
 
 def find_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Columns:
-    """The columns the user gave, else those with usual names, else the first three of a file without header."""
-    found = Columns(*(_position(role, names, header, options, source) for role in _NAMES))
+    """The columns the user gave, else those with usual names, else the first three of a file without header.
+
+    There is no rating in a file of two columns, of user, item and time, or where the user says so.
+    """
+    user, item = (_position(role, names, header, options, source) for role in ("user", "item"))
+    unrated = _is_unrated(names, header, options, (user, item))
+    found = Columns(user, item, None if unrated else _position("rating", names, header, options, source))
     if len(set(found)) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
     return found
+
+
+def _is_unrated(names: Sequence[str], header: bool, options: FileOptions, others: tuple[int, int]) -> bool:
+    if options.rating is not None:
+        return options.rating == NO_RATING and NO_RATING not in names
+    if not header:
+        return len(names) == 2
+    rest = {_plain(name) for place, name in enumerate(names) if place not in others}
+    return _usual_position(names, "rating") is None and rest <= _TIMES
 
 
 def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
@@ -79,14 +100,19 @@ def _given_position(column: str | int, names: Sequence[str], header: bool, sourc
 
 
 def _usual_position(names: Sequence[str], role: str) -> int | None:
-    # RecBole writes the type behind a colon: user_id:token
-    plain = [re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0]) for name in names]
+    plain = [_plain(name) for name in names]
     return next((plain.index(usual) for usual in _NAMES[role].split() if usual in plain), None)
+
+
+def _plain(name: str) -> str:
+    # RecBole writes the type behind a colon: user_id:token
+    return re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0])
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
     found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {found}"
+    none = f"; --rating-column {NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
+    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…){none}; {found}"
 
 
 def counted(columns: int) -> str:

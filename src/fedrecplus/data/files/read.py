@@ -14,7 +14,7 @@ from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
 from fedrecplus.data.files.tables import Table, read_parquet, read_text
 from fedrecplus.data.ratings import Ratings, narrowest
-from fedrecplus.data.scale import Scale
+from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
 
 
@@ -30,18 +30,22 @@ def checked_ratings(table: Table, name: str, options: FileOptions) -> Ratings:
     """The ratings in a table, or an error that says on which line what is wrong."""
     client_ids, clients = _numbered(table, table.users, "user")
     item_ids, items = _numbered(table, table.items, "item")
-    values = _numbers(table)
-    scale = options.given_scale or infer_scale(values, table.source)
-    _refuse_off_scale(table, values, scale)
+    if table.ratings is None:
+        scale = options.given_scale or Scale.parse(LIKES)
+        values = np.full(len(table.users), scale.high)
+    else:
+        values = _numbers(table, table.ratings)
+        scale = options.given_scale or infer_scale(values, table.source)
+        _refuse_off_scale(table, values, scale)
     cell = clients.astype(np.int64) * len(item_ids) + items
     order = np.argsort(cell, kind="stable")  # stable: duplicates stay in the file's order
     cell, values = cell[order], values[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     if len(starts) < len(cell):
-        if options.duplicates == "error":
+        if options.duplicates == "error" and table.ratings is not None:  # who clicks twice says nothing new
             raise _duplicate(table, order, cell)
         ends = np.append(starts[1:], len(cell))
-        last = options.duplicates == "last"
+        last = options.duplicates != "mean"
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
         cell = cell[starts]
     counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))
@@ -77,9 +81,9 @@ def _numbered(table: Table, column: pl.Series, role: str) -> tuple[NDArray[Any],
     return as_array, numbers
 
 
-def _numbers(table: Table) -> NDArray[np.float64]:
+def _numbers(table: Table, ratings: pl.Series) -> NDArray[np.float64]:
     """The ratings as finite numbers."""
-    text = table.ratings.str.strip_chars()
+    text = ratings.str.strip_chars()
     numbers = text.cast(pl.Float64, strict=False)
     wrong = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).arg_true()
     if not len(wrong):

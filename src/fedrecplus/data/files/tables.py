@@ -1,4 +1,4 @@
-"""Three columns of a file: delimited text (CSV, TSV, MovieLens' ``::`` and their like) or Parquet."""
+"""The columns of a file that matter: delimited text (CSV, TSV, MovieLens' ``::`` and their like) or Parquet."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ _NOWHERE = "\x1e"  # as a separator, it lets polars read whole lines
 
 @dataclass(frozen=True)
 class Table:
-    """Users, items and ratings, a row per rating, unchecked."""
+    """Users, items and, where there are any, ratings, a row per rating, unchecked."""
 
     source: str
     """what errors call the file"""
     users: pl.Series
     items: pl.Series
-    ratings: pl.Series
+    ratings: pl.Series | None
+    """None in a file of likes, clicks or purchases"""
     place: Callable[[int], str]
     """where a row, from 0, stands: ``ratings.csv, line 7``"""
 
 
 def read_text(data: bytes, source: str, options: FileOptions) -> Table:
-    """The three columns of a text file; refuses lines with more or fewer columns than the first."""
+    """The columns of a text file; refuses lines with more or fewer columns than the first."""
     data = as_utf8(data, source)
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")  # as old Macs end lines
@@ -47,7 +48,8 @@ def read_text(data: bytes, source: str, options: FileOptions) -> Table:
     header = has_header(first, options)
     columns = find_columns(first, header, options, source)
     fields = pl.col("fields").list
-    wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in columns._asdict().items())
+    there = {role: at for role, at in columns._asdict().items() if at is not None}
+    wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in there.items())
     frame = records.select("line", *wanted, width=fields.len()).collect()
     ragged = (frame["width"] != len(first)).arg_true()
     if len(ragged):
@@ -60,7 +62,8 @@ def read_text(data: bytes, source: str, options: FileOptions) -> Table:
     frame = frame[header:]
     if frame.is_empty():
         raise UserError(f"{source} has a header and no ratings", "give a file with a rating per line")
-    users, items, ratings, lines = (frame[name] for name in ("user", "item", "rating", "line"))
+    users, items, lines = (frame[name] for name in ("user", "item", "line"))
+    ratings = frame["rating"] if "rating" in frame.columns else None
     return Table(source, users, items, ratings, lambda row: f"{source}, line {lines[row]}")
 
 
@@ -93,17 +96,18 @@ def _quoted_records(data: bytes, separator: str, source: str) -> pl.LazyFrame:
 
 
 def read_parquet(data: bytes, source: str, options: FileOptions) -> Table:
-    """The three columns of a Parquet file. Rows are numbered from 1, as lines are."""
+    """The columns of a Parquet file. Rows are numbered from 1, as lines are."""
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(data)))
-        wanted = [names[at] for at in find_columns(names, True, options, source)]
+        wanted = [names[at] for at in find_columns(names, True, options, source) if at is not None]
         frame = pl.read_parquet(io.BytesIO(data), columns=wanted)
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{source} is a damaged Parquet file: {reason}", "copy or write it again") from None
     if frame.is_empty():
         raise UserError(f"{source} has no rows", "give a file with a rating per row")
-    users, items, ratings = (_textual(frame[name], source) for name in wanted)
+    users, items, *rated = (_textual(frame[name], source) for name in wanted)
+    ratings = rated[0] if rated else None
     return Table(source, users, items, ratings, lambda row: f"{source}, row {row + 1}")
 
 

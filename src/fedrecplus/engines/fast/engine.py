@@ -37,6 +37,10 @@ class FastEngine(Engine):
         if model is None or how is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
+        channel = kernel_of(problem.config.channel)
+        if channel is not None and hasattr(channel, "ring_sums"):
+            sums, U, report = channel.ring_sums(problem, private, message, pseudo, how, clients, model.train)
+            return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
 
@@ -99,6 +103,14 @@ class FastEngine(Engine):
         weights: NDArray[Any] = model.user_weights(problem, private, X)
         return weights
 
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """See ``Engine.list_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is None or not hasattr(model, "list_weights"):
+            return super().list_weights(problem, W, X)
+        weights: NDArray[Any] = model.list_weights(problem, W, X)
+        return weights
+
 
 def engine(config: Config) -> Engine:
     """The engine, in the precision that the config asks for."""
@@ -125,8 +137,12 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    own_weights = len(clients) if config.weighs_on_client else 0
-    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
+    if config.uploads_all_items:
+        rows[:] = len(message.V)
+    model = config.model
+    beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    beside += config.weighs_on_client  # its own weight
+    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
 
 
