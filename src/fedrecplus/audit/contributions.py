@@ -83,6 +83,7 @@ def exchanged(sums: Sums, out: Contribution | None, into: Contribution | None) -
         if one is not None:
             total[one.items] += sign * one.total
             weights[one.items] += sign * one.weight
-            statistic += sign * one.statistic
+            if statistic.size:
+                statistic += sign * one.statistic
             overall, clients = overall + sign * one.weight, clients + sign
     return replace(sums, total=total, weights=weights, overall=overall, clients=clients, statistic=statistic)

@@ -16,7 +16,7 @@ from fedrecplus.config import Choice
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import release, weights_of
+from fedrecplus.rounds import released, weights_of
 
 Clients = NDArray[np.int64]
 FEWEST_RATINGS = 5
@@ -119,7 +119,7 @@ def note(
     else:
         transcript.note(message, _listed(engine, problem, private, message, transcript), orders)
         sums = engine.sums(problem, private, message, cohort)[0]
-        transcript.sums[message.round] = release(sums, message, problem.config)
+        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config)
         _note_contributions(transcript, contributions, engine, problem, private, message)
     if not transcript.crowd and "lists" in transcript.shows:
         present = np.intersect1d(transcript.watched, cohort)

@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 Likely = Callable[[int, Items, Array], Array]
 """client, items, each one's chance of being rated → how likely each is beside the others"""
-_TURNS = 3
+_TURNS = 2
+TEACHERS = 80
+"""people at most whose rows teach: more add little, and time"""
 
 
 @dataclass(frozen=True)

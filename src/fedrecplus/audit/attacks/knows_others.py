@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._from_sums import read_single
-from fedrecplus.audit.attacks._taught import People, rows_of, teach
+from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Others, Transcript, hides_rows
 from fedrecplus.protocol import Sums
@@ -57,7 +57,7 @@ def _taught(transcript: Transcript, others: Others) -> dict[int, NDArray[np.floa
     scores: dict[int, NDArray[np.float64]] = {}
     for number in range(min(_PARTS, len(clients))):
         asked = clients[number::_PARTS]
-        known = [client for client in clients if client not in asked]
+        known = [client for client in clients if client not in asked][:TEACHERS]
         if not known:
             continue
         teachers = People(transcript, [rows_of(transcript, one) for one in known], others.likely)

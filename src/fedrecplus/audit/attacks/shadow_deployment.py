@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._taught import People, rows_of, teach
+from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
 
@@ -31,7 +31,7 @@ def _taught(transcript: Transcript, second: SecondData) -> dict[int, NDArray[np.
     """Log odds for all watched clients."""
     shadow = second.transcript
     shadow.assumed = transcript.assumed
-    known = [client for client in shadow.clients if shadow.uploads(client)]
+    known = [client for client in shadow.clients if shadow.uploads(client)][:TEACHERS]
     teachers = People(shadow, [rows_of(shadow, client) for client in known], second.likely)
     truth = [second.rated(one.client, one.reading.items) for one in teachers.rows]
     asked = [client for client in transcript.clients if transcript.uploads(client)]
