@@ -217,6 +217,16 @@ class Transcript:
             lambda: model.part.item_columns(self.broadcast(round_number).V, self.public, model.options),
         )
 
+    def solved_columns(self, round_number: int) -> Array:
+        """The columns that weights behind an upload are fitted to: all of X, unless the model says otherwise."""
+        model = self.config.model
+        if not model.part.has("solved_columns"):
+            return self.columns(round_number)
+        return self.once(
+            ("columns", "solved", round_number),
+            lambda: model.part.solved_columns(self.broadcast(round_number).V, self.public, model.options),
+        )
+
     def uploads(self, client: int) -> tuple[Sent, ...]:
         """A watched client's recorded uploads, by round, in double precision."""
         return tuple(

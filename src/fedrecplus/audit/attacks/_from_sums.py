@@ -44,7 +44,8 @@ def standing_out(values: Array) -> Array:
     middle = float(np.median(values))
     spread = 1.4826 * float(np.median(np.abs(values - middle)))
     least = 1e-6 * float(np.abs(values).max(initial=0.0)) + 1e-300
-    return np.round(np.clip((values - middle) / max(spread, least), -_FARTHEST, _FARTHEST), 3)
+    above: Array = np.clip((values - middle) / max(spread, least), -_FARTHEST, _FARTHEST)
+    return np.asarray(above.round(3), dtype=np.float64)
 
 
 def rows_in_question(transcript: Transcript, client: int) -> tuple[int, NDArray[np.int64]]:
