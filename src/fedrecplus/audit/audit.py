@@ -238,11 +238,11 @@ def controls(
 ) -> dict[int, Sequence[Guess]]:
     """What the attack says of each watched client with somebody else's uploads in the place of its own.
 
-    Where it looks at uploads, that is what it says of the other client. Where it looks at sums, the client's
-    contributions are taken out of them and the other's put in.
+    Where it looks at uploads, that is what it says of the other client. Where it has sums alone to look at, the
+    client's contributions are taken out of them and the other's put in.
     """
     made, others = part(ATTACKS, attack), recording.truth.others
-    if "sums" not in sees(made) & view.shows:
+    if sees(made) & view.shows != {"sums"}:
         return {client: said[other] for client, other in others.items()}
     replaced = recording.contributions.replaced
     return {c: _said(replaced(view, c, other), made, c, settings) for c, other in others.items()}

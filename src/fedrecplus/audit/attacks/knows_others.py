@@ -24,20 +24,28 @@ _PARTS = 4
 
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of sums, the first and the last round that the client was in; of uploads, the last one."""
+    """Of sums, the first and the last round that the client was in; of uploads, or lists of their rows, the last."""
     others = transcript.knowledge.others
     if others is None:
         return ()
-    if transcript.sums:
-        rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in transcript.sums]
-        chosen = dict.fromkeys((*rounds[:1], *rounds[-1:]))
-        sums = transcript.sums
-        return tuple(read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen)
+    singled = _singled_out(transcript, client, others)
     if not hides_rows(transcript.config) or not transcript.uploads(client):
-        return ()
+        return singled
     scores = transcript.once(("known others", transcript.assumed), lambda: _taught(transcript, others))
     last = rows_of(transcript, client).reading
-    return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
+    ratings = last.nearest(transcript.step)
+    for guess in singled:  # values are in the sums, where uploads show none
+        _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
+        ratings[here] = guess.ratings[there]
+    return (Guess(last.round, last.items, ratings, scores[client]),)
+
+
+def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[Guess, ...]:
+    """What is left of the sums when everybody else's part is taken off."""
+    sums = transcript.sums
+    rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in sums]
+    chosen = dict.fromkeys((*rounds[:1], *rounds[-1:]))
+    return tuple(read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen)
 
 
 def less(sums: Sums, rest: Sums) -> Sums:
