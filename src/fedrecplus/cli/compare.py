@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -142,13 +141,10 @@ def write_reports(
 
 
 def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
-    """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
     configs: list[Config] = []
-    taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
     for name in names:
-        config = Config(algorithm=name) if name in TRIVIAL else config_of(name, allow)
-        if name.endswith(".toml") and config.algorithm in taken:
-            config = replace(config, algorithm=Path(name).stem)
-        taken.add(config.algorithm)
-        configs.append(config if name in TRIVIAL else assign(config, settings))
+        if name in TRIVIAL:
+            configs.append(Config(algorithm=name))
+        else:
+            configs.append(assign(config_of(name, allow, TRIVIAL), settings))
     return configs

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, load, progress_bar
-from fedrecplus.errors import UserError
+from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
@@ -91,16 +92,28 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
         return load(dataset, options=options, progress=progress)
 
 
-def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
-    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
+def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:
+    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed.
+
+    ``more`` are further names that the caller knows: an unknown one is answered with all of them.
+    """
     if name not in presets() and Path(name).is_dir():
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG, allow or ())
     if name.endswith(".toml"):
         of_a_run = Path(name).name == CONFIG and (Path(name).parent / DATA).exists()
-        return load_config(name, (allow or ()) if of_a_run else None)  # a file of one's own may name any rule
+        if of_a_run:
+            return load_config(name, allow or ())
+        return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
+    if name not in presets():
+        raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
+
+
+def _named(config: Config, stem: str) -> Config:
+    """A file's config goes by the name that it gives itself; where that is none, or a preset's, by the file's."""
+    return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:

@@ -10,7 +10,17 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Diverged, Engine, Problem, SimulationState, engine_of, item_columns, prepare, rounds
+from fedrecplus.engines import (
+    Diverged,
+    Engine,
+    Problem,
+    SimulationState,
+    compile_seconds,
+    engine_of,
+    item_columns,
+    prepare,
+    rounds,
+)
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
@@ -57,19 +67,24 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
     if saved:
         state, tally = saved.state, saved.tally
-    clock, began = time.monotonic(), time.perf_counter()
+    clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
     for state, report in left:
-        tally = tally.after(report, time.perf_counter() - began)
+        tally = tally.after(report, _stopwatch() - began)
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
         task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
-        began = time.perf_counter()
+        began = _stopwatch()
     predictor = predictor_of(engine, problem, state)
     scores = score(task.judged, predictor.predict, task.fallback)
     return Outcome(config, problem, state, predictor, scores, tally, retries)
+
+
+def _stopwatch() -> float:
+    """A clock that stands still while kernels are compiled."""
+    return time.perf_counter() - compile_seconds()
 
 
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
