@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedrecplus.config import Config, assign, change, load_config, preset, presets
-    from fedrecplus.data import FileOptions, Ratings, Scale, folds, split, validation_cut
+    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.errors import UserError
@@ -27,7 +27,17 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
-    "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
+    "fedrecplus.data": (
+        "FileOptions",
+        "Ratings",
+        "Scale",
+        "Split",
+        "describe",
+        "folds",
+        "load",
+        "split",
+        "validation_cut",
+    ),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
     "fedrecplus.training": ("Recommender", "Run", "train"),
@@ -41,6 +51,7 @@ __all__ = [
     "Recommender",
     "Run",
     "Scale",
+    "Split",
     "UserError",
     "assign",
     "change",

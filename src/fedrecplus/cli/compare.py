@@ -17,12 +17,16 @@ from fedrecplus.cli.options import (
     MarkdownFile,
     Seed,
     Settings,
+    SplitBy,
+    TestFile,
     Workers,
     check_file_place,
     config_of,
     load_with_bar,
     names_in,
     reads_own_files,
+    split_of,
+    with_test,
     write_files,
 )
 from fedrecplus.config import Config, assign
@@ -50,6 +54,8 @@ def compare_command(
         str, typer.Option(metavar="A,B,…", help="Presets, TOML files, run folders, or global-mean and bias-only.")
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     seed: Seed = None,
     settings: Settings = None,
     baseline: Annotated[
@@ -86,8 +92,16 @@ def compare_command(
     check_file_place(json_file, csv_file, markdown_file)
     configs = _configs_of(names_in(algorithms), settings or [], allow or [])
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
-    how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
+    way = split_of(split_by, options, test_file)
+    watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
+    how: dict[str, Any] = {
+        "seed": seed or 0,
+        "baseline": baseline,
+        "workers": workers,
+        "resume": resume,
+        "overwrite": overwrite,
+        "split": way,
+    }
     comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:
         show_comparison(comparison, details)

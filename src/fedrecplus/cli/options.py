@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.config import Config, load_config, preset, presets
-from fedrecplus.data import FileOptions, Ratings, load, progress_bar
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
+from fedrecplus.data.joining import together
+from fedrecplus.errors import DataWarning, UserError, unknown_name
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
@@ -29,6 +32,17 @@ Settings = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="HOW",
+        help="How to test: random, user, time:SHARE, last:N, cold-users, cold-items or column. Default: random folds.",
+    ),
+]
+TestFile = Annotated[
+    str | None, typer.Option("--test", metavar="FILE", help="Test on these ratings, train on all of --dataset.")
+]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
 PlotFile = Annotated[
@@ -57,9 +71,21 @@ def own_file(
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
     ] = "error",
+    timestamp_column: Annotated[str | None, typer.Option(help="Own file: column of times.")] = None,
+    fold_column: Annotated[
+        str | None, typer.Option(help="Own file: column of folds: numbers, or train and test; for --split column.")
+    ] = None,
+    title_column: Annotated[str | None, typer.Option(help="Own file: column of items' titles.")] = None,
+    genres_column: Annotated[str | None, typer.Option(help="Own file: column of genres, a|b|c.")] = None,
+    year_column: Annotated[str | None, typer.Option(help="Own file: column of items' years.")] = None,
+    items: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Own file: titles, genres and years, a line per item.")
+    ] = None,
 ) -> FileOptions:
     """How to read a file of ratings of one's own."""
-    return FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    of_items = (title_column, genres_column, year_column, items)
+    of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
+    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
 
 
 def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -85,11 +111,41 @@ def names_in(text: str | None) -> list[str]:
 
 
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
-    """Load ratings, with a bar where that takes its time and somebody looks on."""
-    if not sys.stderr.isatty():
-        return load(dataset, options=options)
-    with progress_bar() as progress:
-        return load(dataset, options=options, progress=progress)
+    """Load ratings, with a bar where that takes its time and somebody looks on; what had to be assumed is said."""
+    with notes_on_stderr():
+        if not sys.stderr.isatty():
+            return load(dataset, options=options)
+        with progress_bar() as progress:
+            return load(dataset, options=options, progress=progress)
+
+
+@contextlib.contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """Print what reading data warns of as a line for the user, without a file name and line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, DataWarning):
+            typer.echo(f"note: {warning.message}", err=True)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def split_of(how: str | None, options: FileOptions, test: str | None) -> Split:
+    """The split that is asked for; a column of folds, or a file to test on, asks for itself."""
+    if test is not None and (how is not None or options.fold is not None):
+        raise UserError("--test names the test ratings, --split and --fold-column cut them out", "give one of them")
+    named = "column" if test is not None or options.fold is not None else "random"
+    return Split.parse(how or named)
+
+
+def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratings:
+    """The ratings together with those of a file to test on, as fold 0."""
+    if test is None:
+        return ratings
+    with notes_on_stderr():
+        return together(ratings, as_test(test, ratings, replace(options, items=None)))
 
 
 def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:

@@ -20,7 +20,9 @@ def compile_seconds() -> float:
     if "numba" not in sys.modules:
         return 0.0
     if _clock is None:
-        from numba.core import event  # here: an engine without kernels must not wait for numba
+        from numba.core import event as numba_event  # here: an engine without kernels must not wait for numba
+
+        event: Any = numba_event
 
         _clock = _listener(event)
         event.register(_COMPILING, _clock)

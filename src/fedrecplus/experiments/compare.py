@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, check, preset, presets
-from fedrecplus.data import Ratings
+from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
+from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
 from fedrecplus.experiments.published import Published, published
@@ -61,9 +62,11 @@ class Comparison:
 
 
 def compare(
-    ratings: Ratings,
+    ratings: RatingsLike,
     algorithms: Sequence[str | Config],
     *,
+    split: str | Split = "random",
+    test: RatingsLike | None = None,
     folds_count: int = 5,
     seed: int = 0,
     baseline: str | None = None,
@@ -75,10 +78,14 @@ def compare(
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
+    ``split`` says how folds are cut (see ``fr.split``); with ``test``, all of ``ratings`` are trained on instead.
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
     are in the way are refused, unless ``overwrite`` says that they may be replaced.
     """
+    ratings, how = as_ratings(ratings), Split.parse(split)
+    if test is not None:
+        ratings, how = together(ratings, as_test(test, ratings)), Split("column")
     asked = named_configs(algorithms, seed)
     extra = {name: Config(algorithm=name, seed=seed) for name in TRIVIAL if name not in asked}
     configs = {**extra, **asked}
@@ -94,18 +101,23 @@ def compare(
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume)
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how)
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
 
 
 def cross_validate(
-    ratings: Ratings, algorithms: str | Config | Sequence[str | Config], *, folds: int = 5, seed: int = 0
+    ratings: RatingsLike,
+    algorithms: str | Config | Sequence[str | Config],
+    *,
+    split: str | Split = "random",
+    folds: int = 5,
+    seed: int = 0,
 ) -> Comparison:
     """k-fold cross-validation of one or more algorithms: ``compare`` for the Python prompt."""
     several = [algorithms] if isinstance(algorithms, str | Config) else algorithms
-    return compare(ratings, several, folds_count=folds, seed=seed)
+    return compare(ratings, several, split=split, folds_count=folds, seed=seed)
 
 
 def named_configs(algorithms: Sequence[str | Config], seed: int) -> dict[str, Config]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, folds, split
+from fedrecplus.data import Ratings, Split, split
 from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
@@ -64,17 +64,19 @@ def cross_validation(
     folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
     callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
     resume: bool = False,
+    how: Split = Split(),  # noqa: B008 -- it can't be changed
 ) -> dict[str, list[JobOutcome]]:
     """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
     seed = next(iter(configs.values())).seed
-    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
+    how.numbers(ratings, folds_count, seed)  # a split that can't be is found before anything is trained
+    folds_count = how.count(ratings, folds_count)
     jobs = [
         Job(name, fold, config, folder_of(name, fold))
         for fold in range(folds_count)
         for name, config in configs.items()
     ]
     shown = [callbacks.progress(job) for job in jobs]
-    run = functools.partial(_run, ratings, folds_count, resume)
+    run = functools.partial(_run, ratings, folds_count, how, resume)
     outcomes: dict[tuple[str, int], JobOutcome] = {}
     for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
         outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
@@ -90,9 +92,9 @@ def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> Paired
     return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
 
 
-def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
-    training, test = split(ratings, job.fold, folds_count, job.config.seed)
+    training, test = split(ratings, job.fold, folds_count, job.config.seed, how)
     if job.algorithm in TRIVIAL:
         return _run_trivial(job, training, test)
     run = train(
@@ -105,7 +107,7 @@ def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell,
         fold=job.fold,
         progress=tell,
         stop=stop,
-        about_data={"dataset": ratings.name, "folds": folds_count},
+        about_data={"dataset": ratings.name, "folds": folds_count, "split": str(how)},
     )
     return JobOutcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
 

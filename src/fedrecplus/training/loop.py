@@ -10,8 +10,8 @@ import numpy as np
 
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
-from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
@@ -31,8 +31,8 @@ CHECKPOINT_SECONDS = 5.0
 
 
 def train(
-    ratings: Ratings | str | Path,
-    test: Ratings | str | Path | None,
+    ratings: RatingsLike,
+    test: RatingsLike | None,
     config: Config | str,
     *,
     progress: Progress = silent,
@@ -46,7 +46,7 @@ def train(
 ) -> Run:
     """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
 
-    Ratings may be given by a data set's name or a file's path.
+    Ratings may be given by a data set's name, a file's path, or as a frame of pandas, polars or pyarrow.
 
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
@@ -54,8 +54,8 @@ def train(
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
-    ratings = load(str(ratings)) if isinstance(ratings, str | Path) else ratings
-    test = load(str(test)) if isinstance(test, str | Path) else test
+    ratings = as_ratings(ratings)
+    test = None if test is None else as_test(test, ratings)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
     if test is not None:
