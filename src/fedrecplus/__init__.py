@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
     from fedrecplus.training import Recommender, Run, train
+    from fedrecplus.training.estimator import FedRec
 
 __version__ = "0.2.0"
 
@@ -41,11 +42,13 @@ _HOMES = {
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
     "fedrecplus.training": ("Recommender", "Run", "train"),
+    "fedrecplus.training.estimator": ("FedRec",),
 }
 
 __all__ = [
     "Comparison",
     "Config",
+    "FedRec",
     "FileOptions",
     "Ratings",
     "Recommender",
@@ -75,3 +78,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'fedrecplus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    # what isn't imported yet is there all the same, for completion in notebooks and for help()
+    return sorted({*globals(), *__all__})

@@ -142,6 +142,14 @@ def _usual_positions(names: Sequence[str], role: str) -> list[int]:
     return [plain.index(usual) for usual in _NAMES[role].split() if usual in plain] if role in _NAMES else []
 
 
+def usual_column(names: Sequence[str], role: str, options: FileOptions) -> int | None:
+    """The position of the column that was given for a role or has a usual name for it; None where there is none."""
+    given = options.columns.get(role)
+    if given in names:
+        return list(names).index(str(given))
+    return next(iter(_usual_positions(names, role)), None)
+
+
 def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, found: Mapping[str, int]) -> None:
     """Say which column was taken where another one could have been meant."""
     for role in OF_RATINGS:

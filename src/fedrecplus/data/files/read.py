@@ -14,7 +14,7 @@ from fedrecplus.data.files.contents import read_bytes
 from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
-from fedrecplus.data.files.tables import ITEMS, Table, read_table
+from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
@@ -92,13 +92,6 @@ def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray
     numbers = (ids.rank("dense") - 1).to_numpy().astype(np.int32)
     as_array = different.to_numpy() if different.dtype == pl.Int64 else np.array(different.to_list(), dtype=np.str_)
     return as_array, numbers
-
-
-def as_ids(ids: pl.Series) -> pl.Series:
-    """Ids as whole numbers, where all of them are; otherwise the text that they are."""
-    whole = ids.cast(pl.Int64, strict=False)
-    # not 007, which isn't 7
-    return whole if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all() else ids
 
 
 def _numbers(table: Table) -> tuple[NDArray[np.float64], bool]:

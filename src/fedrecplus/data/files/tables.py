@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -18,6 +19,7 @@ from fedrecplus.data.files.columns import (
     item_columns,
     names_items,
     rating_columns,
+    usual_column,
 )
 from fedrecplus.data.files.contents import PARQUET_MAGIC, as_utf8, is_excel
 from fedrecplus.data.files.options import FileOptions
@@ -48,7 +50,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """What a file is about: how its header is recognised and its columns are found."""
 
     has_header: Callable[[Sequence[str], FileOptions], bool]
@@ -56,11 +58,11 @@ class Kind:
     line: str
 
 
-RATINGS = Kind(has_header, rating_columns, "rating")
-ITEMS = Kind(names_items, item_columns, "item")
+RATINGS = FileKind(has_header, rating_columns, "rating")
+ITEMS = FileKind(names_items, item_columns, "item")
 
 
-def read_table(data: bytes, source: str, options: FileOptions, kind: Kind = RATINGS) -> Table:
+def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
     """The columns that matter. The first bytes say what sort of file it is."""
     if data.startswith(PARQUET_MAGIC):
         return _read_parquet(data, source, options, kind)
@@ -69,7 +71,7 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: Kind = RATI
     return read_text(data, source, options, kind)
 
 
-def read_text(data: bytes, source: str, options: FileOptions, kind: Kind = RATINGS) -> Table:
+def read_text(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
     """The columns of a text file; refuses lines with more or fewer columns than the first."""
     data = as_utf8(data, source)
     if b"\n" not in data:
@@ -134,7 +136,7 @@ def _quoted_records(data: bytes, separator: str, source: str) -> pl.LazyFrame:
     return pl.LazyFrame({"line": numbers, "fields": records})
 
 
-def _read_parquet(data: bytes, source: str, options: FileOptions, kind: Kind) -> Table:
+def _read_parquet(data: bytes, source: str, options: FileOptions, kind: FileKind) -> Table:
     """Only the columns that matter are read."""
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(data)))
@@ -162,13 +164,36 @@ def _excel_frame(data: bytes, source: str) -> pl.DataFrame:
         raise UserError(f"{source} can't be read as an Excel file: {reason}", "save the sheet as CSV") from None
 
 
-def table_of_frame(frame: pl.DataFrame, source: str, options: FileOptions, kind: Kind = RATINGS) -> Table:
+def table_of_frame(frame: pl.DataFrame, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
     """The columns of a frame."""
     columns = kind.find(frame.columns, True, options, source)
     return _table(frame, {role: frame.columns[at] for role, at in columns.items()}, source, kind)
 
 
-def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: Kind) -> Table:
+def pair_columns(frame: pl.DataFrame, options: FileOptions) -> tuple[list[Any], list[Any]]:
+    """The ids of users and items in a frame of pairs: by the names given or usual ones, else the first two columns."""
+    names = frame.columns
+    found = [usual_column(names, role, options) for role in ("user", "item")]
+    if None in found:
+        if len(names) != 2:
+            raise UserError(
+                f"a frame of pairs has the columns {', '.join(map(repr, names))}",
+                "name them user and item, or give two columns",
+            )
+        found = [0, 1]
+    ids = (_textual(frame[names[at]], "X") for at in found if at is not None)
+    users, items = (as_ids(column).to_list() for column in ids)
+    return users, items
+
+
+def as_ids(ids: pl.Series) -> pl.Series:
+    """Ids as whole numbers, where all of them are; otherwise the text that they are."""
+    whole = ids.cast(pl.Int64, strict=False)
+    # not 007, which isn't 7
+    return whole if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all() else ids
+
+
+def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: FileKind) -> Table:
     """Rows are numbered from 1, as lines are."""
     if frame.is_empty():
         raise UserError(f"{source} has no rows", f"give a {kind.line} per row")
