@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedrecplus.data.load import load
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
-    from fedrecplus.training import Recommender, Run, train
+    from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
     from fedrecplus.training.estimator import FedRec
 
 __version__ = "0.2.0"
@@ -41,13 +41,14 @@ _HOMES = {
     ),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
-    "fedrecplus.training": ("Recommender", "Run", "train"),
+    "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
     "fedrecplus.training.estimator": ("FedRec",),
 }
 
 __all__ = [
     "Comparison",
     "Config",
+    "Evaluation",
     "FedRec",
     "FileOptions",
     "Ratings",
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "describe",
+    "evaluate",
     "folds",
     "load",
     "load_config",

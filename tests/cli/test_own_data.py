@@ -71,7 +71,7 @@ def test_a_second_file_gives_the_lists_their_titles(timed: pl.DataFrame, capsys:
     done("train", "--dataset", "timed.csv", "--items", "films.csv", *SHORT, "--out", "run", "--full")
     capsys.readouterr()
     done("recommend", "run", "--client", str(timed["userId"][0]), "-n", "2")
-    assert capsys.readouterr().out.count("film ") == 2
+    assert capsys.readouterr().out.count("\nfilm ") == 2
 
 
 def test_a_doubtful_column_is_said_before_training(timed: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

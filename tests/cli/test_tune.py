@@ -89,6 +89,17 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     assert load_config("run/config.toml") == replace(winner, algorithm="won")
 
 
+def test_settings_can_be_chosen_by_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SHORT, *SEARCH, *ALONE, "--trials", "2"]
+    assert exit_code_of([*command, "--objective", "ndcg@10", "--json", "found.json"]) == 0
+    found, told = json.loads(Path("found.json").read_text()), capsys.readouterr()
+    assert found["best"]["value"] == max(trial["value"] for trial in found["trials"] if trial["value"] is not None)
+    assert "NDCG@10, validation" in told.out
+    assert "NDCG@10 0." in told.err
+    assert exit_code_of([*command, "--objective", "mape"]) == 2
+    assert "'mape' is no objective" in capsys.readouterr().err
+
+
 def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*SHORT, *ALONE, "--trials", "2"]) == 0
     assert "model.item_prior" in capsys.readouterr().out

@@ -86,7 +86,7 @@ def test_reports_hold_every_row(comparison: Comparison) -> None:
     assert float(lines[-1]["worst_tenth_rmse"]) == comparison.rows[-1]["groups"]["worst_tenth"]["rmse"]
     assert float(lines[-1]["ndcg@10"]) == comparison.rows[-1]["ranking"]["ndcg@10"]
     tables = to_markdown([comparison]).strip().split("\n\n")[1:]
-    assert len(tables) == 4
+    assert len(tables) == 5
     for table in tables:
         assert "| fedrec |" in table
         assert len({line.count("|") for line in table.splitlines()}) == 1

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_jobs, show_table
+from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
@@ -38,12 +38,13 @@ from fedrecplus.experiments.report import (
     SPARE,
     details_tables,
     errors_table,
+    notes,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
 
 
@@ -51,7 +52,11 @@ from fedrecplus.provenance import Stopwatch
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, run folders, or global-mean and bias-only.")
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Presets, TOML files, run folders, or popularity; global-mean and bias-only are added.",
+        ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     split_by: SplitBy = None,
@@ -83,9 +88,10 @@ def compare_command(
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
-    RMSE, averaged over folds, against the baseline's. --set changes all algorithms: `fedrecplus settings` lists the
-    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel,
-    privacy.
+    RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
+    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --set changes all algorithms: `fedrecplus
+    settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
+    server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
@@ -113,7 +119,7 @@ def compare_with_bars(
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len({config.algorithm for config in configs} | set(TRIVIAL))
+    count = folds_count * len({config.algorithm for config in configs} | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
@@ -135,6 +141,8 @@ def show_comparison(comparison: Comparison, details: bool = False) -> None:
     for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
         say("")
         show_table(*table)
+    for line in notes(comparison):
+        tell(f"note: {line}")
 
 
 def write_reports(

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.lists import By, Explore, IncludeSeen, Length, Why, as_rows, show_top_list
+from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import (
     BATCH,
@@ -18,11 +20,13 @@ from fedrecplus.deploy.device import (
     import_many,
     import_own,
     last_upload,
-    recommend,
+    top_list,
     unknown_items,
 )
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to
+from fedrecplus.training.lists import Wish
 
 device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
 
@@ -141,19 +145,26 @@ def scale_command(
 
 @device_app.command("recommend")
 def recommend_command(
-    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    n: Length = 10,
+    by: By = "list",
+    include_seen: IncludeSeen = False,
+    explore: Explore = 0.0,
+    why: Why = True,
     model: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
     ] = None,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,
+    json_file: JsonFile = None,
 ) -> None:
     """Show what you would like best. Computed here, from your ratings and a public table: nothing is sent."""
+    check_file_place(json_file)
+    wish = Wish(n, by, not include_seen, explore, why)
     with Store.open(home_of(home).store) as store:
-        best = recommend(store, _person(store, person), n, model)
-    rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
-    show_table(["title", "item", "predicted rating"], rows)
+        found = top_list(store, _person(store, person), wish, model)
+    write_json_to(json_file, as_rows(found))
+    show_top_list(found)
 
 
 @device_app.command("forget")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
 from fedrecplus.data.joining import together
@@ -65,7 +66,9 @@ JsonFile = Annotated[
 def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
+    rating_column: Annotated[
+        str | None, typer.Option(help="Own file: column of ratings, by name or number; none: likes, clicks, purchases.")
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
@@ -114,9 +117,13 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     """Load ratings, with a bar where that takes its time and somebody looks on; what had to be assumed is said."""
     with notes_on_stderr():
         if not sys.stderr.isatty():
-            return load(dataset, options=options)
-        with progress_bar() as progress:
-            return load(dataset, options=options, progress=progress)
+            ratings = load(dataset, options=options)
+        else:
+            with progress_bar() as progress:
+                ratings = load(dataset, options=options, progress=progress)
+    if ratings.likes_alone:
+        tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
+    return ratings
 
 
 @contextlib.contextmanager
@@ -127,7 +134,7 @@ def notes_on_stderr() -> Iterator[None]:
         yield
     for warning in caught:
         if issubclass(warning.category, DataWarning):
-            typer.echo(f"note: {warning.message}", err=True)
+            tell(f"note: {warning.message}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 

@@ -207,11 +207,14 @@ def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
     write_json_to(json_file, result)
-    headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
-    figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
+    headings = ["algorithm", "MAE", "RMSE", "NMSE", "NDCG@10", "rounds", "seconds", "KB up", "KB down"]
+    found = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
+    figures = ["–" if figure is None else f"{figure:.4f}" for figure in found]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
+    if result.get("likes_alone"):
+        say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")

@@ -23,6 +23,12 @@ def check(config: Config) -> Config:
             if weighs
             else "set aggregation.rule=uniform or channel.rule=clear",
         )
+    if config.model.part.has("statistic_size") and config.channel.part.VIEW == "uploads" and not config.simulation_only:
+        raise UserError(
+            f"model.rule={config.model.rule} uploads a statistic that gives one person's factors away, and "
+            f"channel.rule={config.channel.rule} shows the server single uploads",
+            "set channel.rule=sums, or say that nobody's data is at stake: simulation_only=true, --simulation-only",
+        )
     if config.model.part.has("update_items") and weighs and how.options.normalise != "item":
         raise UserError(
             f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={how.options.normalise}",

@@ -72,9 +72,12 @@ class ServerSettings(Settings):
 
 
 class EvaluationSettings(Settings):
-    """When to look at the test ratings."""
+    """When to look at the test ratings, and what makes a list good."""
 
     every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+    relevant_from: Annotated[
+        float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
+    ] = 4.0
 
 
 class GeneralSettings(Settings):
@@ -90,6 +93,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    simulation_only: Annotated[
+        bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,7 @@ class Config:
     engine: str = "fast"
     precision: str = "float32"
     seed: int = 0
+    simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
     virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))

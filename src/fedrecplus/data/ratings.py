@@ -92,6 +92,10 @@ class Ratings:
 
         return to_frame(self, backend)
 
+    def __repr__(self) -> str:
+        size = f"{self.clients:,} clients × {self.item_count:,} items, {len(self):,} ratings"
+        return f"Ratings({self.name!r}, {size}, scale {self.scale})"
+
     @property
     def clients(self) -> int:
         """How many clients there are, those without ratings included."""
@@ -104,6 +108,11 @@ class Ratings:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same: likes, clicks, purchases, which say what was chosen and no more."""
+        return len(self) > 0 and bool(self.codes.min() == self.codes.max())
 
     @property
     def client_of_rating(self) -> NDArray[np.int32]:

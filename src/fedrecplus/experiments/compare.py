@@ -7,19 +7,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.config import Config, check, preset, presets
+from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
 from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.training.ranking import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")
-RANKING = ("ndcg@10", "hr@10", "recall@10")
+RANKING = (
+    "ndcg@10", "hr@10", "recall@10", "precision@10", "map@10", "mrr@10", "coverage@10", "popularity@10",
+    *(f"{measure}@{depth}" for depth in (5, 20) for measure in (*MEASURES, "coverage", "popularity")),
+)  # fmt: skip
+LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items")
 
 
 @dataclass(frozen=True)
@@ -28,19 +33,27 @@ class Summary:
 
     dataset: str
     algorithm: str
-    figures: dict[str, FoldMean]
+    figures: dict[str, FoldMean | None]
+    """errors are None for likes alone"""
     groups: dict[str, FoldMean | None]
     """RMSE by group; None where no fold has test ratings of that group"""
-    ranking: dict[str, FoldMean]
+    ranking: dict[str, FoldMean | None]
+    """None where no fold has a relevant test item"""
+    ranking_groups: dict[str, FoldMean | None]
+    """NDCG@10 by group"""
     test: PairedTest | None
-    """against the baseline; None for the baseline itself"""
+    """of RMSE, against the baseline; None for the baseline itself, and for likes alone"""
+    list_test: PairedTest | None
+    """of NDCG@10, against the baseline; None for the baseline itself"""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         content = asdict(self)
         groups = {name: {"rmse": value} for name, value in content.pop("groups").items()}
-        ranking, test = content.pop("ranking"), content.pop("test")
-        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, "against_baseline": test}
+        by_group = {name: {"ndcg@10": value} for name, value in content.pop("ranking_groups").items()}
+        ranking = {**content.pop("ranking"), "groups": by_group}
+        tests = {"against_baseline": content.pop("test"), "lists_against_baseline": content.pop("list_test")}
+        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
 
 
 @dataclass(frozen=True)
@@ -57,8 +70,17 @@ class Comparison:
     """what others report; their folds are not ours, so no test is made"""
 
     def mean(self, algorithm: str, figure: str = "rmse") -> float:
-        """A figure's mean over the folds."""
-        return next(s for s in self.summaries if s.algorithm == algorithm).figures[figure].mean
+        """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
+        by_name = {summary.algorithm: summary for summary in self.summaries}
+        if algorithm not in by_name:
+            raise unknown_name("algorithm", algorithm, by_name)
+        figures = {**by_name[algorithm].figures, **by_name[algorithm].ranking}
+        if figure not in figures:
+            raise unknown_name("figure", figure, figures)
+        found = figures[figure]
+        if found is None:
+            raise UserError(f"{algorithm} has no {figure} here", "likes alone have ranking measures, such as ndcg@10")
+        return found.mean
 
 
 def compare(
@@ -81,13 +103,16 @@ def compare(
     ``split`` says how folds are cut (see ``fr.split``); with ``test``, all of ``ratings`` are trained on instead.
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
-    are in the way are refused, unless ``overwrite`` says that they may be replaced.
+    are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
+    ``global-mean`` and ``bias-only`` are always there.
     """
     ratings, how = as_ratings(ratings), Split.parse(split)
     if test is not None:
         ratings, how = together(ratings, as_test(test, ratings)), Split("column")
     asked = named_configs(algorithms, seed)
-    extra = {name: Config(algorithm=name, seed=seed) for name in TRIVIAL if name not in asked}
+    judging = _judging(list(asked.values()))
+    asked = {name: replace(config, evaluation=judging) if name in TRIVIAL else config for name, config in asked.items()}
+    extra = {name: Config(algorithm=name, seed=seed, evaluation=judging) for name in ADDED if name not in asked}
     configs = {**extra, **asked}
     baseline = baseline or next(iter(asked))
     if baseline not in configs:
@@ -141,15 +166,38 @@ def _config_by_name(name: str) -> Config:
     return preset(name)
 
 
+def _judging(configs: Sequence[Config]) -> EvaluationSettings:
+    """How all are judged: what is relevant in the lists of one must be so in those of the others."""
+    trained = [config.evaluation for config in configs if config.algorithm not in TRIVIAL]
+    if len({one.relevant_from for one in trained}) > 1:
+        raise UserError(
+            "the algorithms differ in evaluation.relevant_from, so their lists can't be compared",
+            "set it for all of them: --set evaluation.relevant_from=4",
+        )
+    return trained[0] if trained else EvaluationSettings()
+
+
+def _of_group(ranking: dict[str, Any], group: str) -> float | None:
+    # runs of an older version, which a resumed comparison may have, know no groups of lists
+    value: float | None = ranking.get("groups", {}).get(group, {}).get("ndcg@10")
+    return value
+
+
+def _over_folds(values: Sequence[float | None]) -> FoldMean | None:
+    known = [value for value in values if value is not None]
+    return fold_mean(known) if known else None
+
+
 def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
     rows = [outcome.row for outcome in own]
-    by_group = {group: [row["groups"][group]["rmse"] for row in rows] for group in GROUPS}
-    known = {group: [value for value in values if value is not None] for group, values in by_group.items()}
+    lists = [row["ranking"] for row in rows]
     return Summary(
         dataset,
         own[0].job.algorithm,
-        {figure: fold_mean([row[figure] for row in rows]) for figure in FIGURES},
-        {group: fold_mean(values) if values else None for group, values in known.items()},
-        {figure: fold_mean([row["ranking"][figure] for row in rows]) for figure in RANKING},
+        {figure: _over_folds([row[figure] for row in rows]) for figure in FIGURES},
+        {group: _over_folds([row["groups"][group]["rmse"] for row in rows]) for group in GROUPS},
+        {figure: _over_folds([found.get(figure) for found in lists]) for figure in RANKING},
+        {group: _over_folds([_of_group(found, group) for found in lists]) for group in LIST_GROUPS},
         against(baseline, own),
+        lists_against(baseline, own),
     )

@@ -18,10 +18,9 @@ from fedrecplus.experiments.statistics import PairedTest, client_means, paired_t
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
-from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.groups import by_group, errors_of
+from fedrecplus.training.evaluation import Fallback
+from fedrecplus.training.measures import evaluate, measure
 from fedrecplus.training.progress import silent
-from fedrecplus.training.ranking import rank
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 
@@ -44,6 +43,8 @@ class JobOutcome:
     row: dict[str, Any]
     client_rmse: NDArray[np.float64]
     """each client's RMSE on the fold; not a number for a client without test ratings there"""
+    client_ndcg: NDArray[np.float64]
+    """each client's NDCG@10 on the fold; not a number for a client without relevant items there"""
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,26 @@ def cross_validation(
 
 
 def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
-    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself."""
+    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself.
+
+    None, too, for likes alone, which have no RMSE.
+    """
+    if own is baseline or own[0].row["rmse"] is None:
+        return None
+    return _paired([outcome.client_rmse for outcome in own], [outcome.client_rmse for outcome in baseline], baseline)
+
+
+def lists_against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
+    """The same of each client's NDCG@10, where positive differences are better."""
     if own is baseline:
         return None
-    errors = [client_means([outcome.client_rmse for outcome in some]) for some in (own, baseline)]
-    return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
+    return _paired([outcome.client_ndcg for outcome in own], [outcome.client_ndcg for outcome in baseline], baseline)
+
+
+def _paired(
+    own: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]], baseline: Sequence[JobOutcome]
+) -> PairedTest:
+    return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
 
 
 def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
@@ -109,7 +125,9 @@ def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job,
         stop=stop,
         about_data={"dataset": ratings.name, "folds": folds_count, "split": str(how)},
     )
-    return JobOutcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
+    found = evaluate(run, training, test, at=(10,))
+    row = {**run.result, "algorithm": job.algorithm}
+    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
 
 
 def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
@@ -119,21 +137,21 @@ def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
     # these predictors have an answer for clients and items without training ratings
     clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
     fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
-    scores = score(test, predictor.predict, fallback)
-    errors = errors_of(test, predictor.predict, fallback, training)
+    found = measure(training, test, predictor, fallback, relevant_from=job.config.evaluation.relevant_from)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
         "fold": job.fold,
         "seed": job.config.seed,
-        **{name: getattr(scores, name) for name in ("mae", "rmse", "nmse")},
+        **{name: getattr(found, name) for name in ("mae", "rmse", "nmse")},
+        "likes_alone": training.likes_alone and test.likes_alone,
         "rounds": 0,
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
-        "groups": by_group(errors, training),
-        "ranking": rank(training, test, predictor, fallback),
+        "groups": found.groups,
+        "ranking": found.ranking,
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
-    return JobOutcome(job, row, errors.rmse_by_client())
+    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)

@@ -72,8 +72,9 @@ def table(
 
 
 def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
-    """Figures over folds as cells: mean ± standard deviation."""
-    return [f"{row[name]['mean']:.4f} ± {row[name]['sd']:.4f}" for name in names]
+    """Figures over folds as cells: mean ± standard deviation; a dash where there is none."""
+    found = [row.get(name) for name in names]
+    return ["–" if each is None else f"{each['mean']:.4f} ± {each['sd']:.4f}" for each in found]
 
 
 def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:

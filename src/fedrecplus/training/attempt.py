@@ -28,6 +28,8 @@ from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
 
+_NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
+
 
 @dataclass(frozen=True)
 class Task:
@@ -43,6 +45,11 @@ class Task:
     progress: Progress
     stop: Callable[[], bool]
     checkpoint_seconds: float
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same, so that errors mean nothing."""
+        return self.ratings.likes_alone and self.judged.likes_alone
 
 
 @dataclass(frozen=True)
@@ -74,10 +81,16 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
-        task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
+        task.progress(
+            Step(
+                state.server.round,
+                config.server.rounds,
+                rmse if task.test is not None and not task.likes_alone else None,
+            )
+        )
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
         began = _stopwatch()
-    predictor = predictor_of(engine, problem, state)
+    predictor = predictor_of(engine, problem, state, lists=True)
     scores = score(task.judged, predictor.predict, task.fallback)
     return Outcome(config, problem, state, predictor, scores, tally, retries)
 
@@ -87,11 +100,11 @@ def _stopwatch() -> float:
     return time.perf_counter() - compile_seconds()
 
 
-def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
-    """Everybody's predictions in a state."""
+def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
+    """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
     X = item_columns(problem, state.server.V)
     W = engine.user_weights(problem, state.private, X)
-    return Predictor(W, X, engine.list_weights(problem, W, X))
+    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
 
 
 def _is_due(config: Config, round_number: int) -> bool:
@@ -108,7 +121,8 @@ def _evaluate(
     watch.look_at(scores, number)
     if task.folder:
         measured_on = "train" if task.test is None else "test"
-        line = {"round": number, "measured_on": measured_on, **scores.figures(), **tally.figures()}
+        figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
+        line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
         task.folder.add_metrics(line)
     return scores
 

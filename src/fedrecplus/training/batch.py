@@ -1,4 +1,4 @@
-"""Predictions and lists for many clients at once, in blocks. One process stands for all devices here."""
+"""Predictions and lists for many clients at once. One process stands for all devices here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
 
 Array = NDArray[np.float64]
-_CELLS = 1 << 22
 
 
 def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequence[Any]) -> Array:
@@ -40,28 +39,13 @@ def recommend_many(
 
     ``exclude_seen`` leaves out what the user has rated.
     """
-    if n < 1:
-        raise UserError(f"a list of {n} items is none", "ask for at least one")
-    model, parts = recommender.model, recommender.clients
-    numbers = numbers_of(parts.client_ids, list(users), "client")
-    # a model may rank by weights that are not those of predicted ratings
-    predictor = Predictor(parts.W, model.X, getattr(parts, "Z", None))
-    titles = model.titles or ("",) * len(model.item_ids)
     columns: dict[str, list[Any]] = {name: [] for name in ("user", "rank", "item", "rating", "title")}
-    per_block = max(1, _CELLS // len(model.item_ids))
-    for first in range(0, len(numbers), per_block):
-        block = numbers[first : first + per_block]
-        ratings = _of_all_items(recommender, predictor, block)
-        scores = ratings.copy() if predictor.Z is None else predictor.scores(block)
-        for client, own_ratings, own_scores in zip(block.tolist(), ratings, scores, strict=True):
-            if exclude_seen:
-                own_scores[parts.items[parts.indptr[client] : parts.indptr[client + 1]]] = -np.inf
-            best = top(own_scores, model.public.popularity, n)
-            columns["user"] += [parts.client_ids[client].item()] * len(best)
-            columns["rank"] += range(1, len(best) + 1)
-            columns["item"] += model.item_ids[best].tolist()
-            columns["rating"] += model.scale.restore(own_ratings[best]).tolist()
-            columns["title"] += [titles[item] for item in best]
+    for user in users:
+        best = recommender.recommend(user, n, exclude_seen=exclude_seen)
+        columns["user"] += [user] * len(best)
+        columns["rank"] += range(1, len(best) + 1)
+        for name in ("item", "rating", "title"):
+            columns[name] += [getattr(one, name) for one in best]
     return columns
 
 
@@ -86,17 +70,6 @@ def similar_items(recommender: Recommender, item: Any, n: int = 10) -> dict[str,
         "similarity": similarity[best].tolist(),
         "title": [titles[one] for one in best],
     }
-
-
-def _of_all_items(recommender: Recommender, predictor: Predictor, clients: NDArray[np.int64]) -> Array:
-    """Predictions in standard units; as for pairs where something is cold."""
-    model, parts = recommender.model, recommender.clients
-    ratings = predictor.of_all_items(clients)
-    means = _client_means(recommender)[clients]
-    ratings[:, ~model.known] = means[:, None]
-    if not model.predicts_cold_items:
-        ratings[np.diff(parts.indptr)[clients] == 0] = model.public.mean
-    return ratings
 
 
 def _client_means(recommender: Recommender) -> Array:

@@ -55,6 +55,19 @@ class SharedModel:
         w: NDArray[np.float64] = model.part.fold_in(self.X, items, ratings, model.options, self.public)
         return w
 
+    def list_weights(
+        self, w: NDArray[np.float64], items: NDArray[np.int64], ratings: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
+        rank."""
+        model = self.config.model
+        if not model.part.has("list_weights"):
+            return None
+        if len(items) == 0:
+            return np.zeros(len(w))
+        z: NDArray[np.float64] = model.part.list_weights(w, self.X, items, ratings, model.options, self.public)
+        return z
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
@@ -107,10 +120,13 @@ class PrivateParts:
     items: NDArray[Any]
     codes: NDArray[Any]
     client_ids: NDArray[Any]
+    Z: NDArray[Any] | None = None
+    """weights for lists; None where predicted ratings rank"""
 
     def write(self, folder: Path) -> None:
         """Write ``clients.safetensors``."""
         arrays = {"W": self.W, "indptr": self.indptr, "items": self.items, "codes": self.codes}
+        arrays |= {} if self.Z is None else {"Z": self.Z}
         write_tensors(folder / CLIENTS, {**arrays, **_ids("client_ids", self.client_ids)}, {}, private=True)
 
     @classmethod
@@ -118,7 +134,8 @@ class PrivateParts:
         """Read ``clients.safetensors``."""
         arrays, _ = read_tensors(folder / CLIENTS)
         client_ids = _read_ids("client_ids", arrays)
-        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids)
+        Z = arrays.get("Z")
+        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids, Z)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

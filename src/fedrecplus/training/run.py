@@ -44,7 +44,19 @@ class Run:
         """Squared error over squared ratings, on the test ratings."""
         return self._tested("nmse")
 
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """Ranking measures on the test ratings, such as ``ndcg@10``."""
+        if self.result["ranking"] is None:
+            raise UserError("this run has no ranking: it was trained without test ratings", "give test ratings")
+        return dict(self.result["ranking"])
+
     def _tested(self, name: str) -> float:
+        if self.result[name] is None and self.result.get("likes_alone"):
+            raise UserError(
+                f"this run has no {name.upper()}: all its ratings are the same, so there is nothing to predict",
+                'look at run.ranking["ndcg@10"]',
+            )
         if self.result[name] is None:
             raise UserError(f"this run has no {name.upper()}: it was trained without test ratings", "give test ratings")
         return float(self.result[name])
@@ -61,8 +73,9 @@ def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recom
     titles = training.catalogue.titles if training.catalogue else ()
     V, public = outcome.state.server.V, outcome.problem.public
     model = SharedModel(config, training.scale, V, public, training.item_ids, titles)
-    W = outcome.predictor.W
-    return Recommender(model, PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids))
+    W, Z = outcome.predictor.W, outcome.predictor.Z
+    parts = PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids, Z)
+    return Recommender(model, parts)
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

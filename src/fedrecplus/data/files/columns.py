@@ -19,7 +19,8 @@ _NAMES = {
     "courseid showid filmid film contentid itemindex itemidx movietitle booktitle title",
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
     "ratingvalue value like liked",
-    "timestamp": "timestamp time unixtime datetime date ratedat createdat reviewtime unixreviewtime reviewdate",
+    "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime reviewtime unixreviewtime "
+    "reviewdate",
     "title": "title movietitle booktitle itemtitle producttitle itemname moviename productname name",
     "genres": "genres genre categories category tags subjects",
     "year": "year releaseyear yearofrelease yearofpublication publicationyear originalpublicationyear",
@@ -28,7 +29,13 @@ OF_RATINGS = ("user", "item", "rating")
 OF_ITEMS = ("title", "genres", "year")
 FURTHER = ("timestamp", "fold", *OF_ITEMS)
 """what a file of ratings may have besides"""
-_ORDER = {"ratings": ("user", "item", "rating", "timestamp"), "items": ("item", "title", "genres")}
+NO_RATING = "none"
+"""what a user says of a file without a column of ratings"""
+_ORDER = {
+    "ratings": ("user", "item", "rating", "timestamp"),
+    "likes": ("user", "item", "timestamp"),
+    "items": ("item", "title", "genres"),
+}
 """the columns of files without a header, as in MovieLens' own"""
 Positions = dict[str, int]
 """role → position, from 0"""
@@ -42,7 +49,8 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
     >>> has_header(["userId", "movieId", "7"], FileOptions()), has_header(["ann", "dune", "5"], FileOptions())
     (True, False)
     """
-    named = any(isinstance(column, str) and not column.isdigit() for column in options.columns.values())
+    given = [column for column in options.columns.values() if column != NO_RATING]
+    named = any(isinstance(column, str) and not column.isdigit() for column in given)
     usual = any(_usual_positions(first, role) for role in ("user", "rating"))
     return named or usual or not any(_is_number(field) for field in first)
 
@@ -58,16 +66,33 @@ def names_items(first: Sequence[str], options: FileOptions) -> bool:
 
 
 def rating_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Positions:
-    """The columns the user gave, else those with usual names, else the first ones of a file without header."""
-    found = {role: _position(role, names, header, options, source) for role in OF_RATINGS}
+    """The columns the user gave, else those with usual names, else the first ones of a file without header.
+
+    There is no rating in a file of two columns, in one of user, item, time and what describes items, or where the user
+    says so: each line then says that a user chose an item.
+    """
+    found = {role: _position(role, names, header, options, source) for role in ("user", "item")}
+    unrated = _is_unrated(names, header, options, found)
+    if not unrated:
+        found["rating"] = _position("rating", names, header, options, source)
     if len(set(found.values())) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
     told_elsewhere = OF_ITEMS if options.items else ()
     roles = [role for role in FURTHER if role not in told_elsewhere]
-    found |= _further(roles, "ratings", names, header, options, source, found)
+    found |= _further(roles, "likes" if unrated else "ratings", names, header, options, source, found)
     if header:
         _warn_of_rivals(names, options, source, found)
     return found
+
+
+def _is_unrated(names: Sequence[str], header: bool, options: FileOptions, others: Positions) -> bool:
+    if options.rating is not None:
+        return options.rating == NO_RATING and NO_RATING not in names
+    if not header:
+        return len(names) == 2
+    told = {at for role in ("timestamp", *OF_ITEMS) for at in _usual_positions(names, role)}
+    told |= {list(names).index(str(column)) for column in options.columns.values() if column in names}
+    return not _usual_positions(names, "rating") and set(range(len(names))) <= told | set(others.values())
 
 
 def item_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Positions:
@@ -152,7 +177,7 @@ def usual_column(names: Sequence[str], role: str, options: FileOptions) -> int |
 
 def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, found: Mapping[str, int]) -> None:
     """Say which column was taken where another one could have been meant."""
-    for role in OF_RATINGS:
+    for role in (role for role in OF_RATINGS if role in found):
         others = [at for at in _usual_positions(names, role) if at not in found.values()]
         if options.columns.get(role) is None and others:
             taken, rivals = names[found[role]], ", ".join(repr(names[at]) for at in dict.fromkeys(others))
@@ -166,7 +191,8 @@ def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, fou
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
     found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {found}"
+    none = f"; --rating-column {NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
+    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…){none}; {found}"
 
 
 def counted(columns: int) -> str:

@@ -25,7 +25,7 @@ class FileOptions:
     item: str | int | None = None
     """the column of item ids, by name or position"""
     rating: str | int | None = None
-    """the column of ratings, by name or position"""
+    """the column of ratings, by name or position; ``none`` where each line is a like, a click or a purchase"""
     separator: str | None = None
     """what stands between columns, of any length; ``tab`` may be spelled out"""
     scale: Scale | str | None = None

@@ -16,10 +16,9 @@ from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
 from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table
 from fedrecplus.data.ratings import Ratings, narrowest
-from fedrecplus.data.scale import Scale
+from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
 
-_LIKES = Scale(0.0, 1.0, 1.0)
 _YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 _DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+$").pattern
 
@@ -43,9 +42,14 @@ def checked_ratings(
     """The ratings in a table, or an error that says on which line what is wrong."""
     client_ids, clients = _numbered(table, "user", few)
     item_ids, items = _numbered(table, "item", few)
-    values, likes = _numbers(table)
-    scale = options.given_scale or (_LIKES if likes else infer_scale(values, table.source))
-    _refuse_off_scale(table, values, scale)
+    rated = "rating" in table.columns
+    if rated:
+        values, likes = _numbers(table)
+        scale = options.given_scale or (Scale.parse(LIKES) if likes else infer_scale(values, table.source))
+        _refuse_off_scale(table, values, scale)
+    else:
+        scale = options.given_scale or Scale.parse(LIKES)
+        values = np.full(len(clients), scale.high)
     timestamps = timestamps_of(table, given=options.timestamp is not None)
     folds = folds_of(table)
     catalogue = catalogue_of(table if items_table is None else items_table, item_ids, options)
@@ -54,10 +58,10 @@ def checked_ratings(
     cell, values = cell[order], values[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     if len(starts) < len(cell):
-        if options.duplicates == "error":
+        if options.duplicates == "error" and rated:  # who clicks twice says nothing new
             raise _duplicate(table, order, cell)
         ends = np.append(starts[1:], len(cell))
-        last = options.duplicates == "last"
+        last = options.duplicates != "mean"
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
         cell, order = cell[starts], order[ends - 1]
     counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))

@@ -38,7 +38,7 @@ class Table:
     source: str
     """what errors call the file"""
     columns: dict[str, pl.Series]
-    """as text, apart from times and genres, which may be of another type"""
+    """as text, apart from times and genres, which may be of another type; likes, clicks and purchases have no rating"""
     place: Callable[[int], str]
     """where a row, from 0, stands: ``ratings.csv, line 7``"""
     names: dict[str, str]

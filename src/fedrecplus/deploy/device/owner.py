@@ -15,22 +15,28 @@ from fedrecplus.deploy.device.round import load_catalogue, load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
+from fedrecplus.training.lists import Recommendation, TopList, Wish
 from fedrecplus.training.model_files import PrivateParts, SharedModel
-from fedrecplus.training.recommender import Recommendation, Recommender
+from fedrecplus.training.recommender import Recommender
 
 _FORM = "write lines such as 1193,5"
 
 
 def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recommendation]:
-    """The n items a person would like best, by a run folder's model or the newest V that this device has seen.
+    """The n items a person would like best: see ``top_list``."""
+    return list(top_list(store, person, Wish(n), run).items)
 
-    Weights are folded in from V and the ratings: no round is needed.
+
+def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList:
+    """A person's list, by a run folder's model or the newest V that this device has seen.
+
+    Weights are folded in from V and the ratings: no round is needed, and nothing is sent.
     """
     model = newest_model(store)[1] if run is None else SharedModel.read(run, store.allowed_rules)
     known = set(map(str, model.item_ids.tolist()))
     ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
     nobody = np.zeros(0, dtype=np.int64)
-    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).recommend(n)
+    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).top_list(wish)
 
 
 def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:

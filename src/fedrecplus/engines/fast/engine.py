@@ -99,6 +99,14 @@ class FastEngine(Engine):
         weights: NDArray[Any] = model.user_weights(problem, private, X)
         return weights
 
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """See ``Engine.list_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is None or not hasattr(model, "list_weights"):
+            return super().list_weights(problem, W, X)
+        weights: NDArray[Any] = model.list_weights(problem, W, X)
+        return weights
+
 
 def engine(config: Config) -> Engine:
     """The engine, in the precision that the config asks for."""
@@ -125,8 +133,10 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    own_weights = len(clients) if config.weighs_on_client else 0
-    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
+    model = config.model
+    beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    beside += config.weighs_on_client  # its own weight
+    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
 
 

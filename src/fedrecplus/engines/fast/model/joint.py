@@ -1,0 +1,159 @@
+"""Kernels of ``parts/model/joint.py``: both gradients of a client, one weight for both, and their sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.engines.fast.compiling import exact_kernel
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.model import ials, reconstruction
+from fedrecplus.engines.fast.model.ials import (
+    Round,
+    add_statistic,
+    choice_factors,
+    choice_gradients,
+    choices_of,
+    train_with,
+    updates_with,
+)
+from fedrecplus.engines.fast.model.reconstruction import (
+    expected_gradients,
+    posterior_covariance,
+    posterior_weights,
+    prior_of,
+)
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model.joint import Settings, item_columns, of_ratings
+from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
+from fedrecplus.protocol import Broadcast, Sums, Upload
+
+
+def train(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+) -> tuple[Sums, NDArray[Any]]:
+    """Train these clients and add up their weighted updates and statistics; nothing is kept on devices."""
+    return train_with(_Round(problem, message, pseudo), how, clients), private.U
+
+
+def updates(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
+) -> tuple[list[Upload], NDArray[Any]]:
+    """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
+    return updates_with(_Round(problem, message, pseudo), problem, pseudo, clients), private.U
+
+
+def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+    """Every client's weights for ratings, solved over its rated rows."""
+    return reconstruction.solved_weights(problem, of_ratings(problem.config.model.options), X)
+
+
+def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
+    """Every client's weights for lists."""
+    return ials.list_weights(problem, weights, X, after=problem.config.model.options.factors)
+
+
+def predictor(some: Drawing, steps: int) -> Fill:
+    """Predictions of some clients, from weights solved over their rated rows."""
+    options: Settings = some.problem.config.model.options
+    return reconstruction.predictor_over(
+        some, of_ratings(options), item_columns(some.message.V, some.message.public, options)
+    )
+
+
+class _Round(Round):
+    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
+        super().__init__(problem, message, pseudo)
+        options: Settings = problem.config.model.options
+        V, W = message.V[:, : options.factors], message.V[:, options.factors :]
+        self.X = rating_columns(V, message.public, of_ratings(options)).astype(V.dtype, copy=False)
+        self.prior, self.over_all = prior_of(message.public, of_ratings(options), self.X), options.solve_over == "all"
+        self.choices = choices_of(W, problem, message.public)
+
+    def add(self, clients: Clients, how: Weighing, total: Any, per_item: Any, statistic: Any) -> float:
+        largest = int(self.counts[clients].max())
+        ratings = (self.X, self.prior, self.over_all)
+        return float(
+            add_clients(
+                clients, self.rows, *ratings, self.choices, how, self.target, largest, total, per_item, statistic
+            )
+        )
+
+
+@exact_kernel
+def add_clients(
+    clients: Any,
+    rows: Any,
+    X: Any,
+    prior: Any,
+    over_all: bool,
+    choices: Any,
+    how: Any,
+    target: Any,
+    largest: int,
+    total: Any,
+    per_item: Any,
+    statistic: Any,
+) -> float:
+    """Gradients of clients' ratings and choices, their weights, and the weighted sums; returns the sum of weights."""
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
+    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    W, chosen = choices.W, choices.chosen
+    size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
+    factors = np.uint64(W.shape[1])
+    of_V = width - factors
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
+    picked, own_choices = np.empty(largest, np.bool_), np.empty(largest, np.int64)
+    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
+    inverse, S = np.empty((size, size), X.dtype), np.empty((size, of_V), X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    choice_gram, u = np.empty((factors, factors), X.dtype), np.empty(factors, X.dtype)
+    four_choices, ones = np.zeros((np.int64(4), factors), X.dtype), np.ones(np.int64(4), X.dtype)
+    moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
+    all_weights = 0.0
+    for client in clients:
+        first, rated = indptr[client], indptr[client + 1] - indptr[client]
+        pseudo_first = pseudo_indptr[client]
+        n = rated + pseudo_indptr[client + 1] - pseudo_first
+        count = 0
+        for j in range(n):
+            numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
+            ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
+            picked[j] = j < rated and chosen[codes[first + j]]
+            if picked[j]:
+                own_choices[count] = numbers[j]
+                count += 1
+        used = n if over_all else rated
+        posterior_weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
+        posterior_covariance(gram, prior.noise, inverse, S)
+        for c in range(size):
+            own[c + one] = moment[c]
+        if how.rated_rows_only:
+            n = rated
+        expected_gradients(numbers, ratings, n, used, X, S, own, moved)
+        choice_factors(own_choices, count, W, choices.gram, choices.moment, four_choices, ones, choice_gram, u)
+        choice_gradients(numbers, picked, n, W, u, of_V, moved)
+        weight, distance, own_step = 1.0, 0.0, 0.0
+        if how.distances:
+            for j in range(n):
+                row = np.uint64(numbers[j])
+                own_step += step_sizes[row]
+                for c in range(width):
+                    gap = moved[j, c] + apart[row, c]
+                    distance += gap * gap
+            weight = weight_at(distance, own_step, n, how, target.whole_step)
+        all_weights += weight
+        scaled = X.dtype.type(weight)
+        add_statistic(weight, u, statistic)
+        for j in range(n):
+            row = np.uint64(numbers[j])
+            per_item[row] += weight
+            for c in range(width):
+                total[row, c] += scaled * moved[j, c]
+    return all_weights
