@@ -32,6 +32,7 @@ from fedrecplus.cli.options import (
 from fedrecplus.config import Config, assign
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
 from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
@@ -55,7 +56,8 @@ def compare_command(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Presets, TOML files, run folders, or popularity; global-mean and bias-only are added.",
+            help="Presets, TOML files, run folders, popularity, or import paths of your own models; "
+            "global-mean and bias-only are added.",
         ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
@@ -86,6 +88,7 @@ def compare_command(
     Examples:
       fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
+      fedrecplus compare --dataset my.csv --algorithms fedrec+,my_models.Neighbours --split last:1
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
@@ -115,11 +118,11 @@ def compare_command(
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings], configs: Sequence[Config], out: Path | None, *, folds_count: int = 5, **how: Any
+    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds_count: int = 5, **how: Any
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len({config.algorithm for config in configs} | set(ADDED))
+    count = folds_count * len(set(named_configs(configs, 0)) | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
@@ -162,11 +165,14 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
-    configs: list[Config] = []
+def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
+    """Configs, and the import paths of models from outside as they are."""
+    configs: list[Config | str] = []
     for name in names:
         if name in TRIVIAL:
             configs.append(Config(algorithm=name))
+        elif is_import_path(name) and not Path(name).exists():
+            configs.append(name)
         else:
             configs.append(assign(config_of(name, allow, TRIVIAL), settings))
     return configs

@@ -11,6 +11,7 @@ from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
 from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
 from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
@@ -18,6 +19,8 @@ from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.training.ranking import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
+Algorithm = Any
+"""a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")
 RANKING = (
@@ -85,7 +88,7 @@ class Comparison:
 
 def compare(
     ratings: RatingsLike,
-    algorithms: Sequence[str | Config],
+    algorithms: Sequence[Algorithm],
     *,
     split: str | Split = "random",
     test: RatingsLike | None = None,
@@ -100,6 +103,9 @@ def compare(
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
+    It may also be anybody's estimator with ``fit`` and ``predict``, a function, either with a name, as in
+    ``("svd", SVD())``, or the import path of one: see ``experiments.baselines.OutsideModel``.
+
     ``split`` says how folds are cut (see ``fr.split``); with ``test``, all of ``ratings`` are trained on instead.
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
@@ -109,9 +115,13 @@ def compare(
     ratings, how = as_ratings(ratings), Split.parse(split)
     if test is not None:
         ratings, how = together(ratings, as_test(test, ratings)), Split("column")
+    outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
-    judging = _judging(list(asked.values()))
-    asked = {name: replace(config, evaluation=judging) if name in TRIVIAL else config for name, config in asked.items()}
+    untrained = {*TRIVIAL, *outside}
+    judging = _judging([config for name, config in asked.items() if name not in untrained])
+    asked = {
+        name: replace(config, evaluation=judging) if name in untrained else config for name, config in asked.items()
+    }
     extra = {name: Config(algorithm=name, seed=seed, evaluation=judging) for name in ADDED if name not in asked}
     configs = {**extra, **asked}
     baseline = baseline or next(iter(asked))
@@ -119,14 +129,14 @@ def compare(
         raise unknown_name("baseline", baseline, configs)
 
     def folder_of(name: str, fold: int) -> Path | None:
-        if out is None or name in TRIVIAL:
+        if out is None or name in untrained:
             return None
         folder = Path(out) / name / f"fold-{fold}"
         if not resume:
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how)
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how, outside)
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
@@ -134,7 +144,7 @@ def compare(
 
 def cross_validate(
     ratings: RatingsLike,
-    algorithms: str | Config | Sequence[str | Config],
+    algorithms: str | Config | Sequence[Algorithm],
     *,
     split: str | Split = "random",
     folds: int = 5,
@@ -145,17 +155,34 @@ def cross_validate(
     return compare(ratings, several, split=split, folds_count=folds, seed=seed)
 
 
-def named_configs(algorithms: Sequence[str | Config], seed: int) -> dict[str, Config]:
-    """Name → config, all with the same seed, so that they see the same folds."""
+def named_configs(algorithms: Sequence[Algorithm], seed: int) -> dict[str, Config]:
+    """Name → config, all with the same seed, so that they see the same folds; of a model from outside just its name."""
     configs: dict[str, Config] = {}
     for algorithm in algorithms:
-        config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
+        if _is_from_outside(algorithm):
+            config = Config(algorithm=outside_model(algorithm).name)
+        else:
+            config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
         if config.algorithm in configs:
             raise UserError(f"{config.algorithm} is there twice", "name each algorithm once")
         configs[config.algorithm] = check(replace(config, seed=seed))
     if not configs:
         raise UserError("there is nothing to compare", f"name algorithms: {', '.join(presets())}")
     return configs
+
+
+def _is_from_outside(algorithm: Algorithm) -> bool:
+    if isinstance(algorithm, str):
+        return is_import_path(algorithm)
+    return not isinstance(algorithm, Config)
+
+
+def _outside_models(algorithms: Sequence[Algorithm]) -> dict[str, OutsideModel]:
+    models = [outside_model(algorithm) for algorithm in algorithms if _is_from_outside(algorithm)]
+    for model in models:
+        if model.name in (*presets(), *TRIVIAL):
+            raise UserError(f"{model.name} is the name of an algorithm here", "give yours another: ('mine', model)")
+    return {model.name: model for model in models}
 
 
 def _config_by_name(name: str) -> Config:
@@ -168,7 +195,7 @@ def _config_by_name(name: str) -> Config:
 
 def _judging(configs: Sequence[Config]) -> EvaluationSettings:
     """How all are judged: what is relevant in the lists of one must be so in those of the others."""
-    trained = [config.evaluation for config in configs if config.algorithm not in TRIVIAL]
+    trained = [config.evaluation for config in configs]
     if len({one.relevant_from for one in trained}) > 1:
         raise UserError(
             "the algorithms differ in evaluation.relevant_from, so their lists can't be compared",
