@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
+    from fedrecplus.training.callbacks import Callback, EarlyStopping, ProgressBar
     from fedrecplus.training.estimator import FedRec
+    from fedrecplus.training.tracking import MLflow, TensorBoard, WandB
 
 __version__ = "0.2.0"
 
@@ -42,21 +44,29 @@ _HOMES = {
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
+    "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "ProgressBar"),
     "fedrecplus.training.estimator": ("FedRec",),
+    "fedrecplus.training.tracking": ("MLflow", "TensorBoard", "WandB"),
 }
 
 __all__ = [
+    "Callback",
     "Comparison",
     "Config",
+    "EarlyStopping",
     "Evaluation",
     "FedRec",
     "FileOptions",
+    "MLflow",
+    "ProgressBar",
     "Ratings",
     "Recommender",
     "Run",
     "Scale",
     "Split",
+    "TensorBoard",
     "UserError",
+    "WandB",
     "assign",
     "change",
     "compare",

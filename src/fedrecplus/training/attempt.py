@@ -21,6 +21,7 @@ from fedrecplus.engines import (
     prepare,
     rounds,
 )
+from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
@@ -45,6 +46,7 @@ class Task:
     progress: Progress
     stop: Callable[[], bool]
     checkpoint_seconds: float
+    callbacks: tuple[Callback, ...] = ()
 
     @property
     def likes_alone(self) -> bool:
@@ -74,6 +76,9 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
     if saved:
         state, tally = saved.state, saved.tally
+    for callback in task.callbacks:
+        before = task.folder.metrics(state.server.round) if task.folder else []
+        callback.start(config, state.server.round, before)
     clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
     for state, report in left:
@@ -88,7 +93,11 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
                 rmse if task.test is not None and not task.likes_alone else None,
             )
         )
+        for callback in task.callbacks:
+            callback.round(state.server.round, config.server.rounds)
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
+        if any(callback.wants_stop() for callback in task.callbacks):
+            break
         began = _stopwatch()
     predictor = predictor_of(engine, problem, state, lists=True)
     scores = score(task.judged, predictor.predict, task.fallback)
@@ -119,11 +128,13 @@ def _evaluate(
         raise Diverged(number, "U is not finite any more")
     scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
     watch.look_at(scores, number)
+    measured_on = "train" if task.test is None else "test"
+    figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
+    line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
     if task.folder:
-        measured_on = "train" if task.test is None else "test"
-        figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
-        line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
         task.folder.add_metrics(line)
+    for callback in task.callbacks:
+        callback.metrics(number, line)
     return scores
 
 

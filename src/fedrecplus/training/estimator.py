@@ -19,6 +19,7 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.data.sources import as_ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
+from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.loop import train
 from fedrecplus.training.recommender import Person, Recommender
 from fedrecplus.training.run import Run
@@ -95,11 +96,11 @@ class FedRec:
             config = change(config, name.replace("__", "."), self.settings[name], "FedRec")
         return check(config)
 
-    def fit(self, X: Any, y: Any = None) -> FedRec:
+    def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
         """Train on ratings: a frame, a file, a data set's name or ``Ratings``; or on pairs ``X`` with ratings ``y``."""
         self.backend_ = backend_of(X)
         ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
-        self.run_: Run = train(ratings, None, self.config)
+        self.run_: Run = train(ratings, None, self.config, callbacks=callbacks)
         self.recommender_ = self.run_.recommender
         self.n_features_in_ = 2
         return self

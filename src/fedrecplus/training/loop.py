@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
 from fedrecplus.training.attempt import Outcome, Task, attempt
+from fedrecplus.training.callbacks import Callback, check_callbacks
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
@@ -43,6 +44,7 @@ def train(
     fold: int | None = None,
     about_data: Mapping[str, Any] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
 
@@ -50,7 +52,7 @@ def train(
 
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
-    ``fold`` and ``about_data`` are noted in the folder.
+    ``fold`` and ``about_data`` are noted in the folder. ``callbacks`` look on, and may end the training early.
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
@@ -73,7 +75,9 @@ def train(
     elif folder:
         folder.begin(config, data, overwrite=overwrite)
     judged = test if test is not None else _sample(ratings)
-    task = Task(ratings, test, judged, Fallback.of(ratings, config), config, folder, progress, stop, checkpoint_seconds)
+    fallback = Fallback.of(ratings, config)
+    how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
+    task = Task(ratings, test, judged, fallback, config, *how)
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
@@ -122,8 +126,11 @@ def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
 def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
     result = {**result_of(task, outcome, data), "made": made}
     recommender = recommender_of(task.ratings, outcome, task.config)
-    if task.folder is None:
-        return Run(task.config, result, recommender)
-    recommender.save(task.folder.path)
-    task.folder.finish(result)
-    return Run(task.config, result, recommender, task.folder.path)
+    if task.folder is not None:
+        recommender.save(task.folder.path)
+        task.folder.finish(result)
+    for callback in task.callbacks:
+        if task.folder is not None:
+            callback.files(task.folder.path, result)
+        callback.end(result)
+    return Run(task.config, result, recommender, task.folder.path if task.folder else None)

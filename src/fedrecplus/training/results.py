@@ -27,7 +27,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
-        "rounds": task.config.server.rounds,
+        "rounds": outcome.state.server.round,
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
         "test_ratings": len(task.test) if task.test is not None else 0,
