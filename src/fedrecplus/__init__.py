@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedrecplus.audit.result import AuditResult, run_audit
     from fedrecplus.config import Config, assign, change, load_config, preset, presets
     from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
     from fedrecplus.data.describe import describe
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
+    "fedrecplus.audit.result": ("AuditResult", "run_audit"),
     "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
     "fedrecplus.data": (
         "FileOptions",
@@ -50,6 +52,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AuditResult",
     "Callback",
     "Comparison",
     "Config",
@@ -78,6 +81,7 @@ __all__ = [
     "load_config",
     "preset",
     "presets",
+    "run_audit",
     "split",
     "train",
     "validation_cut",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW, Scale
+from fedrecplus.markdown import html_table
 
 NEVER_TESTED = 255
 """the number of no fold: such a rating is for training whatever is tested"""
@@ -95,6 +96,17 @@ class Ratings:
     def __repr__(self) -> str:
         size = f"{self.clients:,} clients × {self.item_count:,} items, {len(self):,} ratings"
         return f"Ratings({self.name!r}, {size}, scale {self.scale})"
+
+    def _repr_html_(self) -> str:
+        pairs = [
+            ["clients", f"{self.clients:,}"],
+            ["items", f"{self.item_count:,}"],
+            ["ratings", f"{len(self):,}"],
+            ["scale", str(self.scale)],
+            ["times", "yes" if self.timestamps is not None else "no"],
+            ["titles and genres", "yes" if self.catalogue is not None else "no"],
+        ]
+        return html_table([self.name, ""], pairs)
 
     @property
     def clients(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
 from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
+from fedrecplus.data.frames import frame_of
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
@@ -16,6 +17,7 @@ from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_va
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.markdown import html_table, markdown_table
 from fedrecplus.training.ranking import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
@@ -59,7 +61,7 @@ class Summary:
         return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What ``compare`` found on one data set."""
 
@@ -71,6 +73,25 @@ class Comparison:
     summaries: list[Summary]
     published: list[Published]
     """what others report; their folds are not ours, so no test is made"""
+
+    def __repr__(self) -> str:
+        from fedrecplus.experiments.report import errors_table  # here: reports are about comparisons
+
+        headings, rows = errors_table(self)
+        return f"Comparison({self.dataset!r})\n{markdown_table(headings, rows)}"
+
+    def _repr_html_(self) -> str:
+        from fedrecplus.experiments.report import errors_table, notes  # here: reports are about comparisons
+
+        return html_table(*errors_table(self), self.dataset, notes(self))
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per algorithm and fold with its figures, trivial predictors included."""
+        every = [*self.rows, *self.trivial]
+        names = ("algorithm", "fold", *FIGURES)
+        columns = {name: [row[name] for row in every] for name in names}
+        columns |= {name: [row["ranking"].get(name) for row in every] for name in RANKING[:3]}
+        return frame_of(columns, backend)
 
     def mean(self, algorithm: str, figure: str = "rmse") -> float:
         """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
