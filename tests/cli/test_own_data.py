@@ -56,6 +56,12 @@ def test_a_file_to_test_on_and_a_column_of_folds_give_the_same() -> None:
     assert by_frame.rmse == file["rmse"]
 
 
+def test_cold_ratings_are_counted_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    done("train", "--dataset", "timed.csv", "--split", "cold-users", *SHORT, "--out", "run")
+    tested = json.loads(Path("run/result.json").read_text())["test_ratings"]
+    assert f"note: {tested} of {tested} test ratings are of users or items without" in capsys.readouterr().err
+
+
 def test_compare_takes_splits_with_one_fold_and_with_several() -> None:
     for how, folds in (("time", 1), ("last", 1), ("cold-users", 3)):
         done(*TRIVIAL, "--dataset", "timed.csv", "--split", how, "--folds", "3")
@@ -72,6 +78,16 @@ def test_a_second_file_gives_the_lists_their_titles(timed: pl.DataFrame, capsys:
     capsys.readouterr()
     done("recommend", "run", "--client", str(timed["userId"][0]), "-n", "2")
     assert capsys.readouterr().out.count("\nfilm ") == 2
+
+
+def test_names_of_the_items_columns_are_not_looked_for_in_the_test(timed: pl.DataFrame) -> None:
+    items = timed["movieId"].unique()
+    pl.DataFrame({"movieId": items, "called": [f"film {one}" for one in items]}).write_csv("films.csv")
+    described = ["--items", "films.csv", "--title-column", "called"]
+    done("train", "--dataset", "train.csv", "--test", "test.csv", *described, *SHORT, "--out", "run")
+    assert json.loads(Path("run/data.json").read_text())["test"] == str(Path("test.csv").resolve())
+    (Path("run") / "result.json").unlink()
+    done("train", "--resume", "--out", "run")
 
 
 def test_a_doubtful_column_is_said_before_training(timed: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

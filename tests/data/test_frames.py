@@ -108,6 +108,10 @@ def plenty() -> pl.DataFrame:
         lambda frame: fr.train(frame, None, fr.change(fr.preset("fedmf"), "server.rounds", 1)),
         lambda frame: fr.compare(frame, ["global-mean"], folds_count=2, workers=1),
         lambda frame: fr.cross_validate(frame, "bias-only", folds=2),
+        lambda frame: fr.evaluate(
+            fr.train(frame, None, fr.change(fr.preset("fedmf"), "server.rounds", 1)), frame, frame
+        ),
+        lambda frame: fr.run_audit(frame, "fedmf", users=2, rounds=1, attacks=["popularity"], workers=1),
     ],
 )
 def test_every_function_that_takes_ratings_takes_frames(function: Callable[[Any], object]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +16,7 @@ from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
 from fedrecplus.data.joining import together
-from fedrecplus.errors import DataWarning, UserError, unknown_name
+from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
@@ -114,29 +112,15 @@ def names_in(text: str | None) -> list[str]:
 
 
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
-    """Load ratings, with a bar where that takes its time and somebody looks on; what had to be assumed is said."""
-    with notes_on_stderr():
-        if not sys.stderr.isatty():
-            ratings = load(dataset, options=options)
-        else:
-            with progress_bar() as progress:
-                ratings = load(dataset, options=options, progress=progress)
+    """Load ratings, with a bar where that takes its time and somebody looks on."""
+    if not sys.stderr.isatty():
+        ratings = load(dataset, options=options)
+    else:
+        with progress_bar() as progress:
+            ratings = load(dataset, options=options, progress=progress)
     if ratings.likes_alone:
         tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
     return ratings
-
-
-@contextlib.contextmanager
-def notes_on_stderr() -> Iterator[None]:
-    """Print what reading data warns of as a line for the user, without a file name and line of code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, DataWarning):
-            tell(f"note: {warning.message}")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def split_of(how: str | None, options: FileOptions, test: str | None) -> Split:
@@ -151,8 +135,7 @@ def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratin
     """The ratings together with those of a file to test on, as fold 0."""
     if test is None:
         return ratings
-    with notes_on_stderr():
-        return together(ratings, as_test(test, ratings, replace(options, items=None)))
+    return together(ratings, as_test(test, ratings, options))
 
 
 def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_table, show_training
+from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
@@ -215,6 +215,9 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     show_table(headings, [row])
     if result.get("likes_alone"):
         say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
+    if result["cold_test_ratings"]:
+        share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
+        tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")

@@ -68,12 +68,13 @@ def as_polars(frame: Any, name: str) -> pl.DataFrame:
 
 
 def _series(column: Any) -> pl.Series:
+    """A column of pandas or another library; whole arrays where that is possible, since lists are slow."""
     name = str(column.name)
-    if column.dtype.is_integer() and not column.is_null().any():
-        return pl.Series(name, column.to_numpy())
-    values = [None if isinstance(value, float) and math.isnan(value) else value for value in column.to_list()]
+    if column.dtype.is_numeric():
+        return pl.Series(name, column.to_numpy(), nan_to_null=True)
+    values = column.to_list()
     try:
-        return pl.Series(name, values)
+        return pl.Series(name, [None if isinstance(value, float) and math.isnan(value) else value for value in values])
     except (TypeError, pl.exceptions.PolarsError):  # numbers and texts in one column
         return pl.Series(name, [None if value is None else str(value) for value in values])
 
@@ -86,11 +87,8 @@ def frame_of(columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]], backen
     """
     if backend not in BACKENDS:
         raise unknown_name("data frame library", backend, BACKENDS)
-    plain = {
-        name: values.tolist() if isinstance(values, np.ndarray) else list(values) for name, values in columns.items()
-    }
     try:
-        return _from_dict(plain, backend=backend).to_native()
+        return _from_dict(dict(columns), backend=backend).to_native()
     except ModuleNotFoundError:
         raise UserError(f"{backend} isn't installed", f"pip install {backend}, or take backend='polars'") from None
 

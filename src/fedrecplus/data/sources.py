@@ -41,7 +41,8 @@ def as_test(source: RatingsLike, training: Ratings, options: FileOptions | None 
     """The same for test ratings: on the training's scale, and of as few users and items as there may be."""
     if isinstance(source, Ratings):
         return source
-    options = replace(options or FileOptions(), scale=training.scale, items=None)
+    # what describes the items was read with the training ratings
+    options = replace(options or FileOptions(), scale=training.scale, items=None, title=None, genres=None, year=None)
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         return read_file(path, options, few=True) if path.is_file() else load(str(source))
