@@ -124,10 +124,10 @@ $(REPORT): $(CORE)
 	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
-# Surprise is built by a C compiler; where there is none, the bench says that it left it out
+# Surprise and implicit may need a C compiler; where there is none, the bench says what it left out
 $(BENCH): $(DEV)
 	@echo "Installing what the bench compares with ..."
-	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise: the bench goes without it" >&2
+	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise or implicit: the bench goes without them" >&2
 	@touch $@
 
 $(DIST): $(CORE)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedrecplus.audit.result import AuditResult, run_audit
-    from fedrecplus.config import Config, assign, change, load_config, preset, presets
+    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_channel
     from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
@@ -31,7 +31,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "fedrecplus.audit.result": ("AuditResult", "run_audit"),
-    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
+    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets", "with_channel"),
     "fedrecplus.data": (
         "FileOptions",
         "Ratings",
@@ -85,6 +85,7 @@ __all__ = [
     "split",
     "train",
     "validation_cut",
+    "with_channel",
 ]
 
 

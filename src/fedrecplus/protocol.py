@@ -78,7 +78,7 @@ class Upload:
     weight: float | None = None
     """the client's own aggregation weight, where it weighs itself"""
     counts: NDArray[np.int64] | None = None
-    """denoising clients alone: how many gradients each row stands for, negative where noise is taken out"""
+    """how many gradients each row stands for: negative where a denoising client takes noise out, 0 for a fake mark"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """a small dense sum beside the rows, where the model has one"""
 
@@ -106,6 +106,8 @@ class Sums:
     """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """Σ w s of the model's small dense statistic"""
+    noise: float = 0.0
+    """standard deviation of the noise on every entry, where there is noise for differential privacy"""
 
 
 @dataclass(frozen=True)

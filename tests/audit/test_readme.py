@@ -21,7 +21,11 @@ from fedrecplus.audit.tables import strongest_to_markdown, to_markdown
 from fedrecplus.config import preset
 
 HOME = Path(__file__).parents[2]
-TABLES = {HOME / "README.md": to_markdown, HOME / "docs" / "audit.md": strongest_to_markdown}
+TABLES = {
+    (HOME / "README.md", "audit"): to_markdown,
+    (HOME / "docs" / "audit.md", "audit"): strongest_to_markdown,
+    (HOME / "docs" / "audit.md", "every attack"): every_attack_to_markdown,
+}
 PLACE = re.compile(r"(<!-- audit -->\n\n)(.*?)(<!-- end of audit -->)", re.S)
 SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private")
 

@@ -107,6 +107,7 @@ def test_a_store_of_the_version_before_keeps_its_ratings(path: Path) -> None:
         secret = store.secret
         store.connection.executescript(
             "ALTER TABLE models ADD COLUMN mean REAL; INSERT INTO models VALUES ('ab', '{}', 'x', 3, x'00', '', 3.5);"
+            "ALTER TABLE sent DROP COLUMN stage; DROP TABLE shown; DROP TABLE sums; DROP TABLE unmasked;"
             "PRAGMA user_version = 1"
         )
     with Store.open(path) as store:

@@ -117,7 +117,12 @@ GROUPED = ["pseudo_items.rule=grouped", "encoder.rule=public", "virtual_ratings.
 
 @pytest.mark.parametrize("name", [name for name in SETS if name != "percent"])
 @pytest.mark.parametrize(
-    "changes", [["pseudo_items.ratio=1.5"], ["pseudo_items.ratio=3", "pseudo_items.size_classes=true"]]
+    "changes",
+    [
+        ["pseudo_items.ratio=1.5"],
+        ["pseudo_items.ratio=2", "pseudo_items.size_classes=true"],
+        ["pseudo_items.ratio=3", "pseudo_items.size_classes=true"],
+    ],
 )
 def test_whole_groups_agree_whatever_the_catalogue(name: str, changes: list[str]) -> None:
     assert_engines_agree(assign(START, [*GROUPED, *changes]), SETS[name])

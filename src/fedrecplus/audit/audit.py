@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.guess import ATTACKS, Guess
+from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
-from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows
+from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts import choices, is_outside, part
+from fedrecplus.parts import Part, choices, is_outside, part
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor
@@ -29,7 +29,7 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow",
+    "shadow", "sums", "differencing", "knows-others",
 )  # fmt: skip
 """in which attacks are shown: from the simplest to the strongest; others come last"""
 
@@ -172,8 +172,6 @@ def _attacked(
 def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
-    if not transcript.sent:
-        found.append(f"channel.rule={config.channel.rule} shows sums alone: nothing was attacked, hence .5")
     if not config.model.part.has("attacker"):
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
@@ -184,22 +182,49 @@ def caveats(transcript: Transcript) -> list[str]:
 
 
 def strongest_score(recording: Recording, attack: str, settings: Settings) -> dict[str, Any]:
-    """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best."""
-    config = recording.transcript.config
-    if not recording.transcript.sent:
-        return {"auc": 0.5, "chance": 0.5, "users": 0, "uploads": 0}
+    """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
+
+    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
+    """
+    transcript, truth = recording.transcript, recording.truth
+    applies = bool(sees(part(ATTACKS, attack)) & transcript.shows)
+    config = transcript.config
     share = 1.0 / (1.0 + config.pseudo_items.options.ratio) if hides_rows(config) else 1.0
-    scores = [
-        score(guesses(view, attack, settings), recording.truth, share) for view in recording.transcript.hypotheses()
-    ]
-    return max(scores, key=lambda found: (found["auc"] or 0.0, found["rating_exact"] or 0.0))
+    scores = []
+    for view in transcript.hypotheses() if applies else ():
+        said = guesses(view, attack, settings)
+        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said)))
+    if not applies:
+        scores = [score(dict.fromkeys(transcript.clients, ()), truth, share)]
+    best = max(scores, key=lambda found: (found["auc"], found["rating_exact"]))
+    return {**best, "applies": applies, "against": truth.against}
 
 
 def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
     """What an attack says of every watched client."""
     made = part(ATTACKS, attack)
-    more = (settings or made.settings_type(),) if made.has("Settings") else ()
-    return {client: made.attack(transcript, client, *more) for client in transcript.clients}
+    return {client: _said(transcript, made, client, settings) for client in transcript.clients}
+
+
+def controls(
+    recording: Recording, view: Transcript, attack: str, settings: Settings, said: Mapping[int, Sequence[Guess]]
+) -> dict[int, Sequence[Guess]]:
+    """What the attack says of each watched client with somebody else's uploads in the place of its own.
+
+    Where it looks at uploads, that is what it says of the other client. Where it looks at sums, the client's
+    contributions are taken out of them and the other's put in.
+    """
+    made, others = part(ATTACKS, attack), recording.truth.others
+    if "sums" not in sees(made) & view.shows:
+        return {client: said[other] for client, other in others.items()}
+    replaced = recording.contributions.replaced
+    return {c: _said(replaced(view, c, other), made, c, settings) for c, other in others.items()}
+
+
+def _said(transcript: Transcript, attack: Part, client: int, settings: Settings | None) -> Sequence[Guess]:
+    more = (settings or attack.settings_type(),) if attack.has("Settings") else ()
+    found: Sequence[Guess] = attack.attack(transcript, client, *more)
+    return found
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
@@ -219,6 +244,9 @@ def _row(case: AuditCase, attack: str, **figures: Any) -> dict[str, Any]:
     named = {
         "scheme": case.scheme,
         "attack": attack,
+        "knowing": knowing(part(ATTACKS, attack)),
+        "channel": config.channel.rule,
+        "shows": sorted(shown_by(config)),
         "pseudo_items": config.pseudo_items.rule,
         "virtual_ratings": config.virtual_ratings.rule,
         "pseudo_ratio": getattr(config.pseudo_items.options, "ratio", 0.0),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,41 @@ def hides_rows(config: Config) -> bool:
     return config.hides_rows
 
 
+def shown_by(config: Config) -> frozenset[str]:
+    """What a channel lets the server see: ``values`` and ``lists`` of rows of single uploads, or ``sums``."""
+    if config.channel.part.VIEW == "uploads":
+        return frozenset({"values", "lists"})
+    return frozenset({"lists", "sums"} if config.shows_rows else {"sums"})
+
+
+def visible_items(items: NDArray[np.int64], public: PublicItems, config: Config) -> NDArray[np.int64]:
+    """The rows of an upload that the server sees were there: the channel's ``visible_items`` says it.
+
+    A channel that has no such function shows all of them, or none where it shows no rows.
+    """
+    channel = config.channel
+    if not config.shows_rows:
+        return np.empty(0, np.int64)
+    if channel.part.has("visible_items"):
+        return np.asarray(channel.part.visible_items(items, public, channel.options), dtype=np.int64)
+    return items
+
+
+class Others(Protocol):
+    """An attacker's knowledge of everybody but one person."""
+
+    def rest(self, client: int, round_number: int) -> Sums:
+        """What all others of the cohort add up to, as whoever knows their ratings recomputes it: without any noise."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an attacker is assumed to know besides what the server sees. Rows of the audit name the assumption."""
+
+    others: Others | None = None
+    """everybody else's ratings"""
+
+
 @dataclass
 class Transcript:
     """A recorded transcript. Attacks read it; ``once`` keeps what several of them compute alike."""
@@ -87,9 +122,15 @@ class Transcript:
     sums: dict[int, Sums] = field(default_factory=dict)
     """by recorded round, where the channel shows nothing else"""
     sent: dict[int, list[Sent]] = field(default_factory=dict)
-    """a watched client's uploads, by round"""
+    """a watched client's uploads, by round; without columns where the channel shows which rows came and no value"""
     crowd: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """which rows clients uploaded in one round, watched or not: the server sees everybody"""
+    cohorts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """who took part in each recorded round, ascending"""
+    watched: tuple[int, ...] = ()
+    """the clients that are attacked, where there are no uploads of theirs"""
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """what the attacker is assumed to have from elsewhere"""
 
     def __post_init__(self) -> None:
         self.assumed = assumptions(self.config)[0]
@@ -103,7 +144,12 @@ class Transcript:
     @property
     def clients(self) -> tuple[int, ...]:
         """Watched clients, ascending."""
-        return tuple(sorted(self.sent))
+        return tuple(sorted({*self.sent, *self.watched}))
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """What an attack can look at: ``values`` and ``lists`` of rows of single uploads, or ``sums``."""
+        return shown_by(self.config)
 
     @property
     def source(self) -> Transcript:
@@ -159,6 +205,13 @@ class Transcript:
         if key not in self._kept:
             self._kept[key] = compute()
         return cast(T, self._kept[key])
+
+    def with_sums(self, sums: dict[int, Sums]) -> Transcript:
+        """The same notes with other sums; of what was kept, that which depends on broadcasts alone."""
+        view = copy.copy(self)
+        view.sums = sums
+        view._kept = {key: value for key, value in self._kept.items() if key[0] in ("broadcast", "columns")}
+        return view
 
     def hypotheses(self) -> Iterator[Transcript]:
         """The same notes under everything that may be assumed of the rules; what is kept is shared."""

@@ -16,7 +16,9 @@ from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     JsonFile,
+    Rows,
     Seed,
     Settings,
     check_file_place,
@@ -25,7 +27,7 @@ from fedrecplus.cli.options import (
     names_in,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps
+from fedrecplus.config import Config, assign, change, check, dumps, with_channel
 from fedrecplus.data import FileOptions, split
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
@@ -57,6 +59,8 @@ def audit_command(
     ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
+    channel: Channel = None,
+    rows_sent: Rows = None,
     settings: Settings = None,
     allow: Allow = None,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
@@ -85,7 +89,7 @@ def audit_command(
     watch = Stopwatch()
     extent = AuditExtent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
     _ = extent.chosen  # misspellings are found before data is fetched
-    found = cases(_configs(schemes, settings or [], seed, allow or ()))
+    found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
@@ -103,11 +107,15 @@ def audit_command(
 
 
 def _configs(
-    names: Sequence[str], settings: Sequence[str], seed: int | None, allow: Sequence[str]
+    names: Sequence[str],
+    sent: tuple[str | None, str | None],
+    settings: Sequence[str],
+    seed: int | None,
+    allow: Sequence[str],
 ) -> dict[str, Config]:
     configs = {}
     for name in names:
-        config = assign(config_of(name, allow), settings)
+        config = assign(with_channel(config_of(name, allow), *sent), settings)
         own = name if config.algorithm in configs else config.algorithm  # two runs of one algorithm go by their folders
         configs[own] = check(config if seed is None else change(config, "seed", seed, "--seed"))
     return configs

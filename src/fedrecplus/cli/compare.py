@@ -12,9 +12,11 @@ from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     CsvFile,
     JsonFile,
     MarkdownFile,
+    Rows,
     Seed,
     Settings,
     SplitBy,
@@ -29,7 +31,7 @@ from fedrecplus.cli.options import (
     with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign
+from fedrecplus.config import Config, assign, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
@@ -64,6 +66,8 @@ def compare_command(
     split_by: SplitBy = None,
     test_file: TestFile = None,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
     settings: Settings = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
@@ -92,14 +96,21 @@ def compare_command(
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
-    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --set changes all algorithms: `fedrecplus
+    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
+    algorithms: `fedrecplus
     settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
     server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
+    chosen = _configs_of(names_in(algorithms), allow or [])
+    configs = [
+        assign(with_channel(one, channel, rows), settings or [])
+        if isinstance(one, Config) and one.algorithm not in TRIVIAL
+        else one
+        for one in chosen
+    ]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)
     watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
@@ -165,7 +176,7 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
+def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
     """Configs, and the import paths of models from outside as they are."""
     configs: list[Config | str] = []
     for name in names:
@@ -174,5 +185,5 @@ def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[s
         elif is_import_path(name) and not Path(name).exists():
             configs.append(name)
         else:
-            configs.append(assign(config_of(name, allow, TRIVIAL), settings))
+            configs.append(config_of(name, allow, TRIVIAL))
     return configs

@@ -61,7 +61,7 @@ def _cells(line: dict[str, Any], rounds: int) -> list[str]:
     slowest = max(line["nodes"].items(), key=lambda pair: float(pair[1]), default=("", 0.0))
     return [
         f"{line['round']}/{rounds}",
-        str(len(line["clients"])),
+        str(line["uploads"]),
         str(len(line["nodes"])),
         str(len(line["lost"]) + len(line["silent"])),
         str(sum(line["refusals"]["refused"].values())),

@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "Train several algorithms on the same folds and say whether they differ.",
     "ablate": "Vary settings of a preset, and say what they are worth.",
     "audit": "Attack what clients upload, and say how much a curious server learns.",
+    "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",
     "report": "Make one page of runs and studies.",
     "tune": "Search for settings with a lower error.",

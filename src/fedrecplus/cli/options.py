@@ -30,6 +30,34 @@ Settings = Annotated[
         help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
 ]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel",
+        metavar="clear|sums|secure|shares|he",
+        help="What hides uploads from the server: nothing, an ideal sum (simulation only), secure sums, secret shares, "
+        "homomorphic encryption. The same as --set channel.rule=…; clients then weigh themselves.",
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="whole|blocks|rows",
+        help="Rows of the item table in an upload: all (the list tells nothing), whole public blocks, or rated and "
+        "pseudo items (the list is seen). The same as --set channel.rows=…",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
+]
+Delta = Annotated[float, typer.Option(help="δ of the budget, below 1/clients.")]
+Noise = Annotated[str, typer.Option(metavar="central|distributed|local", help="Who adds the noise.")]
+NOT_COVERED = (
+    "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
+    "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
+)
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[
     str | None,

@@ -13,8 +13,14 @@ import typer
 from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
+    NOT_COVERED,
     Allow,
+    Channel,
+    Delta,
+    Epsilon,
     JsonFile,
+    Noise,
+    Rows,
     Seed,
     Settings,
     SplitBy,
@@ -26,7 +32,7 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.config import Config, assign, change, check
+from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
 from fedrecplus.data import FileOptions, Split, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
@@ -79,7 +85,12 @@ def train_command(
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    noise: Noise = "central",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -99,13 +110,15 @@ def train_command(
       fedrecplus train --dataset my.csv --algorithm fedmf --full --set model.factors=10
       fedrecplus train --dataset my.csv --items films.csv --algorithm fedrec+ --split time:0.1
       fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
+      fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
-    server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings.
+    server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings. --channel and --rows
+    are short for two of them: docs/privacy.md says which to choose when.
     """
     if full and fold is not None:
         raise UserError("--full trains on every fold, --fold leaves one out", "give one of them")
@@ -114,8 +127,11 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
-    chosen = _config_of(algorithm, config, seed, settings or [], allow or [], began)
+    start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    chosen = check(assign(start, settings or [])) if epsilon is None else start
     ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    if epsilon is not None:
+        chosen = check(assign(with_budget(chosen, epsilon, delta, noise, ratings.clients), settings or []))
     how = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
@@ -171,23 +187,17 @@ def _data_of(
     return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})), way, noted.get("test"))
 
 
-def _config_of(
-    algorithm: str | None,
-    file: Path | None,
-    seed: int | None,
-    settings: list[str],
-    allow: list[str],
-    began: RunFolder | None,
+def _start_of(
+    algorithm: str | None, file: Path | None, seed: int | None, allow: list[str], began: RunFolder | None
 ) -> Config:
+    """The settings to start from, before options change some."""
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
     if algorithm is None and file is None and began is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
     start = algorithm or (str(began.path) if began else "")
     config = config_of(str(file), allow) if file is not None else config_of(start, allow)
-    if seed is not None:
-        config = change(config, "seed", seed, "--seed")
-    return check(assign(config, settings))
+    return config if seed is None else change(config, "seed", seed, "--seed")
 
 
 def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool) -> Path:
@@ -221,4 +231,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
+    if (privacy := result["privacy"]) is not None:
+        say(f"(ε, δ) = ({privacy['epsilon']:.2f}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
+        say(NOT_COVERED)
     say(f"run folder: {folder}")

@@ -55,6 +55,10 @@ class StatisticsSettings(Settings):
         Literal["participants", "secure-sum", "public"],
         text("exact figures of the participants (simulation only), one secure sum of theirs, or another data set"),
     ] = "participants"
+    file: Annotated[str, text("ratings of other people, for source=public: a data set's name or a file")] = ""
+    epsilon: Annotated[float, number(0, 1e3, "ε of the secure sum where there is no other budget; 0: exact sums")] = 0.0
+    delta: Annotated[float, number(1e-15, 0.1, "δ of that, below 1/clients")] = 1e-5
+    cap: Annotated[int, number(1, 10**6, "ratings of a person that count in full where there is no other budget")] = 50
 
 
 class CohortSettings(Settings):
@@ -62,6 +66,9 @@ class CohortSettings(Settings):
 
     fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
     dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
+    sampling: Annotated[
+        Literal["fixed", "poisson"], text("ask exactly that share, or each client by a coin of its own")
+    ] = "fixed"
 
 
 class ServerSettings(Settings):
@@ -132,8 +139,10 @@ class Config:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether the server sees something of which items a client uploads rows of."""
+        """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
         channel = self.channel
+        if self.uploads_all_items:
+            return False
         return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
 
     def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
@@ -142,6 +151,11 @@ class Config:
         if channel.part.has("visible_rows"):
             return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
         return items if self.shows_rows else items[:0]
+
+    @property
+    def uploads_all_items(self) -> bool:
+        """Whether every upload has a row of every item."""
+        return self.model.part.has("ALL_ITEMS")
 
     @property
     def redraws(self) -> bool:

@@ -3,7 +3,7 @@
 from fedrecplus.engines.compile_time import compile_seconds
 from fedrecplus.engines.interface import ENGINES, Engine, engine_of, item_columns
 from fedrecplus.engines.loop import Diverged, rounds
-from fedrecplus.engines.problem import Problem, prepare, public_items
+from fedrecplus.engines.problem import Problem, prepare
 from fedrecplus.engines.state import (
     PrivateState,
     RoundReport,
@@ -12,6 +12,7 @@ from fedrecplus.engines.state import (
     message_of,
     start_private,
 )
+from fedrecplus.engines.statistics import public_items
 
 __all__ = [
     "ENGINES",

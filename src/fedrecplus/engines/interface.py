@@ -19,7 +19,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start
 from fedrecplus.errors import unknown_name
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import release, server_round
+from fedrecplus.rounds import server_round
 
 Clients = NDArray[np.int64]
 ENGINES = ("fast", "reference", "central")
@@ -41,8 +41,7 @@ class Engine(ABC):
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
-        released = release(sums, message, problem.config)
-        server = server_round(state.server, released, problem.public, problem.config)
+        server = server_round(state.server, sums, problem.public, problem.config)
         return replace(state, server=server, private=private), report
 
     @abstractmethod

@@ -87,13 +87,23 @@ def axis(title: str, **look: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **look}
 
 
-def plot(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], caption: str, height: int = 420) -> str:
-    """A place for a plot, and its data beside it; ``page.js`` draws it. No colours here: they follow the reader's."""
+def plot(
+    traces: Sequence[Mapping[str, Any]],
+    layout: Mapping[str, Any],
+    caption: str,
+    height: int = 420,
+    least_width: int = 0,
+) -> str:
+    """A place for a plot, and its data beside it; ``page.js`` draws it. No colours here: they follow the reader's.
+
+    One that is wider than a narrow page (``least_width``, in pixels) scrolls by itself.
+    """
     name = f"plot-{next(_numbers)}"
     data = json.dumps({"data": traces, "layout": layout}, allow_nan=False).replace("</", "<\\/")
-    size = f'style="height:{height}px" role="img" aria-label="{text(caption)}"'
+    width = f";min-width:{least_width}px" if least_width else ""
+    size = f'style="height:{height}px{width}" role="img" aria-label="{text(caption)}"'
     return (
-        f'<figure><div class="plot" id="{name}" {size}></div>'
+        f'<figure><div class="scroll"><div class="plot" id="{name}" {size}></div></div>'
         f'<script type="application/json" data-for="{name}">{data}</script>'
         f"<figcaption>{text(caption)}</figcaption></figure>"
     )

@@ -1,12 +1,20 @@
 """The two functions that are the paper: what a client does in a round, and what the server does."""
 
-from fedrecplus.rounds.client import client_round, local_update, outgoing, predictions, pseudo_items, select_items
+from fedrecplus.rounds.client import (
+    client_round,
+    local_update,
+    outgoing,
+    predictions,
+    pseudo_items,
+    rows_of,
+    select_items,
+)
+from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
     broadcast,
     encode_items,
-    release,
     server_round,
     start_server,
     sums_of,
@@ -14,6 +22,7 @@ from fedrecplus.rounds.server import (
 )
 
 __all__ = [
+    "STATISTICS",
     "ServerState",
     "add_up",
     "broadcast",
@@ -21,12 +30,15 @@ __all__ = [
     "encode_items",
     "local_update",
     "outgoing",
+    "plan_of",
     "predictions",
     "pseudo_items",
-    "release",
+    "released",
+    "rows_of",
     "select_items",
     "server_round",
     "start_server",
     "sums_of",
     "weights_of",
+    "with_noise",
 ]

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.device import Device, PseudoItems, merge
+from fedrecplus.device import Device, PseudoItems, Rows, every_item, merge
 from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
-from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
 Array = NDArray[np.float64]
 
@@ -26,13 +26,18 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
-    rows = merge(device, pseudo)
+    rows = rows_of(device, pseudo, len(broadcast.V), config)
     U, V, *statistic = config.model.part.local_training(device, rows, broadcast, config.model.options)
     kept = None if config.redraws else pseudo
     update = Upload(device.client, rows.items, V - broadcast.V[rows.items])
     if statistic:
         update = replace(update, statistic=np.asarray(statistic[0], dtype=np.float64))
     return update, replace(device, U=U, kept=kept)
+
+
+def rows_of(device: Device, pseudo: PseudoItems, items: int, config: Config) -> Rows:
+    """The rows that a client trains on and uploads: its rated and pseudo items or, in some models, all items."""
+    return every_item(device, items) if config.uploads_all_items else merge(device, pseudo)
 
 
 def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
@@ -87,12 +92,21 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     if kept is not None:
         items = kept.items
     else:
-        items = select_items(
-            pseudo_count(len(device.items), len(broadcast.V), chosen.options), device, broadcast, config
-        )
+        extra = extra_rows(device.items, broadcast.public, config)
+        count = pseudo_count(len(device.items), len(broadcast.V), chosen.options, extra)
+        items = select_items(count, device, broadcast, config)
     if len(items) == 0:
         return PseudoItems(items, np.empty(0))
     return PseudoItems(items, virtual_ratings(items, device, broadcast, config))
+
+
+def extra_rows(rated: NDArray[np.int64], public: PublicItems, config: Config) -> int:
+    """Rows that the rule gives an upload beyond its size class because of what the client rated."""
+    chosen = config.pseudo_items
+    if not chosen.part.has("extra_rows"):
+        return 0
+    items, rows = chosen.part.extra_rows(public, chosen.options)
+    return int(rows) if np.isin(rated, items).any() else 0
 
 
 def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:

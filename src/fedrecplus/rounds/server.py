@@ -17,6 +17,7 @@ from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
+from fedrecplus.rounds.release import released
 
 Array = NDArray[np.float64]
 
@@ -65,6 +66,7 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
     optimizer, model = config.server_optimizer, config.model
+    sums = released(sums, state.round, public, config)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:
@@ -120,15 +122,6 @@ def add_up(
         )
         return found
     return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
-
-
-def release(sums: Sums, message: Broadcast, config: Config) -> Sums:
-    """The sums that the server's step may use: with noise, where the server adds it."""
-    privacy = config.privacy
-    if not privacy.part.has("release"):
-        return sums
-    released: Sums = privacy.part.release(sums, message, config.seed, privacy.options)
-    return released
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:

@@ -15,7 +15,7 @@ class PrivacyContract(Contract):
 
     def test_it_says_of_what_the_presence_is_hidden(self) -> None:
         """``None`` is no claim at all."""
-        assert self.part.UNIT in (None, "user", "rating")
+        assert self.part.UNIT in (None, "user", "number")
 
     def test_protecting_keeps_the_items(self) -> None:
         """Which rows there are is the channel's choice."""

@@ -25,6 +25,7 @@ from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
@@ -47,6 +48,8 @@ class Task:
     stop: Callable[[], bool]
     checkpoint_seconds: float
     callbacks: tuple[Callback, ...] = ()
+    ledger: Ledger | None = None
+    """of releases, where the run has a privacy budget and a folder"""
 
     @property
     def likes_alone(self) -> bool:
@@ -71,6 +74,8 @@ class Outcome:
 def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     """All rounds that are left. Raises ``Diverged``, or KeyboardInterrupt when asked to stop."""
     config = with_smaller_step(task.config, retries)
+    if task.ledger is not None:
+        task.ledger.before_statistics()
     problem, engine = prepare(task.ratings, config), engine_of(config)
     state, tally = engine.start(problem), Tally()
     watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
@@ -81,6 +86,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         callback.start(config, state.server.round, before)
     clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
+    if task.ledger is not None:
+        left = task.ledger.before_each(left, state.server.round)
     for state, report in left:
         tally = tally.after(report, _stopwatch() - began)
         rmse = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step, silent
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
@@ -78,6 +80,8 @@ def train(
     fallback = Fallback.of(ratings, config)
     how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
     task = Task(ratings, test, judged, fallback, config, *how)
+    if folder:
+        task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
@@ -104,6 +108,11 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
         try:
             return attempt(task, retries, saved)
         except Diverged as diverged:
+            if task.config.privacy.part.has("plan"):
+                raise UserError(
+                    f"training {diverged}; another attempt would spend the privacy budget again",
+                    "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
+                ) from None
             retries, saved = retries + 1, None
             _start_again(task, diverged, retries)
 

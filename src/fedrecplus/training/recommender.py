@@ -75,7 +75,7 @@ class Person:
         if wish.why and len(self._known_items):
             known = model.known[self.items]
             because = reasons(model, self._known_items, self.ratings[known], best, wish.by)
-        return TopList(recommendations(model, best, scores, ratings, because), price)
+        return TopList(recommendations(model, best, scores, ratings, because), price, model.likes_alone)
 
     @property
     def _known_items(self) -> NDArray[np.int64]:

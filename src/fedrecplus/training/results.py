@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fedrecplus.config import to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.measures import Evaluation, measure
+from fedrecplus.training.privacy import privacy_of
 
 
 def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,11 +40,19 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         "groups": found.groups if found else None,
         "ranking": found.ranking if found else None,
+        "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome)),
+        "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
         "config": to_tables(task.config),
     }
+
+
+def _most_numbers(outcome: Outcome) -> int:
+    """Numbers in the largest upload."""
+    rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
+    return int(rows.max(initial=0) * outcome.state.server.V.shape[1])
 
 
 def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:

@@ -19,6 +19,7 @@ from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
 from fedrecplus.audit.transcript import Transcript, hides_rows
 
+SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _SHADOWS = 80
 _TURNS = 3

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
-from fedrecplus.deploy.device.round import load_catalogue, load_clients
+from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
@@ -55,6 +57,17 @@ def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]
         (str(model.item_ids[item]), model.titles[item] if model.titles else "", item in rated, change)
         for item, change in zip(arrays["items"][here].tolist(), changes, strict=True)
     ]
+
+
+def known_catalogues(store: Store) -> list[dict[str, Any]]:
+    """The catalogues that servers have sent: what they are called, how many items they have, whose figures."""
+    digests = [digest for (digest,) in store.connection.execute("SELECT digest FROM catalogues ORDER BY rowid")]
+    found = [(digest, load_catalogue(store, digest)) for digest in digests]
+    return [
+        {"digest": digest, "items": len(one.ids), "figures": one.figures, "source": one.public.source,
+         "epsilon": one.public.epsilon}
+        for digest, one in found if one is not None
+    ]  # fmt: skip
 
 
 def unknown_items(store: Store) -> int | None:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
@@ -29,6 +29,8 @@ from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+PENDING = "sum.pending"
+"""a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
 LAST = "last.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
@@ -53,6 +55,8 @@ class Deployment:
     """refused answers after which a node is set aside"""
     keyed: bool = True
     """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
+    identities: tuple[str, ...] = ()
+    """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
 
@@ -136,13 +140,27 @@ def begin(
 ) -> None:  # fmt: skip
     """Make a run folder ready for its first round."""
     check_deployable(config)
+    if is_secure(config):
+        _check_sums(config, deployment, catalogue)
     RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST):
+    for name in (JOURNAL, LOG, LAST, PENDING):
         (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
     catalogue.write(folder / ITEMS)
+
+
+def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
+    """Refuse what no secure sum can come of."""
+    model, least = config.model, config.channel.options.least_cohort
+    if deployment.nodes < least:
+        raise UserError(
+            f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
+            "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
+        )
+    V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
+    check_vector(config, V.shape)
 
 
 def go_on(
@@ -193,7 +211,7 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
         **tally.figures(),
         **{"test_ratings": 0, "cold_test_ratings": 0, "fit": fit, "retries": 0, "learning_rate": step_size(config)[1]},
         "deployment": {
-            "uploads": sum(len(line["clients"]) for line in lines),
+            "uploads": sum(line["uploads"] for line in lines),
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },

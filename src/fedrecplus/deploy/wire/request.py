@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check, dumps, loads, to_tables
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.stages import FIRST, Stage
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
@@ -38,7 +39,12 @@ class Request:
     """digest of the catalogue"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
-    bytes: int
+    size: int
+    """bytes"""
+    session: bytes = b""
+    """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
+    pinned: bool = False
+    """whether participants of the sum sign with identities that everybody has pinned"""
 
     @property
     def V(self) -> NDArray[Any]:
@@ -58,14 +64,22 @@ class Request:
         return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
-def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
-    """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
+def encode_request(
+    model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
+    pinned: bool = False,
+) -> Packet:  # fmt: skip
+    """The packet of a request. Last step and covariance go along only where clients weigh themselves.
+
+    With a session it is the first stage of a secure sum as well.
+    """
     told = config.needs_on_device("last_step") or config.weighs_on_client
     names = ("V", "last_step", "last_covariance") if told else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
     facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    if session:
+        facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": dumps(config), "catalogue": catalogue.digest}, arrays)
 
 
@@ -102,28 +116,65 @@ def _decode(packet: Packet, config: Config) -> Request:
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
-        bytes=packet.size,
+        size=packet.size,
+        session=_session(facts, config),
+        pinned=bool(facts.get("pinned", 0)),
     )
+
+
+def _session(facts: Facts, config: Config) -> bytes:
+    """Of the secure sum where the channel is one, and nowhere else: an upload must not go another way than it says."""
+    if is_secure(config) != ("session" in facts):
+        raise ValueError(f"channel.rule={config.channel.rule} with or without a secure sum")
+    return Stage.of(facts).session if is_secure(config) else b""
+
+
+def is_secure(config: Config) -> bool:
+    """Whether uploads go into secure sums."""
+    return config.channel.rule == "secure"
 
 
 def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    if getattr(config, "simulation_only", False):
+        raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
     channel = config.channel.part
-    if channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads":
-        why = "a deployment carries neither messages between clients nor encrypted sums"
-        raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
-    if config.model.part.has("statistic_size"):
+    if not is_secure(config) and (
+        channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads"
+    ):
+        why = "a deployment carries uploads in the clear or secure sums"
         raise UserError(
-            f"model.rule={config.model.rule} uploads a statistic, for which the wire has no room",
-            "choose another model",
+            f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear or secure"
+        )
+    if is_secure(config):
+        _check_secure(config)
+    if config.model.part.has("statistic_size") and not is_secure(config):
+        raise UserError(
+            f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
+            "set channel.rule=secure, or choose another model",
+        )
+    if config.privacy.rule != "none":
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} is for simulation: its noise comes from a seed",
+            "set privacy.rule=none",
         )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if config.covariance == "full":
         raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
     return config
+
+
+def _check_secure(config: Config) -> None:
+    how = config.channel.options
+    if how.masks != "computed":
+        raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.rows != "whole":
+        raise UserError(f"channel.rows={how.rows} is for simulation", "set channel.rows=whole")
+    if how.dropout > 0:
+        raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 
 
 def fixed_settings(config: Config) -> str:

@@ -37,6 +37,10 @@ class FastEngine(Engine):
         if model is None or how is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
+        channel = kernel_of(problem.config.channel)
+        if channel is not None and hasattr(channel, "ring_sums"):
+            sums, U, report = channel.ring_sums(problem, private, message, pseudo, how, clients, model.train)
+            return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
 
@@ -133,6 +137,8 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
+    if config.uploads_all_items:
+        rows[:] = len(message.V)
     model = config.model
     beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
     beside += config.weighs_on_client  # its own weight

@@ -39,6 +39,8 @@ class Settings(PublicSettings):
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
+    curvature: Annotated[float, number(0.01, 100, "E[w²] of a factor's weight in the M-step; less where clipped")] = 1.0
+    row_variance: Annotated[float, number(0, 100, "share of a row's own variance that adds to the ridge")] = 1.0
 
 
 def tables(settings: Settings) -> dict[str, int]:
@@ -100,20 +102,25 @@ def ridge_and_prior(
 
 def item_variance(public: PublicItems, settings: Settings) -> Array:
     """σ²/(n_i + prior strength): how little is known of a row of V."""
-    return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
+    return np.asarray(settings.row_variance * settings.noise * public.noise / (public.popularity + settings.item_prior))
 
 
 def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
     """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
 
-    K pseudo-ratings pull a row to V̂_i, what the item's public features predict.
+    K pseudo-ratings pull a row to V̂_i, what the item's public features predict. Where sums come with noise for
+    differential privacy, K grows by the noise's variance over that of the ratings in the sum, σ² Σ w E[w_V²]: the
+    posterior mean of a row whose measurement is that much worse.
     """
-    curvature = np.ones(settings.factors)
+    curvature = np.full(settings.factors, settings.curvature)
     curvature[0] += settings.user_mean**2
+    weights = sums.weights[:, None] * curvature
     strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
+    if sums.noise > 0.0:
+        strength = strength * (1.0 + sums.noise**2 / (settings.noise * public.noise * np.maximum(weights, 1.0)))
     features, regression = public_regression(public, settings)
     pull = strength * (V - features @ (regression @ V.astype(np.float64)))
-    return np.asarray((sums.total - pull) / np.maximum(sums.weights[:, None] * curvature + strength, 1e-12))
+    return np.asarray((sums.total - pull) / np.maximum(weights + strength, 1e-12))
 
 
 def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:

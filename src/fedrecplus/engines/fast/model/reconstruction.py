@@ -12,8 +12,8 @@ from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, secti
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
@@ -39,10 +39,10 @@ def train(
     some = _Round(problem, message, pseudo)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
+        total, per_item = empty_sums(message.V, how.in_steps), np.zeros(len(message.V))
         return total, per_item, some.add(part, how, total, per_item)
 
-    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients)), private.U
+    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients), how.in_steps), private.U
 
 
 def updates(
@@ -285,7 +285,7 @@ def add_clients(
     """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
@@ -318,6 +318,12 @@ def add_clients(
                     distance += gap * gap
         if how.distances:
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(weight, numbers, n, moved, left, how, total, per_item)
+            continue
         all_weights += weight
         scaled = X.dtype.type(weight)
         for j in range(n):

@@ -1,0 +1,54 @@
+"""An upload that was singled out of sums, read as if it had been sent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks._reading import Reading, together
+from fedrecplus.audit.attacks._solved import on_scale
+from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.protocol import Sums, Upload
+
+Array = NDArray[np.float64]
+_PRESENT = 1e-4
+"""of the weight of a whole upload: a row with less is rounding"""
+_SHARP = 0.1
+_ENOUGH = 0.6
+"""share of the ratings that lie within ``_SHARP`` steps of the scale, where a reading is one; by chance it is .2"""
+
+
+def read_single(transcript: Transcript, client: int, round_number: int, single: Sums) -> Guess:
+    """Sums over one client: the rows that have weight are those it rated, and their values are its upload.
+
+    Ratings are guessed only where they come out on the scale: noise in the sums leaves nothing to read.
+    """
+    present = single.weights / max(abs(single.overall), 1e-300)
+    items = np.flatnonzero(present > max(_PRESENT, _gap(present)))
+    ratings = np.full(len(present), np.nan)
+    if len(items) > 1:
+        upload = Upload(client, items, single.total[items], single.overall)
+        reading = together(transcript, (Sent(round_number, 0, upload),))[0]
+        if sharp(transcript, reading):
+            ratings[items] = reading.nearest(transcript.step)
+    asked = rows_in_question(transcript, client)
+    return Guess(round_number, asked, ratings[asked], np.round(present, 6)[asked])
+
+
+def rows_in_question(transcript: Transcript, client: int) -> NDArray[np.int64]:
+    """All items, or the rows of the client's first upload where the server sees their list."""
+    for one in transcript.uploads(client)[:1]:
+        return one.upload.items
+    return np.arange(len(transcript.public.popularity))
+
+
+def sharp(transcript: Transcript, reading: Reading) -> bool:
+    """Whether the ratings of a reading lie on the scale more often than by chance."""
+    off = np.abs(reading.ratings - on_scale(reading.ratings, transcript.step)) / transcript.step
+    return bool(np.mean(np.nan_to_num(off, nan=1.0) < _SHARP) > _ENOUGH)
+
+
+def _gap(present: Array) -> float:
+    """The middle between what is present and what isn't: a half of a whole row's weight."""
+    return 0.5 * float(np.clip(np.median(present[present > _PRESENT]), 0.0, 1.0)) if (present > _PRESENT).any() else 0.5

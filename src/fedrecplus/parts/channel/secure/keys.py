@@ -1,0 +1,70 @@
+"""Keys of a secure sum: agreement, encryption to a neighbour, signatures. Primitives are those of ``cryptography``."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from fedrecplus.parts.channel.secure.messages import KEY_BYTES, Refused
+
+_NAME = b"fedrecplus secure sum 1 "
+_NONCE = bytes(12)
+"""each key encrypts one message"""
+
+
+def public_key(secret: bytes) -> bytes:
+    """The X25519 public key of a secret one."""
+    return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+
+
+def agree(secret: bytes, other: bytes, purpose: bytes, context: bytes) -> bytes:
+    """A key that only the two owners can compute: X25519, then HKDF bound to a purpose and a context."""
+    if len(other) != KEY_BYTES:
+        raise Refused("a public key of the wrong length")
+    try:
+        shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(other))
+    except ValueError:
+        raise Refused("a public key of low order: it agrees on a key that everybody knows") from None
+    return derive(shared, purpose, context)
+
+
+def derive(secret: bytes, purpose: bytes, context: bytes) -> bytes:
+    """A key for one purpose."""
+    return HKDF(SHA256(), KEY_BYTES, salt=None, info=_NAME + purpose + b"\0" + context).derive(secret)
+
+
+def pair(session: bytes, first: int, second: int) -> bytes:
+    """The context of a key between two clients, from the first to the second."""
+    return session + first.to_bytes(8, "big") + second.to_bytes(8, "big")
+
+
+def seal(key: bytes, plain: bytes, header: bytes) -> bytes:
+    """Encrypt and authenticate one message under a key of its own."""
+    return ChaCha20Poly1305(key).encrypt(_NONCE, plain, header)
+
+
+def unseal(key: bytes, sealed: bytes, header: bytes, sender: int) -> bytes:
+    """What was sealed; a changed ciphertext is refused."""
+    try:
+        return ChaCha20Poly1305(key).decrypt(_NONCE, sealed, header)
+    except InvalidTag:
+        raise Refused(
+            f"the shares that client {sender} sent were changed on the way, or are not for this client"
+        ) from None
+
+
+def sign(identity: Ed25519PrivateKey, purpose: bytes, content: bytes) -> bytes:
+    """A signature for one purpose."""
+    return identity.sign(_NAME + purpose + b"\0" + content)
+
+
+def verify(identity: bytes, signature: bytes, purpose: bytes, content: bytes, sender: int) -> None:
+    """Refuse a signature that is not the pinned identity's."""
+    try:
+        Ed25519PublicKey.from_public_bytes(identity).verify(signature, _NAME + purpose + b"\0" + content)
+    except (InvalidSignature, ValueError):
+        raise Refused(f"client {sender}: the signature is not that of its pinned identity") from None
