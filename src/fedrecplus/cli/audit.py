@@ -138,7 +138,8 @@ def _configs(
     configs = {}
     for name in names:
         config = assign(with_channel(config_of(name, allow), *sent), settings)
-        configs[name] = check(config if seed is None else change(config, "seed", seed, "--seed"))
+        own = name if config.algorithm in configs else config.algorithm  # two runs of one algorithm go by their folders
+        configs[own] = check(config if seed is None else change(config, "seed", seed, "--seed"))
     return configs
 
 

@@ -32,7 +32,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "likes_alone": task.likes_alone,
         "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
         "simulation_only": task.config.simulation_only,
-        "rounds": task.config.server.rounds,
+        "rounds": outcome.state.server.round,
         **_channel(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
