@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.ranking import DEPTHS, LIKED, lists_of
@@ -47,8 +48,8 @@ class Evaluation:
 
 def evaluate(
     model: Run | Recommender,
-    training: Ratings,
-    test: Ratings,
+    training: RatingsLike,
+    test: RatingsLike,
     at: Sequence[int] = DEPTHS,
     relevant_from: float | None = None,
 ) -> Evaluation:
@@ -59,7 +60,8 @@ def evaluate(
     not given, as the model's config has it (4). Of likes alone every test item is relevant.
     """
     recommender = model.recommender if isinstance(model, Run) else model
-    training, test = join(training, test)
+    training = as_ratings(training)
+    training, test = join(training, as_test(test, training))
     predictor, fallback = _aligned(recommender, training)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
