@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
@@ -101,6 +102,11 @@ def senders_of(rows: Iterable[Items | None], layout: RingLayout) -> Items | None
     for each in rows:
         counts[each] += 1
     return counts
+
+
+def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
+    """Rows that count, since twice ``fewest`` clients advertised them, and that too few survivors span."""
+    return np.asarray((before >= 2 * fewest) & (after < fewest))
 
 
 def rounding_keys(clients: Sequence[int], round_number: int, seed: int) -> dict[int, int]:

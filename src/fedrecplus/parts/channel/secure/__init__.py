@@ -32,9 +32,9 @@ from fedrecplus.parts.channel._summing import (
     layout_of,
     rounding_keys,
     senders_of,
+    too_few,
     visible,
 )
-from fedrecplus.parts.channel.secure.client import too_few
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
