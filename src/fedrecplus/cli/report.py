@@ -24,9 +24,7 @@ def report_command(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     markdown_file: Annotated[
         Path | None,
-        typer.Option(
-            "--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."
-        ),
+        typer.Option("--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."),
     ] = None,
     title: Annotated[str, typer.Option(help="Its heading.")] = "FedRec+ measured",
 ) -> None:
