@@ -151,7 +151,7 @@ def encoded(
     found, keys = {}, rounding_keys([upload.client for upload in uploads], message.round, seed)
     for upload in uploads:
         try:
-            vector = encode(_rated(upload), encoding, keys[upload.client])
+            vector = encode(without_marks(upload), encoding, keys[upload.client])
             found[upload.client] = widened(vector, rows[upload.client], layout)
         except OutOfBounds as problem:
             _log.warning("round %d: client %d drops out: %s", message.round, upload.client, problem)
@@ -163,7 +163,7 @@ def encoded(
     return found, encoding
 
 
-def _rated(upload: Upload) -> Upload:
+def without_marks(upload: Upload) -> Upload:
     """An upload without its fake marks."""
     if upload.counts is None:
         return upload
