@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model._public import PublicSettings, public_columns, ridge_regression
+from fedrecplus.parts.model._public import PublicSettings, public_columns, ridge_regression, rows_from_features
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -81,6 +81,11 @@ def start_items(seed: int, items: int, settings: Settings, public: PublicItems) 
 def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
     """Nothing."""
     return np.zeros((len(clients), 0))
+
+
+def new_items(W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return rows_from_features(W, public, settings)
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
