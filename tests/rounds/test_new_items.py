@@ -30,7 +30,9 @@ def popular_last() -> Ratings:
     catalogue = ratings.catalogue
     assert catalogue is not None
     turned = replace(catalogue, years=np.roll(catalogue.years, -1), genres=np.roll(catalogue.genres, -1, axis=0))
-    return replace(ratings, items=moved[order].astype(ratings.items.dtype), codes=ratings.codes[order], catalogue=turned)
+    return replace(
+        ratings, items=moved[order].astype(ratings.items.dtype), codes=ratings.codes[order], catalogue=turned
+    )
 
 
 def without_last(ratings: Ratings) -> Ratings:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model._public import PublicSettings, public_columns, public_regression, ridge_regression, rows_from_features
+from fedrecplus.parts.model._public import (
+    PublicSettings,
+    public_columns,
+    public_regression,
+    ridge_regression,
+    rows_from_features,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
