@@ -10,6 +10,7 @@ from fedrecplus.rounds.client import (
     select_items,
 )
 from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
+from fedrecplus.rounds.extension import extend_server
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
@@ -28,6 +29,7 @@ __all__ = [
     "broadcast",
     "client_round",
     "encode_items",
+    "extend_server",
     "local_update",
     "outgoing",
     "plan_of",
