@@ -15,12 +15,13 @@ DEV  := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 REPORT := $(VENV)/.report
 BENCH := $(VENV)/.bench
+DIST := $(VENV)/.dist
 PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -103,6 +104,17 @@ docs: $(DOCS) ## build the documentation into site/
 bench: $(BENCH) ## speed and memory, as ratios: a table, and runs/bench.json (some ten minutes)
 	@$(PY) -m benchmarks --json runs/bench.json
 
+# Wheel and sdist, as somebody gets them: metadata checked, installed into a clean environment, a small demo run there.
+CHECKED := build/clean-venv
+dist: $(DIST) ## build wheel and sdist into dist/, check them, and try the wheel in a clean environment
+	rm -rf dist $(CHECKED)
+	$(PY) -m build --outdir dist .
+	$(PY) -m twine check --strict dist/*
+	$(PYTHON) -m venv $(CHECKED)
+	$(CHECKED)/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd build && clean-venv/bin/fedrecplus demo --folds 2 --out clean-demo \
+	  --dataset synthetic:clients=60,items=40,ratings_per_client=10
+
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -137,8 +149,13 @@ $(REPORT): $(CORE)
 	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
-# Surprise is built by a C compiler; where there is none, the bench says that it left it out
+# Surprise and implicit may need a C compiler; where there is none, the bench says what it left out
 $(BENCH): $(DEV)
 	@echo "Installing what the bench compares with ..."
-	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise: the bench goes without it" >&2
+	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise or implicit: the bench goes without them" >&2
+	@touch $@
+
+$(DIST): $(CORE)
+	@echo "Installing what builds the distributions ..."
+	@$(PIP_INSTALL) -e '.[dist]'
 	@touch $@

@@ -77,6 +77,14 @@ def test_nothing_is_fetched(report: str) -> None:
     assert not re.search(r"https?://|@import|url\(", own_part(report))
 
 
+def test_lists_stand_beside_errors(report: str) -> None:
+    assert "ranking measures, and lists by group" in report
+    assert "global-mean (popularity)" in report
+    lists = next(each for each in plots(report) if each["layout"]["xaxis"]["title"]["text"] == "NDCG@10")
+    assert lists["data"][0]["y"] == ["global-mean (popularity)", "bias-only", "fedrec", "fedrec+"]
+    assert all(0 <= ndcg <= 1 for ndcg in lists["data"][0]["x"])
+
+
 def test_plots_have_data_beside_them(report: str) -> None:
     drawn = plots(report)
     assert len(drawn) == len(re.findall(r'class="plot" id="', report)) >= 8

@@ -30,7 +30,10 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
-    return _changed(config, {**suited(epsilon, delta, clients), **budget}, source)
+    found = {**suited(epsilon, delta, clients), **budget}
+    if hasattr(config.channel.options, "bound"):
+        found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
+    return _changed(config, found, source)
 
 
 def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:

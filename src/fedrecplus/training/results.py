@@ -30,7 +30,9 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
-        "rounds": task.config.server.rounds,
+        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "simulation_only": task.config.simulation_only,
+        "rounds": outcome.state.server.round,
         **_channel(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
@@ -64,7 +66,7 @@ def _channel(config: Config) -> dict[str, Any]:
 def _most_numbers(outcome: Outcome) -> int:
     """Numbers in the largest upload."""
     rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
-    return int(rows.max(initial=0) * outcome.state.server.V.shape[1])
+    return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
 
 
 def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:

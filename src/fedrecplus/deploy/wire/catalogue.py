@@ -93,14 +93,15 @@ class ItemCatalogue:
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
         source, epsilon = self.public.source, self.public.epsilon
-        if source == "public":
-            return f"counts of {_SOURCES[source]}"
-        return f"counts of {_SOURCES[source]}, " + ("exact" if epsilon is None else f"with noise, ε = {epsilon:g}")
+        if _kind(source) == "public":
+            return f"counts of {_SOURCES['public']}{source.removeprefix('public')}"
+        cost = "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
+        return f"counts of {_SOURCES[_kind(source)]}, {cost}"
 
     @property
     def tells_participants(self) -> bool:
         """Whether its figures are exact ones of the participants: two of them differ by who joined in between."""
-        return self.public.source != "public" and self.public.epsilon is None
+        return _kind(self.public.source) != "public" and self.public.epsilon is None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays, for a file or the wire."""
@@ -124,7 +125,7 @@ class ItemCatalogue:
         if not np.isfinite(mean) or not 0 < noise < np.inf:
             raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
         source, epsilon = str(facts["source"]), facts["epsilon"]
-        if source not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
+        if _kind(source) not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
             raise ValueError("`source` and `epsilon` say nothing that is known")
         content, popularity, average, years = (arrays[name] for name in _TABLES)
         people = int(facts["people"])
@@ -134,6 +135,15 @@ class ItemCatalogue:
     def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
         """The model that V makes with these items: anybody may have it, and fold themselves into it."""
         return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+
+
+def _kind(source: str) -> str:
+    """What a source is, without the name of the data set.
+
+    >>> _kind("public: ml-1m"), _kind("participants")
+    ('public', 'participants')
+    """
+    return source.partition(":")[0]
 
 
 def _check_table(name: str, table: NDArray[Any], items: int) -> None:
