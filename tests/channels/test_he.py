@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import check
+from fedrecplus.config import check, preset, with_channel
+from fedrecplus.config.budget import with_budget
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _ckks, he
@@ -136,6 +137,8 @@ def test_blocks_without_a_row_of_the_client_are_not_sent() -> None:
 def test_single_rows_and_too_large_cohorts_are_refused() -> None:
     with pytest.raises(UserError, match="holds the rows of many items"):
         check(example_config("channel.rule=he", "channel.rows=rows", "aggregation.weigh_on=client"))
+    with pytest.raises(UserError, match="before any noise"):
+        check(with_budget(with_channel(preset("fedmf"), "he"), 10.0, 1e-5, "central", 900))
     with pytest.raises(UserError, match="too many for one sum"):
         he.check_room(10**9, he.RingLayout(5, 3, 16))
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.audit.guess import KNOWINGS
+from fedrecplus.config import Config
 from fedrecplus.parts import KINDS, built_in, part
 
 Tables = Mapping[str, Any]
@@ -29,6 +31,8 @@ class Attacked:
     exact: float | None
     """share of ratings read exactly"""
     exact_control: float | None
+    knowing: str = ""
+    """what the attacker knows besides what the server sees; empty where nothing"""
 
     @property
     def gain(self) -> float | None:
@@ -61,14 +65,17 @@ class Case:
 
     @property
     def strongest(self) -> tuple[str, Attacked] | None:
-        """The attack that gains most over its control, the highest AUC among equals; None where none has an AUC."""
-        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None]
+        """The attack of a server that gains most over its control, the highest AUC among equals; None where none has.
+
+        An attacker who knows everybody else's ratings is another question, and has a column of its own.
+        """
+        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None and not found.knowing]
         return max(known, key=lambda pair: (round(pair[1].gain or 0.0, 3), pair[1].auc or 0.0), default=None)
 
     @property
     def reader(self) -> tuple[str, Attacked] | None:
         """The attack that reads most ratings exactly; None where none tries."""
-        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None]
+        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None and not found.knowing]
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
 
 
@@ -82,7 +89,7 @@ def cases_of(
     seconds of one run with all cryptography, and audits what is missing then.
     """
     found: dict[Identity, Case] = {}
-    for rows in [*(content["rows"] for content in comparisons), *([row] for row in results)]:
+    for rows in [*(content["rows"] for content in comparisons), results]:
         groups: dict[Identity, list[Mapping[str, Any]]] = {}
         for row in rows:
             groups.setdefault(_identity(row["dataset"], row["algorithm"], row["config"]), []).append(row)
@@ -91,15 +98,16 @@ def cases_of(
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
-            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"]), tables)
+            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"], tables), tables)
             case = found.setdefault(identity, _case(identity))
             _fill(case, row, tables)
-            case.attacks[row["attack"]] = _attacked(row)
+            if row.get("applies") is not False:  # an attack with nothing to look at found nothing
+                case.attacks[row["attack"]] = _attacked(row)
     return sorted(found.values(), key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
 
 
 def protection_of(tables: Tables) -> str:
-    """What a reader may count on: a budget, cryptography, or nothing.
+    """What a reader may count on: a budget, cryptography, or nothing. A budget is a person's unless it says of what.
 
     >>> protection_of({"channel": {"rule": "clear"}})
     'none'
@@ -107,8 +115,10 @@ def protection_of(tables: Tables) -> str:
     'assumed'
     """
     privacy, channel = tables.get("privacy", {}), tables.get("channel", {})
-    if privacy.get("rule", "none") != "none" and privacy.get("epsilon") is not None:
-        return f"ε = {privacy['epsilon']:g}"
+    mechanism = privacy.get("rule", "none")
+    if mechanism in built_in(KINDS["privacy"]) and privacy.get("epsilon") is not None:
+        unit = part("privacy", mechanism).UNIT
+        return f"ε = {privacy['epsilon']:g}" + ("" if unit == "user" else f" per {unit}")
     rule = channel.get("rule", "clear")
     if rule not in built_in(KINDS["channel"]) or part("channel", rule).VIEW == "uploads":
         return "none"
@@ -155,7 +165,9 @@ def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:
 
 def _attacked(row: Mapping[str, Any]) -> Attacked:
     names = ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control")
-    return Attacked(*(row.get(name) for name in names))
+    auc, worst_tenth, control, exact, exact_control = (row.get(name) for name in names)
+    more = row.get("knowing") or KNOWINGS[0]
+    return Attacked(auc, worst_tenth, control, exact, exact_control, "" if more == KNOWINGS[0] else str(more))
 
 
 def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Tables:
@@ -166,8 +178,11 @@ def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Table
     return {"channel": {"rule": row.get("channel") or "clear", "rows": row.get("rows_sent") or ""}}
 
 
-def _scheme_name(scheme: str) -> str:
-    """A preset's name, or that of a file or folder, as comparisons name it."""
+def _scheme_name(scheme: str, tables: Tables) -> str:
+    """The algorithm as comparisons and runs name it: that of the config or, where it has none, the file's own name."""
+    named = tables.get("algorithm", Config().algorithm)
+    if named != Config().algorithm:
+        return str(named)
     return Path(scheme).stem if scheme.endswith(".toml") else Path(scheme).name
 
 

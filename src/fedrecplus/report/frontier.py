@@ -40,7 +40,7 @@ def frontier_section(
             "control, few bytes. The control is the same attack on the same person without that person's uploads:",
             "popularity and public figures tell something about everybody.",
             "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
-            "ε bounds every attack, and its unit stands in the run's result.",
+            "ε bounds every attack, for a person's whole data unless it says “per number”.",
         )
     ]
     for dataset in dict.fromkeys(case.dataset for case in found):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import Plan
+from fedrecplus.parts.privacy import ReleasePlan, Words
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -18,19 +18,19 @@ STATISTICS = "statistics"
 """the release before the first round"""
 
 
-def plan_of(config: Config) -> Plan | None:
+def plan_of(config: Config) -> ReleasePlan | None:
     """The noise of every release of a training, calibrated for its budget; None where there is none."""
     privacy = config.privacy
     if not privacy.part.has("plan"):
         return None
     sampling = config.cohort.fraction if config.cohort.sampling == "poisson" else 1.0
     statistics = config.statistics.source == "secure-sum"
-    plan: Plan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
+    plan: ReleasePlan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
     return plan
 
 
-def released(sums: Sums, round_number: int, public: PublicItems, config: Config) -> Sums:
-    """The sums as the server's step may see them. In simulation the noise is drawn from the seed.
+def released(sums: Sums, round_number: int, public: PublicItems, config: Config, words: Words | None = None) -> Sums:
+    """The sums as the server's step may see them. A simulation draws the noise from the seed, a server from ``words``.
 
     Weights by item are those of the statistics, which are paid for already, times the share of clients that answers.
     """
@@ -38,28 +38,33 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config)
     if plan is None:
         return sums
     vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
-    noisy, sd = with_noise(
-        vector, plan.rounds[round_number], privacy.options.clip, sums.clients, f"round {round_number}", config
-    )
+    multiplier, name = plan.rounds[round_number], f"round {round_number}"
+    noisy, sd = with_noise(vector, multiplier, privacy.options.clip, sums.clients, name, config, words)
     answering = config.cohort.fraction * (1.0 - config.cohort.dropout)
     return replace(
         sums,
         total=noisy[:rows].reshape(sums.total.shape),
         statistic=noisy[rows:],
         weights=np.asarray(answering * public.popularity, dtype=np.float64),
-        overall=float(sums.clients),
+        overall=1.0,
+        clients=1,  # how many there were is not released; a model takes overall/clients, the mean weight
         noise=sd,
     )
 
 
 def with_noise(
-    vector: Array, multiplier: float, sensitivity: float, answered: int, name: str, config: Config
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    answered: int,
+    name: str,
+    config: Config,
+    words: Words | None = None,
 ) -> tuple[Array, float]:
     """One release: a sum over so many clients, with the mechanism's noise, and its standard deviation."""
     part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
     asked = round(answered / (1.0 - config.cohort.dropout)) if name != STATISTICS else answered
     key = subkey(config.seed, "release", name)
-    found: tuple[Array, float] = part.noisy(
-        vector, multiplier, sensitivity, asked, config.privacy.options, key, answered
-    )
+    options = config.privacy.options
+    found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)
     return found

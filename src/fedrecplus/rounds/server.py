@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
+from fedrecplus.parts.privacy import Words
 from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
@@ -63,10 +64,15 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
     return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
 
 
-def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
-    """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
+def server_round(
+    state: ServerState, sums: Sums, public: PublicItems, config: Config, words: Words | None = None
+) -> ServerState:
+    """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
+
+    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``.
+    """
     optimizer, model = config.server_optimizer, config.model
-    sums = released(sums, state.round, public, config)
+    sums = released(sums, state.round, public, config, words)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
-from fedrecplus.parts.privacy import NEIGHBOURING, Plan, Release, epsilon_of
+from fedrecplus.parts.privacy import NEIGHBOURING, Release, ReleasePlan, epsilon_of
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
 
@@ -31,7 +31,7 @@ class Ledger:
     path: Path
     run: str
     """of this settings and these data"""
-    plan: Plan
+    plan: ReleasePlan
     delta: float
 
     @classmethod
@@ -51,19 +51,29 @@ class Ledger:
     def before_each(self, left: Iterator[Report], round_number: int) -> Iterator[Report]:
         """The rounds that are left, each noted before it begins."""
         while round_number < len(self.plan.rounds):
-            self._note(f"round {round_number + 1}", self.plan.rounds[round_number], self.plan.sampling)
+            self.before_round(round_number)
             yield next(left)
             round_number += 1
 
-    def _note(self, release: str, multiplier: float, sampling: float) -> None:
-        if any(line["run"] == self.run and line["release"] == release for line in lines_of(self.path)):
+    def before_round(self, round_number: int, *, fresh: bool = False) -> None:
+        """Note that a round's sums are about to be released; with ``fresh`` noise a repeated one counts again."""
+        multiplier, sampling = self.plan.rounds[round_number], self.plan.sampling
+        self._note(f"round {round_number + 1}", multiplier, sampling, again=fresh)
+
+    def _note(self, release: str, multiplier: float, sampling: float, *, again: bool = False) -> None:
+        noted = [line for line in lines_of(self.path) if line["run"] == self.run and line["release"] == release]
+        if noted and not again:
             return
         line = {"run": self.run, "release": release, "noise_multiplier": multiplier, "sampling": sampling}
         line |= {"delta": self.delta, "accountant": self.plan.accountant}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write("\n" * self._cut_short() + json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _cut_short(self) -> bool:
+        """Whether a kill has left half a line, which must not swallow the next."""
+        return self.path.exists() and self.path.read_text(encoding="utf-8")[-1:] not in ("", "\n")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import to_tables
+from fedrecplus.config import Config, to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.measures import Evaluation, measure
@@ -30,7 +30,10 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
-        "rounds": task.config.server.rounds,
+        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "simulation_only": task.config.simulation_only,
+        "rounds": outcome.state.server.round,
+        **_channel(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
         "test_ratings": len(task.test) if task.test is not None else 0,
@@ -49,10 +52,21 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
     }
 
 
+def _channel(config: Config) -> dict[str, Any]:
+    """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
+    options = config.channel.options
+    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
+    return {
+        "channel": config.channel.rule,
+        "rows_sent": getattr(options, "rows", "rows"),
+        "masks": next((getattr(options, name) for name in names), None),
+    }
+
+
 def _most_numbers(outcome: Outcome) -> int:
     """Numbers in the largest upload."""
     rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
-    return int(rows.max(initial=0) * outcome.state.server.V.shape[1])
+    return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
 
 
 def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:

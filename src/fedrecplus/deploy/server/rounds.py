@@ -28,10 +28,12 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
 from fedrecplus.training.divergence import step_size
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
@@ -169,7 +171,9 @@ class _ServedRun:
 
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
-        after = server_round(state, sums, public, config)
+        if (ledger := Ledger.of(self.folder.path, config, self.deployment.model)) is not None:
+            ledger.before_round(state.round, fresh=True)  # a round that is repeated after a crash draws other noise
+        after = server_round(state, sums, public, config, os_words)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
         except Diverged as diverged:

@@ -160,6 +160,11 @@ def check_deployable(config: Config) -> Config:
             f"privacy.rule={config.privacy.rule} is for simulation: its noise comes from a seed",
             "set privacy.rule=none",
         )
+    if config.privacy.rule in ("distributed", "local"):
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
+            "set privacy.rule=central, whose noise comes from the server's operating system",
+        )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if config.covariance == "full":

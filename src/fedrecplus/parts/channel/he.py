@@ -70,6 +70,12 @@ def check_with(config: Any) -> None:
             "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",
             "set channel.rows=whole, or blocks to leave out ciphertexts without a row of the client",
         )
+    if config.privacy.rule in ("central", "distributed"):
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} with channel.rule=he: every client decrypts the sums before any "
+            "noise, so that nothing is bounded",
+            "set channel.rule=secure, or leave --epsilon away",
+        )
     if settings.encryption == "computed":
         library()
 
@@ -100,7 +106,7 @@ def add_up(
     asked: Sequence[int] = (),
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
-    """The cohort's sums as every client decrypts them, and what ciphertexts cost.
+    """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise here, see above.
 
     After: Chai, Wang, Chen, Yang 2020
     """

@@ -92,7 +92,10 @@ def add_up(
     asked: Sequence[int] = (),
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
-    """The cohort's sums, and what shares, lists and masked vectors cost."""
+    """The cohort's sums, and what shares, lists and masked vectors cost.
+
+    Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).
+    """
     vectors, encoding = encoded(uploads, message, settings, seed)
     layout = encoding.layout
     holders = holders_of(list(vectors), message.round, seed, settings.peers)

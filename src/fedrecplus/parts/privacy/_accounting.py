@@ -16,8 +16,8 @@ from typing import Any
 from fedrecplus.errors import UserError
 
 NEIGHBOURING = "add-or-remove-one"
-_FINE, _COARSE = 1e-4, 1e-3
-"""discretisation of privacy losses: fine for one Gaussian, coarse where many sampled releases are composed"""
+_STEP = 1e-3
+"""discretisation of privacy losses, always upwards: of one Gaussian it adds a millionth to ε"""
 _CLOSE = 1e-3
 """a calibrated multiplier is at most by this share greater than it had to be"""
 
@@ -33,7 +33,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReleasePlan:
     """All that a training releases."""
 
     statistics: float | None
@@ -66,15 +66,17 @@ def planned(
     round_shares: tuple[float, ...],
     sampling: float,
     accountant: str = "PLD",
-) -> Plan:
+) -> ReleasePlan:
     """The least noise that keeps a whole training within a budget.
 
     Shares divide Σ 1/z², which is what Gaussian releases without sampling spend: z² = z₀²/share.
     """
 
-    def plan(z: float) -> Plan:
+    def plan(z: float) -> ReleasePlan:
         rounds = tuple(z / math.sqrt(share * (1.0 - statistics_share)) for share in round_shares)
-        return Plan(z / math.sqrt(statistics_share) if statistics_share > 0.0 else None, rounds, sampling, accountant)
+        return ReleasePlan(
+            z / math.sqrt(statistics_share) if statistics_share > 0.0 else None, rounds, sampling, accountant
+        )
 
     def spends(z: float) -> float:
         return epsilon_of(plan(z).releases(), delta, accountant)
@@ -99,7 +101,7 @@ def _epsilon(releases: tuple[Release, ...], delta: float, accountant: str) -> fl
     if accountant == "RDP":
         account = judge.rdp.RdpAccountant(neighboring_relation=neighbours)
     else:
-        account = judge.pld.PLDAccountant(neighbours, value_discretization_interval=_COARSE if sampled else _FINE)
+        account = judge.pld.PLDAccountant(neighbours, value_discretization_interval=_STEP)
     if whole:  # Gaussians compose to a Gaussian, exactly: Dong, Roth and Su 2022, Corollary 3.3
         spent = sum(release.count / release.noise_multiplier**2 for release in whole)
         account.compose(judge.GaussianDpEvent(1.0 / math.sqrt(spent)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.privacy._accounting import Plan, planned
+from fedrecplus.parts.privacy._accounting import ReleasePlan, planned
 from fedrecplus.protocol import Upload
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
@@ -28,7 +28,9 @@ class BudgetSettings(_Settings):
     growth: Annotated[float, number(-3, 3, "a round's share of the budget grows with its number to this power")] = 0.7
 
 
-def plan(settings: BudgetSettings, rounds: int, sampling: float, statistics: bool, accountant: str = "PLD") -> Plan:
+def plan(
+    settings: BudgetSettings, rounds: int, sampling: float, statistics: bool, accountant: str = "PLD"
+) -> ReleasePlan:
     """The noise of every release: statistics first, then more of the budget for later rounds."""
     shares = np.arange(1.0, rounds + 1.0) ** settings.growth
     share = settings.statistics_share if statistics else 0.0

@@ -40,6 +40,8 @@ class Figures:
     """Σ w of each item's raters, at least 0"""
     average: Array
     mean: float
+    people: int
+    """how many contributed, with noise like the rest"""
 
 
 def sensitivity(cap: int) -> float:
@@ -67,6 +69,7 @@ def figures(total: Array, sd: float, cap: int) -> Figures:
     """
     items = (len(total) - 2) // 2
     popularity = np.maximum(np.rint(total[:items] / COUNT_SHARE), 0.0)
+    people = max(int(np.rint(total[-2] / (_PERSON_SHARE * np.sqrt(cap)))), 1)
     mean = _USUAL + float(np.clip(total[-1] / max(total[-2], 1.0), -1.0, 1.0))
     counts = np.maximum(popularity, 0.5 * np.sqrt(cap))
     variance = sd**2 + _RATING_VARIANCE * counts
@@ -74,7 +77,7 @@ def figures(total: Array, sd: float, cap: int) -> Figures:
     gain = _ITEM_SD**2 * counts / (_ITEM_SD**2 * counts**2 + variance)
     effect = prior + gain * (total[items:-2] - counts * prior)
     average = np.clip(mean + effect, MIDDLE - 2.0, MIDDLE + 2.0)
-    return Figures(popularity.astype(np.int64), average, mean)
+    return Figures(popularity.astype(np.int64), average, mean, people)
 
 
 def _by_popularity(effects: Array, counts: Array, variance: Array) -> Array:

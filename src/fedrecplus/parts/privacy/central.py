@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.parts.privacy import _budget, _checks
-from fedrecplus.parts.privacy._accounting import Plan
+from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, text
@@ -40,9 +40,11 @@ def check_with(config: Any) -> None:
     _checks.check_claim(config)
 
 
-def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> Plan:
-    """The noise of every release of a training."""
-    return _budget.plan(settings, rounds, sampling if settings.amplification else 1.0, statistics)
+def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
+    """The noise of every release of a training; sampled ones of many sizes are judged by their Rényi divergences."""
+    if settings.amplification:
+        return _budget.plan(settings, rounds, sampling, statistics, "RDP")
+    return _budget.plan(settings, rounds, 1.0, statistics)
 
 
 def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:

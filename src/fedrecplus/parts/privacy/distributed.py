@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import _budget, _checks
-from fedrecplus.parts.privacy._accounting import Plan
+from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, number, text
@@ -64,7 +64,7 @@ def check_with(config: Any) -> None:
         )
 
 
-def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> Plan:
+def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
     """The noise of every release. Nothing is gained by sampling: the server knows who takes part."""
     return _budget.plan(settings, rounds, 1.0, statistics, ACCOUNTANT)
 
@@ -79,13 +79,18 @@ def share_scale(multiplier: float, sensitivity: float, asked: int, settings: Set
     return multiplier * sensitivity / float(np.sqrt(max(1.0, np.floor(settings.honest * asked))))
 
 
-def ring_sensitivity(
-    clip: float, scales: Array, columns: int, statistic: int = 0, statistic_scale: float = 1.0
-) -> float:
-    """The norm of one device's vector after rounding to the ring: half a step more in every number."""
+def ring_sensitivity(clip: float, scales: Array, columns: int, rounding: float = 0.5) -> float:
+    """The norm of one device's rows in the ring: each number moves by half a step, or by one if rounded by chance."""
     used = scales[scales > 0.0]
-    steps = columns * float(np.sum(used**-2.0)) + statistic / statistic_scale**2
-    return clip + 0.5 * float(np.sqrt(steps))
+    return clip + rounding * float(np.sqrt(columns * np.sum(used**-2.0)))
+
+
+def headroom(multiplier: float, sensitivity: float, bound: float, settings: Settings) -> int:
+    """As how many contributions at the bound a ring must count the noise, so that a sum doesn't wrap around.
+
+    All asked devices may answer, and eight standard deviations are exceeded by one number in 10¹⁵.
+    """
+    return int(np.ceil(8.0 * multiplier * sensitivity / np.sqrt(settings.honest) / bound))
 
 
 def ring_noise(
@@ -106,7 +111,14 @@ def ring_noise(
 
 
 def noisy(
-    vector: Array, multiplier: float, sensitivity: float, asked: int, settings: Settings, key: int, answered: int
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    asked: int,
+    settings: Settings,
+    key: int,
+    answered: int,
+    words: Words | None = None,
 ) -> tuple[Array, float]:
     """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
     if answered < np.floor(settings.honest * asked):
@@ -116,7 +128,7 @@ def noisy(
         )
     steps = _STEPS / sensitivity
     scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, settings)
-    words = seeded_words(key)
+    words = seeded_words(key) if words is None else words
     if settings.draw == "shares":
         noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
     else:

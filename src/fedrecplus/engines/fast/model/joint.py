@@ -13,7 +13,6 @@ from fedrecplus.engines.fast.model import ials, reconstruction
 from fedrecplus.engines.fast.model.ials import (
     Round,
     add_statistic,
-    add_statistic_steps,
     choice_factors,
     choice_gradients,
     choices_of,
@@ -109,31 +108,27 @@ def add_clients(
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
     apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
-    W, chosen = choices.W, choices.chosen
+    W, confident = choices.W, choices.confidences
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     factors = np.uint64(W.shape[1])
     of_V = width - factors
     numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
-    picked, own_choices = np.empty(largest, np.bool_), np.empty(largest, np.int64)
+    confidence = np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
     inverse, S = np.empty((size, size), X.dtype), np.empty((size, of_V), X.dtype)
     four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
     choice_gram, u = np.empty((factors, factors), X.dtype), np.empty(factors, X.dtype)
-    four_choices, ones = np.zeros((np.int64(4), factors), X.dtype), np.ones(np.int64(4), X.dtype)
+    four_choices, roots = np.zeros((np.int64(4), factors), X.dtype), np.zeros(np.int64(4), X.dtype)
     moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
         n = rated + pseudo_indptr[client + 1] - pseudo_first
-        count = 0
         for j in range(n):
             numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
             ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
-            picked[j] = j < rated and chosen[codes[first + j]]
-            if picked[j]:
-                own_choices[count] = numbers[j]
-                count += 1
+            confidence[j] = confident[codes[first + j]] if j < rated else X.dtype.type(0)
         used = n if over_all else rated
         posterior_weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
         posterior_covariance(gram, prior.noise, inverse, S)
@@ -142,8 +137,8 @@ def add_clients(
         if how.rated_rows_only:
             n = rated
         expected_gradients(numbers, ratings, n, used, X, S, own, moved)
-        choice_factors(own_choices, count, W, choices.gram, choices.moment, four_choices, ones, choice_gram, u)
-        choice_gradients(numbers, picked, n, W, u, of_V, moved)
+        choice_factors(numbers, confidence, rated, choices, four_choices, roots, choice_gram, u)
+        choice_gradients(numbers, confidence, n, W, u, of_V, moved)
         weight, distance, own_step = 1.0, 0.0, 0.0
         if how.distances:
             for j in range(n):
@@ -159,11 +154,11 @@ def add_clients(
                 how.left_out[client] = 1
             if how.left_out[client] == 0:
                 all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
-                add_statistic_steps(weight, u, how, statistic)
+                add_statistic(weight, u, how, statistic)
             continue
         all_weights += weight
         scaled = X.dtype.type(weight)
-        add_statistic(weight, u, statistic)
+        add_statistic(weight, u, how, statistic)
         for j in range(n):
             row = np.uint64(numbers[j])
             per_item[row] += weight
