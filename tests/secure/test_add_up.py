@@ -91,7 +91,7 @@ def test_kernels_of_models_with_a_statistic_add_the_same_whole_numbers(model: st
         state, _ = slow.round(problem, state)
 
 
-def test_a_model_whose_kernel_adds_no_steps_is_summed_one_by_one() -> None:
+def test_a_model_that_uploads_all_items_is_summed_alike_in_both_engines() -> None:
     config = example_config(*changes("uniform", "fcf", "whole", "channel.weights=sent", "channel.bound=100"))
     problem = prepare(small_ratings(), config)
     slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.parts.channel import RingLayout
+from fedrecplus.parts.channel import RingLayout, too_few
 from fedrecplus.parts.channel.secure import messages
-from fedrecplus.parts.channel.secure.client import SecureClient, too_few
+from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from tests.secure.cohort import SESSION, Cohort, assert_equal

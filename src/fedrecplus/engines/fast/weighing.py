@@ -32,6 +32,8 @@ class Weighing(NamedTuple):
     largest_weight: float = 0.0
     statistic_scale: float = 1.0
     largest_statistic: float = 0.0
+    marks: bool = False
+    """pseudo rows are marks: they count in distances and not in sums"""
     by_chance: bool = False
     """round moves up or down by the draws of ``rounding_keys``, one per client"""
     rounding_keys: Any = np.zeros(0, np.uint64)

@@ -14,7 +14,7 @@ from fedrecplus.parts.channel._ring import (
     of_steps,
     zeros,
 )
-from fedrecplus.parts.channel._summing import RingSettings, encoding_for, layout_of, rounding_keys, senders_of
+from fedrecplus.parts.channel._summing import RingSettings, encoding_for, layout_of, rounding_keys, senders_of, too_few
 
 __all__ = [
     "Encoding",
@@ -33,5 +33,6 @@ __all__ = [
     "of_steps",
     "rounding_keys",
     "senders_of",
+    "too_few",
     "zeros",
 ]

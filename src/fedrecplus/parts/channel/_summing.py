@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
@@ -103,6 +104,11 @@ def senders_of(rows: Iterable[Items | None], layout: RingLayout) -> Items | None
     return counts
 
 
+def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
+    """Rows that count, since twice ``fewest`` clients advertised them, and that too few survivors span."""
+    return np.asarray((before >= 2 * fewest) & (after < fewest))
+
+
 def rounding_keys(clients: Sequence[int], round_number: int, seed: int) -> dict[int, int]:
     """What decides where a simulated client rounds up and where down; on a real device the operating system does."""
     of_all = keys_of(subkey(seed, "rounding", round_number), np.array(clients, dtype=np.int64))
@@ -145,7 +151,7 @@ def encoded(
     found, keys = {}, rounding_keys([upload.client for upload in uploads], message.round, seed)
     for upload in uploads:
         try:
-            vector = encode(_rated(upload), encoding, keys[upload.client])
+            vector = encode(without_marks(upload), encoding, keys[upload.client])
             found[upload.client] = widened(vector, rows[upload.client], layout)
         except OutOfBounds as problem:
             _log.warning("round %d: client %d drops out: %s", message.round, upload.client, problem)
@@ -157,7 +163,7 @@ def encoded(
     return found, encoding
 
 
-def _rated(upload: Upload) -> Upload:
+def without_marks(upload: Upload) -> Upload:
     """An upload without its fake marks."""
     if upload.counts is None:
         return upload

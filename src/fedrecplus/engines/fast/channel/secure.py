@@ -58,6 +58,7 @@ def ring_sums(
         in_steps=True, scales=encoding.scales, weight_scale=encoding.weight_scale, largest_move=encoding.bound,
         largest_weight=encoding.largest_weight, statistic_scale=encoding.statistic_scale,
         largest_statistic=encoding.statistic_bound, left_out=left_out, by_chance=encoding.by_chance,
+        marks=not layout.whole,
         rounding_keys=_rounding_keys(problem, message, clients),
     )  # fmt: skip
     sums, U = train(problem, private, message, pseudo, steps, clients)

@@ -20,6 +20,9 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.fcf import Settings
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
+
 
 class Confident(NamedTuple):
     """What clients' factors come from."""
@@ -145,8 +148,8 @@ def add_clients(
                 score += Y[row, c] * x[c]
             factor[row] = -score
         for place in range(indptr[client], indptr[client + 1]):
-            row = np.uint64(items[place])
-            factor[row] = (one + confidence) * (one + factor[row])
+            own = np.uint64(items[place])
+            factor[own] = (one + confidence) * (one + factor[own])
         weight, distance = 1.0, 0.0
         for row in range(count):
             for c in range(width):
@@ -159,7 +162,7 @@ def add_clients(
             if how.left_out[client] == 0 and not within_bounds(weight, numbers, count, moved, left, how):
                 how.left_out[client] = 1
             if how.left_out[client] == 0:
-                all_weights += add_steps(weight, numbers, count, moved, left, how, total, per_item)
+                all_weights += add_steps(client, weight, numbers, count, moved, left, how, total, per_item)
             continue
         all_weights += weight
         scaled = Y.dtype.type(weight)

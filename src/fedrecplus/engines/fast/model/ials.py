@@ -115,7 +115,7 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     counts = np.diff(rows.indptr)
     able = counts > 0
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
-    Z = X.dtype.type(options.rating_weight) * weights
+    Z: NDArray[Any] = X.dtype.type(options.rating_weight) * weights
     Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
     Z[~able] = 0.0
     return Z
@@ -303,6 +303,8 @@ def add_clients(
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
         if how.in_steps:
+            if how.marks:
+                n = rated
             fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
             if how.left_out[client] == 0 and not fits:
                 how.left_out[client] = 1

@@ -149,6 +149,8 @@ def add_clients(
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
         if how.in_steps:
+            if how.marks:
+                n = rated
             fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
             if how.left_out[client] == 0 and not fits:
                 how.left_out[client] = 1

@@ -191,6 +191,8 @@ def train_clients(
                 own_step += step_sizes[numbers[j]]
             weight = weight_at(distance, own_step, n, how, target.whole_step)
         if how.in_steps:
+            if how.marks:
+                n = rated
             if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
                 how.left_out[client] = 1
             if how.left_out[client] == 0:

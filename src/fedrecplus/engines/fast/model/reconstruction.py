@@ -322,6 +322,8 @@ def add_clients(
         if how.distances:
             weight = weight_at(distance, own_step, n, how, target.whole_step)
         if how.in_steps:
+            if how.marks:
+                n = rated
             if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
                 how.left_out[client] = 1
             if how.left_out[client] == 0:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ring import (
@@ -30,11 +31,14 @@ from fedrecplus.parts.channel._summing import (
     check_bits,
     encoding_for,
     layout_of,
+    mark,
     rounding_keys,
     senders_of,
+    too_few,
     visible,
+    widened,
+    without_marks,
 )
-from fedrecplus.parts.channel.secure.client import too_few
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
@@ -95,6 +99,13 @@ def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
     return visible(items, item_count, settings)
 
 
+def exchange(
+    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
+) -> tuple[dict[int, Upload], int]:
+    """Where rows are seen, pseudo items are marks without a value: nobody sees values, so nothing is blurred."""
+    return (mark(devices, uploads) if shows_rows(settings) else dict(uploads)), 0
+
+
 def add_up(
     uploads: Sequence[Upload],
     message: Broadcast,
@@ -118,7 +129,8 @@ def add_up(
     vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
     for upload in uploads:
         try:
-            vectors[upload.client] = encode(upload, encoding, keys[upload.client])
+            vector = encode(without_marks(upload), encoding, keys[upload.client])
+            vectors[upload.client] = widened(vector, rows[upload.client], layout)
         except OutOfBounds as problem:
             drop(upload.client, vanish, message.round, str(problem))
             vectors[upload.client] = zeros(layout, rows[upload.client])

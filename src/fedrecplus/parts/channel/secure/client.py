@@ -19,9 +19,9 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from numpy.typing import NDArray
 
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
+from fedrecplus.parts.channel._summing import too_few
 from fedrecplus.parts.channel.secure import keys, shamir
 from fedrecplus.parts.channel.secure.graph import least_threshold
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -146,7 +146,7 @@ class SecureClient:
         cipher, mask = keys.public_key(self._private(b"cipher key")), keys.public_key(self._private(b"mask key"))
         signature = b""
         if self.identity is not None:
-            content = signed_keys(state.session, state.number, cipher, mask, state.rows)
+            content = keys.signed_keys(state.session, state.number, cipher, mask, state.rows)
             signature = keys.sign(self.identity, b"advertise", content)
         return pack(Advertisement(VERSION, state.session, self._sender, cipher, mask, state.rows, signature))
 
@@ -168,7 +168,7 @@ class SecureClient:
             header = keys.pair(self.state.session, self.state.number, other)
             key = keys.derive(self._agree(other), b"shares", header)
             sealed.append(keys.seal(key, of_key[place] + of_seed[place], header))
-        commitment = commit(self.state.session, self._secret(b"self mask"))
+        commitment = keys.commit(self.state.session, self._secret(b"self mask"))
         return pack(SealedShares(VERSION, self.state.session, self._sender, commitment, b"".join(sealed)))
 
     # Stage 3
@@ -203,12 +203,12 @@ class SecureClient:
         self._once("mask", inbox + vector.to_bytes())
         self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
-        add_mask(masked, mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
+        add_mask(masked, keys.mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
         private = self._private(b"mask key")
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
-                key = pair_key(private, advert.mask_key, self.state.session, self.state.number, other)
+                key = keys.pair_key(private, advert.mask_key, self.state.session, self.state.number, other)
                 add_mask(masked, key, self.layout, shared, minus=self.state.number > other)
         return pack(MaskedVector(VERSION, self.state.session, self._sender, masked.to_bytes()))
 
@@ -260,7 +260,7 @@ class SecureClient:
         for advert in adverts.values():
             self._check_rows(advert)
             if self.pinned is not None:
-                check_signature(advert, self.pinned)
+                keys.check_signature(advert, self.pinned)
         return adverts
 
     def _check_rows(self, advert: Advertisement) -> None:
@@ -354,36 +354,3 @@ class SecureClient:
         digest = hashlib.sha256(asked).digest()
         if self.state.done.setdefault(stage, digest) != digest:
             raise Refused(f"this client has answered the stage {stage} of this sum already, to another message")
-
-
-def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
-    """Rows that count, since twice ``fewest`` clients advertised them, and that too few survivors span."""
-    return np.asarray((before >= 2 * fewest) & (after < fewest))
-
-
-def pair_key(private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int) -> bytes:
-    """The key of the mask that two clients share."""
-    return keys.agree(private, other, b"pair mask", keys.pair(session, min(one, two), max(one, two)))
-
-
-def mask_key(seed: bytes, session: bytes) -> bytes:
-    """The key of a self mask."""
-    return keys.derive(seed, b"self mask stream", session)
-
-
-def commit(session: bytes, seed: bytes) -> bytes:
-    """What a client says of its seed, so that wrong shares of it are noticed. The seed has 256 random bits."""
-    return hashlib.sha256(b"fedrecplus secure sum 1 seed\0" + session + seed).digest()
-
-
-def signed_keys(session: bytes, sender: int, cipher: bytes, mask: bytes, rows: bytes) -> bytes:
-    """What an advertisement's signature is on."""
-    return keys.pair(session, sender, len(rows)) + cipher + mask + rows
-
-
-def check_signature(advert: Advertisement, pinned: Mapping[int, bytes]) -> None:
-    """Refuse keys that the pinned identity has not signed."""
-    if advert.number not in pinned:
-        raise Refused(f"client {advert.number} has no pinned identity")
-    content = signed_keys(advert.session, advert.number, advert.cipher_key, advert.mask_key, advert.rows)
-    keys.verify(pinned[advert.number], advert.signature, b"advertise", content, advert.number)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -9,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from fedrecplus.parts.channel.secure.messages import KEY_BYTES, Refused
+from fedrecplus.parts.channel.secure.messages import KEY_BYTES, Advertisement, Refused
 
 _NAME = b"fedrecplus secure sum 1 "
 _NONCE = bytes(12)
@@ -73,3 +76,31 @@ def verify(identity: bytes, signature: bytes, purpose: bytes, content: bytes, se
         Ed25519PublicKey.from_public_bytes(identity).verify(signature, _NAME + purpose + b"\0" + content)
     except (InvalidSignature, ValueError):
         raise Refused(f"client {sender}: the signature is not that of its pinned identity") from None
+
+
+def pair_key(private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int) -> bytes:
+    """The key of the mask that two clients share."""
+    return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)))
+
+
+def mask_key(seed: bytes, session: bytes) -> bytes:
+    """The key of a self mask."""
+    return derive(seed, b"self mask stream", session)
+
+
+def commit(session: bytes, seed: bytes) -> bytes:
+    """What a client says of its seed, so that wrong shares of it are noticed. The seed has 256 random bits."""
+    return hashlib.sha256(b"fedrecplus secure sum 1 seed\0" + session + seed).digest()
+
+
+def signed_keys(session: bytes, sender: int, cipher: bytes, mask: bytes, rows: bytes) -> bytes:
+    """What an advertisement's signature is on."""
+    return pair(session, sender, len(rows)) + cipher + mask + rows
+
+
+def check_signature(advert: Advertisement, pinned: Mapping[int, bytes]) -> None:
+    """Refuse keys that the pinned identity has not signed."""
+    if advert.number not in pinned:
+        raise Refused(f"client {advert.number} has no pinned identity")
+    content = signed_keys(advert.session, advert.number, advert.cipher_key, advert.mask_key, advert.rows)
+    verify(pinned[advert.number], advert.signature, b"advertise", content, advert.number)

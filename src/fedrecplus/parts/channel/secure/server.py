@@ -19,7 +19,7 @@ import msgspec
 
 from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel.secure import graph, keys, shamir
-from fedrecplus.parts.channel.secure.client import SEALED_BYTES, check_signature, commit, mask_key, pair_key
+from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
@@ -198,7 +198,7 @@ class SecureServer:
         if any({message.cipher_key, message.mask_key} & {a.cipher_key, a.mask_key} for a in self._adverts.values()):
             raise Refused(f"client {sender} has a key that somebody else has")
         if self.pinned is not None:
-            check_signature(message, self.pinned)
+            keys.check_signature(message, self.pinned)
         self._adverts[sender] = message
 
     def _close_advertise(self) -> dict[int, bytes]:
@@ -294,7 +294,7 @@ class SecureServer:
         }
         for client, seed in seeds.items():
             rows = self.layout.from_bits(self._adverts[client].rows)
-            add_mask(self.total, mask_key(seed, self.session), self.layout, rows, minus=True)
+            add_mask(self.total, keys.mask_key(seed, self.session), self.layout, rows, minus=True)
         for client, secret in lost.items():
             self._remove_pairs(client, secret)
         return {}
@@ -304,7 +304,7 @@ class SecureServer:
         rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
+                key = keys.pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
@@ -318,7 +318,7 @@ class SecureServer:
 
         def right(secret: bytes) -> bool:
             if name == "seed":
-                return commit(self.session, secret) == commitment
+                return keys.commit(self.session, secret) == commitment
             return keys.public_key(keys.private_key(secret)) == advert.mask_key
 
         secret, wrong = shamir.restore_checked(points, self.plan.threshold, right)
