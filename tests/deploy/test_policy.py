@@ -163,3 +163,23 @@ def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list
         state = start_server(config, catalogue.public)
         reply = answer(encode_request(MODEL, state, config, catalogue, attach=True, session=b"s" * 16), path)
         assert reply.facts.get("refusal") == word
+
+
+def test_no_round_is_taken_part_in_beyond_the_budget_of_the_first_settings(home: list[str]) -> None:
+    budget = {"privacy__rule": "central", "privacy__epsilon": 10.0, "privacy__delta": 1e-3}
+    noise = {"statistics__source": "public", **budget}
+    config = small_config("fedmf", rounds=2, **noise)
+    assert exit_code_of(["device", "policy", "--allow-bare", *home]) == 0
+    assert asked(home, config) == ""
+    assert asked(home, small_config("fedmf", rounds=9, **noise), number=1) == "settings", (
+        "more rounds cost more than was said"
+    )
+    assert asked(home, config, number=1) == ""
+    for number in (2, 0):
+        other = replace(config, seed=number + 1)
+        assert asked(home, other, number=number) == "settings"
+    path = Path(home[1]) / "store.db"
+    state = replace(start_server(config, PUBLIC.public), round=0)
+    another_V = replace(state, V=state.V + 1.0)
+    reply = answer(encode_request(MODEL, another_V, config, PUBLIC, attach=True), path)
+    assert reply.facts["refusal"] == "policy", "a round that is done once more is one more release"

@@ -66,6 +66,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
             with store.changing():
                 store.log_sent(_line(request, reply, started, again=True))
     else:
+        _check_budget(store, request)
         reply = _compute(store, request, catalogue, share_error, started)
     return advertise(store, request, reply, started) if request.session else reply
 
@@ -102,6 +103,16 @@ def _check_unchanged(store: Store, request: Request) -> None:
         raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
     if catalogue not in (None, request.catalogue):
         raise Refusal("settings", f"the server changed the catalogue of model {request.model}, which is frozen")
+
+
+def _check_budget(store: Store, request: Request) -> None:
+    """Refuse more rounds than the budget of the settings is made for, whatever number the server gives them."""
+    rounds = request.config.server.rounds
+    query = "SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'upload' AND again = 0"
+    if request.session:
+        query = "SELECT COUNT(*) FROM unmasked WHERE model = ?"
+    if request.config.privacy.rule != "none" and store.value(query, request.model) >= rounds:
+        raise Refusal("policy", f"this model's budget is spent: it is for {rounds} rounds")
 
 
 def most_rated(store: Store) -> int:

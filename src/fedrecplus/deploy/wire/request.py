@@ -155,11 +155,6 @@ def check_deployable(config: Config) -> Config:
             f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
             "set channel.rule=secure, or choose another model",
         )
-    if config.privacy.rule != "none":
-        raise UserError(
-            f"privacy.rule={config.privacy.rule} is for simulation: its noise comes from a seed",
-            "set privacy.rule=none",
-        )
     if config.privacy.rule in ("distributed", "local"):
         raise UserError(
             f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
@@ -183,7 +178,12 @@ def _check_secure(config: Config) -> None:
 
 
 def fixed_settings(config: Config) -> str:
-    """The settings that must not change while a model is trained, as text; the number of rounds may."""
+    """The settings that must not change while a model is trained, as text.
+
+    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
+    """
     tables = to_tables(config)
-    del tables["evaluation"], tables["server"]["rounds"]
+    del tables["evaluation"]
+    if config.privacy.rule == "none":
+        del tables["server"]["rounds"]
     return json.dumps(tables, sort_keys=True)
