@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets", "with_budget", "with_channel"),
+    "fedrecplus.config": (
+        "Config", "assign", "change", "load_config", "preset", "presets", "with_budget", "with_channel",
+    ),  # fmt: skip
     "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
