@@ -42,6 +42,8 @@ class PublicItems:
     """where counts and averages come from: see ``config.StatisticsSettings``"""
     epsilon: float | None = None
     """what they cost of the participants' privacy budget; None where they are exact figures of the participants"""
+    people: int = 0
+    """how many people's ratings the counts are of; 0: not known"""
 
     def averages(self) -> Array:
         """The mean ratings, or the mean of all ratings where none are known."""

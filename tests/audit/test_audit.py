@@ -80,7 +80,7 @@ def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
     rows = rows_of(small("fedmf", "channel.rule=sums"), replace(QUICK, attacks=(*QUICK.attacks, "differencing")))
     assert [row["applies"] for row in rows] == [False, False, False, True]
     for row in rows:
-        assert (row["shows"], row["against"]) == (["sums"], "unrated")
+        assert (row["shows"], row["against"]) == (["statistics", "sums"], "unrated")
         assert row["auc"] == pytest.approx(0.5, abs=0.08)
         assert row["rating_exact"] == row["rating_exact_control"] > 0.0
     assert line(rows[0])[7:] == ["–"] * 10

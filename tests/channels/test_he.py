@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import check
+from fedrecplus.config import check, preset, with_channel
+from fedrecplus.config.budget import with_budget
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _ckks, he
@@ -19,7 +20,7 @@ from fedrecplus.testing.aggregation import some_broadcast, some_uploads
 
 def some_settings(**options: Any) -> he.Settings:
     """For cohorts as small as those here."""
-    return he.Settings(**{"least_cohort": 3, "fewest_contributors": 1, **options})
+    return he.Settings(**{"least_cohort": 3, "fewest_contributors": 1, "weights": "sent", **options})
 
 
 def added(values: list[np.ndarray], bits: int) -> np.ndarray:
@@ -136,8 +137,10 @@ def test_blocks_without_a_row_of_the_client_are_not_sent() -> None:
 def test_single_rows_and_too_large_cohorts_are_refused() -> None:
     with pytest.raises(UserError, match="holds the rows of many items"):
         check(example_config("channel.rule=he", "channel.rows=rows", "aggregation.weigh_on=client"))
+    with pytest.raises(UserError, match="before any noise"):
+        check(with_budget(with_channel(preset("fedmf"), "he"), 10.0, 1e-5, "central", 900))
     with pytest.raises(UserError, match="too many for one sum"):
-        he.check_room(10**9, he.Layout(5, 3, 16))
+        he.check_room(10**9, he.RingLayout(5, 3, 16))
 
 
 def test_a_missing_library_is_named_before_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,18 +11,18 @@ from fedrecplus.config import Config
 from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import shares
-from fedrecplus.parts.channel._ring import Layout, RingVector, add_all, zeros
+from fedrecplus.parts.channel._ring import RingLayout, RingVector, add_all, zeros
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Sums, Upload
 from fedrecplus.testing import example_config, example_problem, small_ratings
 from fedrecplus.testing.aggregation import some_broadcast, some_uploads
 
-LAYOUT = Layout(items=9, columns=3, bits=32, statistic_size=0, block=1)
+LAYOUT = RingLayout(items=9, columns=3, bits=32, statistic_size=0, block=1)
 
 
 def some_settings(**options: Any) -> shares.Settings:
     """For cohorts as small as those here."""
-    return shares.Settings(**{"least_cohort": 3, "fewest_contributors": 1, **options})
+    return shares.Settings(**{"least_cohort": 3, "fewest_contributors": 1, "weights": "sent", **options})
 
 
 def sums_of(config: Config) -> Sums:

@@ -18,7 +18,12 @@ SHORT = ["--set", "server.rounds=2", "--set", "engine=reference"]
 REFUSED = {
     "an unknown channel": ([*TRAIN, "fedmf", "--channel", "secrue"], "unknown channel"),
     "rows of uploads that are seen": ([*TRAIN, "fedmf", "--rows", "whole"], "add --channel"),
-    "rows of an ideal sum": ([*TRAIN, "fedmf", "--channel", "sums", "--rows", "whole"], "an ideal sum"),
+    "rows that there are not": ([*TRAIN, "fedmf", "--channel", "he", "--rows", "half"], "choose one of whole"),
+    "single rows in ciphertexts": ([*TRAIN, "fedmf", "--channel", "he", "--rows", "rows"], "the rows of many items"),
+    "noise on sums that everybody decrypts": (
+        [*TRAIN, "fedmf", "--channel", "he", "--epsilon", "10"],
+        "before any noise",
+    ),
     "a rule that needs single uploads": (
         [*TRAIN, "fedmf", "--channel", "sums", "--set", "aggregation.rule=krum"],
         "needs single uploads",
@@ -69,3 +74,23 @@ def test_python_has_the_same() -> None:
     assert with_channel(preset("fedrec+"), "sums") == by_name
     with pytest.raises(UserError, match="shows the server every upload"):
         with_channel(preset("fedrec+"), rows="whole")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], ("clear", "rows", None)),
+        (["--channel", "shares", "--rows", "blocks"], ("shares", "blocks", "skipped")),
+        (["--channel", "he", "--set", "channel.encryption=computed"], ("he", "whole", "computed")),
+    ],
+    ids=["clear", "shares", "he"],
+)
+def test_results_name_the_channel_the_rows_and_whether_cryptography_was_real(
+    more: list[str], said: tuple[str | None, ...], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--set", "server.rounds=1", "--set", "engine=reference", "--set", "model.factors=2"]
+    assert exit_code_of([*TRAIN, "fedrec+", *more, *small, "--out", "run"]) == 0
+    capsys.readouterr()
+    result = json.loads((here / "run" / "result.json").read_text())
+    assert tuple(result[name] for name in ("channel", "rows_sent", "masks")) == said
+    assert result["privacy"] is None

@@ -96,12 +96,19 @@ def test_commands_say_that_lists_count(likes: str, capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     assert "likes alone" in told.out
     assert "only who chose what" in told.err
+    assert exit_code_of(["recommend", "run", "--client", "3", "--explore", "0.5"]) == 0
+    told = capsys.readouterr()
+    assert "predicted rating" not in told.out
+    assert "likes of an item" in told.out
+    tune = ["tune", "--dataset", likes, "--algorithm", "fedmf", "--set", "server.rounds=2", "--trials", "1"]
+    assert exit_code_of([*tune, "--workers", "1", "--search", "model.factors=2..4"]) == 0
+    assert "settings are chosen by ndcg@10" in capsys.readouterr().out
     compare = ["compare", "--dataset", likes, "--algorithms", "fedmf,popularity", "--folds", "2", "--details"]
     assert exit_code_of([*compare, "--set", "server.rounds=2", "--json", "c.json", "--csv", "c.csv"]) == 0
     told = capsys.readouterr()
     assert "–" in told.out
     assert "RMSE of" not in told.out
-    assert "NDCG@10 is what counts" in told.err
+    assert "NDCG@10 is what counts, and p is of it" in told.err
     found = json.loads(Path("c.json").read_text())
     assert all(row["rmse"] is None and row["ranking"]["ndcg@10"] is not None for row in found["rows"])
     by_name = {row["algorithm"]: row["ranking"]["ndcg@10"]["mean"] for row in found["summary"]}

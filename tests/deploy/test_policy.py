@@ -153,3 +153,13 @@ def test_a_catalogue_with_an_unknown_source_is_refused_when_it_is_read() -> None
     for spoil in ({"source": "hearsay"}, {"epsilon": -1.0}, {"epsilon": np.inf}):
         with pytest.raises(ValueError, match="source"):
             ItemCatalogue.of_arrays(with_public(**spoil).arrays())
+
+
+def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list[str]) -> None:
+    sums = {"channel__rule": "secure", "channel__masks": "computed", "channel__least_cohort": 3}
+    config, path = small_config("fedmf", **sums), Path(home[1]) / "store.db"
+    for source, word in (("participants", "policy"), ("public", None)):
+        catalogue = with_public(source=source)
+        state = start_server(config, catalogue.public)
+        reply = answer(encode_request(MODEL, state, config, catalogue, attach=True, session=b"s" * 16), path)
+        assert reply.facts.get("refusal") == word

@@ -47,8 +47,13 @@ def test_the_same_algorithm_over_another_channel_is_another_case() -> None:
 
 
 def test_a_config_file_goes_by_its_name_in_both() -> None:
-    found = cases_of([{"rows": [trained("mine", 0.8)]}], [attacked("some/mine.toml", "crowd", 0.5)])
-    assert len(found) == 1
+    audit = attacked("some/mine.toml", "crowd", 0.5, "algorithm=custom")
+    assert len(cases_of([{"rows": [trained("mine", 0.8)]}], [audit])) == 1
+
+
+def test_a_run_folder_goes_by_its_algorithm() -> None:
+    audit = attacked("runs/first", "crowd", 0.5, "algorithm=fedmf")
+    assert len(cases_of([{"rows": [trained("fedmf", 0.8)]}], [audit])) == 1
 
 
 def test_the_strongest_attack_is_the_one_that_gains_most_over_its_control() -> None:
@@ -56,16 +61,21 @@ def test_the_strongest_attack_is_the_one_that_gains_most_over_its_control() -> N
         attacked("fedmf", "popularity", 0.90, auc_control=0.90),
         attacked("fedmf", "crowd", 0.80, auc_control=0.60),
         attacked("fedmf", "taste", None),
+        attacked("fedmf", "knows-others", 1.0, auc_control=0.5, knowing="everybody else"),
+        attacked("fedmf", "idle", 0.9, auc_control=0.5, applies=False),
     ]
     (case,) = cases_of([], audits)
     assert case.strongest is not None
     assert case.strongest[0] == "crowd"
+    assert case.attacks["knows-others"].gain == 0.5
+    assert "idle" not in case.attacks
 
 
 def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_skipped() -> None:
     tables = {"channel": {"rule": "sums"}, "privacy": {"rule": "central", "epsilon": 10.0}}
     assert protection_of(tables) == "ε = 10"
     assert protection_of({**tables, "privacy": {"rule": "none"}}) == "assumed"
+    assert protection_of({**tables, "privacy": {"rule": "local", "epsilon": 10.0}}) == "ε = 10 per number"
     row = trained("fedmf", 0.8)
     row["config"]["channel"] = {"rule": "clear", "masks": "skipped"}
     (case,) = cases_of([{"rows": [row]}], [])
@@ -76,3 +86,15 @@ def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_
 
 def test_a_rule_that_is_not_ours_is_never_imported() -> None:
     assert protection_of({"channel": {"rule": "nobody.has.this"}}) == "none"
+
+
+def test_a_single_run_fills_in_what_folds_left_out() -> None:
+    folds = [trained("fedmf", 0.8), trained("fedmf", 0.9, fold=1)]
+    for row in folds:
+        row["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "skipped"}
+    run = trained("fedmf", 0.7, seconds=99.0)
+    run["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
+    (case,) = cases_of([{"rows": folds}], [], [run])
+    assert case.rmse == pytest.approx(0.85)
+    assert case.seconds == 99.0
+    assert case.protection == "computational"

@@ -77,6 +77,14 @@ def test_nothing_is_fetched(report: str) -> None:
     assert not re.search(r"https?://|@import|url\(", own_part(report))
 
 
+def test_lists_stand_beside_errors(report: str) -> None:
+    assert "ranking measures, and lists by group" in report
+    assert "global-mean (popularity)" in report
+    lists = next(each for each in plots(report) if each["layout"]["xaxis"]["title"]["text"] == "NDCG@10")
+    assert lists["data"][0]["y"] == ["global-mean (popularity)", "bias-only", "fedrec", "fedrec+"]
+    assert all(0 <= ndcg <= 1 for ndcg in lists["data"][0]["x"])
+
+
 def test_plots_have_data_beside_them(report: str) -> None:
     drawn = plots(report)
     assert len(drawn) == len(re.findall(r'class="plot" id="', report)) >= 8
@@ -156,9 +164,9 @@ def test_an_audit_shows_every_case_against_error_bytes_and_attacks(folder: Path,
         shown = next(line for line in lines if line[:2] == [row["scheme"], str(row["local_epochs"])])
         assert shown[3] == f"{row['rmse']:.4f}".removeprefix("0")
         assert shown[4] == f"{row['bytes_up_per_client_round'] / 1000:.1f}"
-        auc = shown[6 + attacks.index(row["attack"])]
-        assert auc == ("–" if row["auc"] is None else f"{row['auc']:.3f}".removeprefix("0"))
-    assert "every uploaded row is a rated item" in section
+        auc = shown[7 + attacks.index(row["attack"])]
+        assert auc == (f"{row['auc']:.3f}".removeprefix("0") if row["applies"] else "–")
+    assert "tells rated items from" in section
 
 
 def test_the_frontier_joins_comparisons_and_audits(folder: Path, report: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
-from fedrecplus.training import Recommender, train
+from fedrecplus.training import Recommender, lists, train
 from fedrecplus.training.lists import Wish, similarities
 from tests.small_data import small_ratings
 
@@ -115,6 +115,20 @@ def test_reasons_are_what_leaving_an_item_out_takes_away(with_lists: Recommender
         expected = [(int(items[j]), pytest.approx(taken[j])) for j in order if taken[j] > 0]
         assert [(reason.item, reason.contribution) for reason in best[0].because] == expected
         assert best[0].because[0].title == f"Item {best[0].because[0].item}"
+
+
+def test_of_very_many_ratings_only_the_most_similar_may_be_reasons(
+    plain: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = plain.recommend(4, 5, why=True)
+    monkeypatch.setattr(lists, "_MOST_ASKED", 4)
+    some = plain.recommend(4, 5, why=True)
+    assert named(some) == named(whole)
+    exact = {(one.item, reason.item): reason.contribution for one in whole for reason in one.because}
+    shared = [(one.item, reason) for one in some for reason in one.because if (one.item, reason.item) in exact]
+    assert shared, "the strongest reasons are among the similar items"
+    assert all(reason.contribution == pytest.approx(exact[item, reason.item]) for item, reason in shared)
+    assert len({reason.item for one in some for reason in one.because}) <= 4
 
 
 def test_wishes_that_mean_nothing_are_refused(plain: Recommender) -> None:

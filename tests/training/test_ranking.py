@@ -17,6 +17,7 @@ from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
 from fedrecplus.training import ranking
 from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.ranking import lists_of, measure_named, rank, top, top_lists
 from tests.small_data import small_ratings
 
@@ -181,6 +182,18 @@ def test_evaluate_gives_what_the_run_says_and_any_list_length() -> None:
     assert short["ndcg@3"] > 0
     assert "ndcg@10" not in short.ranking
     assert short.ranking["clients"] > found.ranking["clients"]
+
+
+@pytest.mark.parametrize("model", ["reconstruction", "tests.training.list_model"])
+def test_evaluate_folds_in_people_that_the_model_has_no_weights_of(model: str) -> None:
+    training, test = fr.split(small_ratings(clients=40), 1)
+    config = fr.assign(fr.preset("fedmf"), ["server.rounds=3", f"model.rule={model}"])
+    recommender = fr.train(training, test, config).recommender
+    nobody = np.zeros(0, dtype=np.int64)
+    deployed = replace(recommender, clients=PrivateParts(nobody, nobody, nobody, nobody, nobody))
+    whole, folded_in = (fr.evaluate(one, training, test) for one in (recommender, deployed))
+    assert folded_in.rmse == pytest.approx(whole.rmse, rel=1e-4)
+    assert folded_in["ndcg@10"] == pytest.approx(whole["ndcg@10"], rel=1e-2)
 
 
 def test_evaluate_matches_clients_and_items_by_id() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
+from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
@@ -29,9 +30,10 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow", "sums", "differencing", "knows-others",
+    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "shadow-deployment",
+    "knows-others", "statistics",
 )  # fmt: skip
-"""in which attacks are shown: from the simplest to the strongest; others come last"""
+"""in which attacks are shown: by what they look at and assume, from the least on; others come last"""
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,31 @@ class AuditExtent:
     rounds: int = 20
     users: int = 200
     attacks: tuple[str, ...] = ()
-    """all, where empty; names or import paths"""
+    """all that there is knowledge for, where empty; names or import paths"""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """attack → its own settings, those that aren't defaults"""
+    second: Ratings | None = None
+    """another data set of the same items, which some attackers are assumed to have"""
 
     @property
     def chosen(self) -> dict[str, Settings]:
         """The attacks that are made, in order, with their settings. Unknown names are errors that name the nearest."""
         known = choices(ATTACKS)
-        wanted = self.attacks or known
+        wanted = self.attacks or tuple(name for name in known if not self._lacks_knowledge(name))
         names = [name for name in (*ORDER, *known, *filter(is_outside, wanted)) if name in wanted]
         found = {}
         for name in dict.fromkeys((*wanted, *self.options)):
             owner = part(ATTACKS, name).settings_type
             found[name] = read_settings(owner, self.options.get(name, {}), "attack", f"{name}.")
+            if name in self.attacks and self._lacks_knowledge(name):
+                raise UserError(
+                    f"attack {name} is that of somebody who has a second data set of the same items",
+                    "give it with --knowing FILE",
+                )
         return {name: found[name] for name in dict.fromkeys(names)}
+
+    def _lacks_knowledge(self, attack: str) -> bool:
+        return self.second is None and knowing(part(ATTACKS, attack)) == "second data set"
 
 
 def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -145,10 +157,21 @@ def audit_case(
         except Diverged as blown_up:
             note = str(blown_up)
             continue
+        _tell(recording, problem, extent)
         smaller = [f"local step × {0.5**retries:g}: diverged with more"] if retries else []
         return _attacked(case, problem, recording, test, extent, progress, smaller)
     progress("diverged", 1.0)
     return [_row(case, name, note=note) for name in extent.chosen]
+
+
+def _tell(recording: Recording, problem: Problem, extent: AuditExtent) -> None:
+    """Give the attacker the second data set, where there is one and an attack asks for it."""
+    asked = any(knowing(part(ATTACKS, name)) == "second data set" for name in extent.chosen)
+    transcript = recording.transcript
+    if extent.second is None or not asked or not hides_rows(transcript.config):
+        return
+    second = second_deployment(joined(extent.second, problem.ratings), problem.config, extent.users)
+    transcript.knowledge = replace(transcript.knowledge, second=second)
 
 
 def _attacked(
@@ -172,6 +195,10 @@ def _attacked(
 def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
+    if config.privacy.part.has("noisy") and not config.privacy.part.has("ring_noise"):
+        found.append("the server adds the noise: attacked is what it releases, and it sees the sums without")
+    if config.channel.part.VIEW == "nothing":
+        found.append("clients alone decrypt the sums: the attacker is one of them")
     if not config.model.part.has("attacker"):
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
@@ -211,11 +238,11 @@ def controls(
 ) -> dict[int, Sequence[Guess]]:
     """What the attack says of each watched client with somebody else's uploads in the place of its own.
 
-    Where it looks at uploads, that is what it says of the other client. Where it looks at sums, the client's
-    contributions are taken out of them and the other's put in.
+    Where it looks at uploads, that is what it says of the other client. Where it has sums alone to look at, the
+    client's contributions are taken out of them and the other's put in.
     """
     made, others = part(ATTACKS, attack), recording.truth.others
-    if "sums" not in sees(made) & view.shows:
+    if sees(made) & view.shows != {"sums"}:
         return {client: said[other] for client, other in others.items()}
     replaced = recording.contributions.replaced
     return {c: _said(replaced(view, c, other), made, c, settings) for c, other in others.items()}

@@ -1,4 +1,7 @@
-"""What each watched client puts into the cohort's sums: for controls, and for attackers who know everybody else."""
+"""What each watched client puts into the cohort's sums: for controls, and for attackers who know everybody else.
+
+What an attacker is told about one client is always without that client's own ratings.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.truth import AuditTruth
 from fedrecplus.protocol import Sums
 
 Array = NDArray[np.float64]
@@ -28,6 +33,9 @@ class Contribution:
 class Contributions:
     """By recorded round: what the watched clients would send, whether they are in the cohort or not."""
 
+    ratings: KnownRatings
+    """everybody's"""
+    truth: AuditTruth
     of_round: dict[int, dict[int, Contribution]] = field(default_factory=dict)
     recomputed: dict[int, Sums] = field(default_factory=dict)
     """the cohort's sums as whoever knows all ratings computes them: without noise and without rounding"""
@@ -38,6 +46,22 @@ class Contributions:
         """See ``transcript.Others``."""
         sums, own = self.recomputed[round_number], self.noiseless[round_number].get(client)
         return sums if own is None else exchanged(sums, own, None)
+
+    def statistics(self, client: int) -> tuple[Array, Array]:
+        """See ``transcript.Others``."""
+        counts, sums = self.truth.popularity.astype(np.float64), self.truth.sums.copy()
+        items, ratings = self.truth.of_client[client]
+        counts[items] -= 1.0
+        sums[items] -= ratings
+        return counts, sums
+
+    def likely(self, client: int, items: NDArray[np.int64], chance: Array) -> Array:
+        """See ``transcript.Others``."""
+        return self.ratings.likely(items, chance, without=client)
+
+    def rated(self, client: int, items: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """See ``transcript.Others``."""
+        return np.isin(items, self.ratings.rated[client])
 
     def replaced(self, transcript: Transcript, client: int, other: int) -> Transcript:
         """The transcript, with somebody else's contributions in the place of the client's own."""
@@ -59,6 +83,7 @@ def exchanged(sums: Sums, out: Contribution | None, into: Contribution | None) -
         if one is not None:
             total[one.items] += sign * one.total
             weights[one.items] += sign * one.weight
-            statistic += sign * one.statistic
+            if statistic.size:
+                statistic += sign * one.statistic
             overall, clients = overall + sign * one.weight, clients + sign
     return replace(sums, total=total, weights=weights, overall=overall, clients=clients, statistic=statistic)

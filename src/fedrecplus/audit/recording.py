@@ -9,17 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.contributions import Contribution, Contributions
-from fedrecplus.audit.transcript import Knowledge, Transcript, visible_items
+from fedrecplus.audit.known_ratings import KnownRatings
+from fedrecplus.audit.transcript import Knowledge, Transcript
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 from fedrecplus.config import Choice
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import weights_of
+from fedrecplus.rounds import released, weights_of
 
 Clients = NDArray[np.int64]
 FEWEST_RATINGS = 5
 """clients with fewer are not watched: of two or three ratings there is little to score"""
+MODELS = 5
+"""the same people's sets in so many models are recorded, the attacked one included"""
+LEFT_OUT = 0.01
+"""of the ratings that another model's catalogue counts"""
 CROWD = 2000
 """clients whose sets of rows are noted in one round, for what attackers learn from everybody together"""
 
@@ -69,7 +74,8 @@ def record(problem: Problem, recorded: int, users: int, progress: Callable[[int]
     engine, clients, total = engine_of(problem.config), watched(problem, users), problem.config.server.rounds
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
-    contributions = Contributions()
+    truth = truth_of(problem, clients)
+    contributions = Contributions(known_ratings(problem), truth)
     transcript = Transcript(
         replace(problem.config, seed=0),
         problem.public,
@@ -82,6 +88,8 @@ def record(problem: Problem, recorded: int, users: int, progress: Callable[[int]
         schedule(total, recorded),
         np.zeros(problem.ratings.clients, np.int64),
     )
+    if "lists" in transcript.shows and problem.config.hides_rows:
+        transcript.models = sets_of_other_models(engine, problem, clients)
     loop, bytes_up, sent = rounds(engine, problem, state), 0, 0
     for t in range(total):
         if t in wanted:
@@ -91,7 +99,7 @@ def record(problem: Problem, recorded: int, users: int, progress: Callable[[int]
         state, report = next(loop)
         bytes_up, sent = bytes_up + report.bytes_up, sent + report.clients
         progress(t + 1)
-    return Recording(transcript, truth_of(problem, clients), state, bytes_up / max(sent, 1), contributions)
+    return Recording(transcript, truth, state, bytes_up / max(sent, 1), contributions)
 
 
 def note(
@@ -110,7 +118,8 @@ def note(
         transcript.note(message, _seen(engine, problem, private, message, transcript), orders)
     else:
         transcript.note(message, _listed(engine, problem, private, message, transcript), orders)
-        transcript.sums[message.round] = engine.sums(problem, private, message, cohort)[0]
+        sums = engine.sums(problem, private, message, cohort)[0]
+        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config)
         _note_contributions(transcript, contributions, engine, problem, private, message)
     if not transcript.crowd and "lists" in transcript.shows:
         present = np.intersect1d(transcript.watched, cohort)
@@ -118,6 +127,33 @@ def note(
         draws = uniform(subkey(problem.config.seed, "crowd"), others)
         crowd = np.concatenate([present, others[np.argsort(draws, kind="stable")]])[:CROWD]
         transcript.crowd = _sets(engine, problem, private, message, np.sort(crowd))
+        if "values" in transcript.shows and not problem.config.channel.part.has("exchange"):
+            uploads, _ = engine.uploads(problem, private, message, np.sort(crowd))
+            transcript.crowd_sent = {one.client: transcript.as_noted(one, message.round, orders) for one in uploads}
+
+
+def sets_of_other_models(engine: Engine, problem: Problem, clients: Clients) -> list[dict[int, NDArray[np.int64]]]:
+    """Which rows clients upload to models over catalogues that lack one rating in a hundred, each another one.
+
+    As devices do that draw a set for each model: the secret is the same, and so is the rule.
+    """
+    found = []
+    for number in range(1, MODELS):
+        draws = np.random.default_rng([problem.config.seed, number])
+        fewer = draws.binomial(problem.public.popularity, 1.0 - LEFT_OUT).astype(np.int64)
+        other = replace(problem, public=replace(problem.public, popularity=fewer))
+        state = engine.start(other)
+        found.append(_sets(engine, other, state.private, message_of(other, state), clients))
+    return found
+
+
+def known_ratings(problem: Problem) -> KnownRatings:
+    """Everybody's ratings, as somebody may be assumed to know them; of many people, some."""
+    able = np.flatnonzero(np.diff(problem.ratings.indptr) > 0)
+    first = watched(problem, CROWD)
+    chosen = np.sort(np.concatenate([first, np.setdiff1d(able, first)[: CROWD - len(first)]]))
+    rated = {int(client): problem.ratings.of(int(client))[0] for client in chosen}
+    return KnownRatings.of(rated, problem.ratings.item_count)
 
 
 def _seen(
@@ -147,7 +183,8 @@ def _sets(
     engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
 ) -> dict[int, NDArray[np.int64]]:
     sets = engine.item_sets(problem, private, message, clients)
-    return {client: visible_items(items, problem.public, problem.config) for client, items in sets.items()}
+    visible, count = problem.config.visible_rows, problem.ratings.item_count
+    return {client: visible(items, count) for client, items in sets.items()}
 
 
 def _note_contributions(
@@ -158,12 +195,15 @@ def _note_contributions(
     private: PrivateState,
     message: Broadcast,
 ) -> None:
-    """What the watched clients put into the sums, and what whoever knows all ratings makes of the sums."""
+    """What the watched clients put into the sums, and what whoever knows all ratings makes of the sums.
+
+    Clipping is recomputed, too: it is part of what a client does. Noise that devices or the server add to sums is not.
+    """
     watched, cohort = np.array(transcript.watched, dtype=np.int64), transcript.cohorts[message.round]
     contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
     rows = "rows" if problem.config.shows_rows else "whole"
     channel = Choice("channel", "sums").with_options(rows=rows)
-    plain = replace(problem, config=replace(problem.config, channel=channel, privacy=Choice("privacy", "none")))
+    plain = replace(problem, config=replace(problem.config, channel=channel))
     contributions.recomputed[message.round] = engine.sums(plain, private, message, cohort)[0]
     present = np.intersect1d(watched, cohort)
     contributions.noiseless[message.round] = _contributed(engine, plain, private, message, present)
@@ -182,16 +222,19 @@ def _contributed(
 
 def truth_of(problem: Problem, clients: Clients) -> AuditTruth:
     """What the scorer compares guesses with."""
-    config, step = problem.config, problem.ratings.scale.standard_step
+    config, ratings = problem.config, problem.ratings
+    step = ratings.scale.standard_step
     values, counts = np.unique(problem.ratings.standard_values, return_counts=True)
-    # where a list has rows besides rated and pseudo ones, these are no rows that a client chose to hide among
-    hidden = config.hides_rows and not config.channel.part.has("visible_items")
+    # a list of blocks has rows that nobody chose to hide among: there, unrated items of the whole catalogue count
+    some = np.unique(problem.ratings.of(int(clients[0]))[0]) if len(clients) else np.empty(0, np.int64)
+    hidden = config.hides_rows and np.array_equal(config.visible_rows(some, problem.ratings.item_count), some)
     return AuditTruth(
         of_client={int(client): problem.ratings.of(int(client)) for client in clients},
         step=step,
         majority=float(values[counts.argmax()]),
         popularity=problem.ratings.item_counts(),
         usual=np.clip(1.0 + step * np.rint((problem.public.averages() - 1.0) / step), 1.0, 5.0),
+        sums=np.asarray(np.bincount(ratings.items, ratings.standard_values, ratings.item_count), dtype=np.float64),
         against="pseudo" if hidden else "unrated",
         others=somebody_else(clients, config.seed),
     )

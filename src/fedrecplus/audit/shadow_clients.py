@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.transcript import Sent, Transcript, visible_items
+from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.device import Device, Rows
 from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey
@@ -76,7 +76,7 @@ def _as_seen(source: Transcript, upload: Upload) -> Upload:
     """What the server would see of an upload: the channel decides."""
     if "values" in source.shows:
         return replace(upload, delta=upload.delta.astype(np.float32))
-    items = visible_items(upload.items, source.public, source.config)
+    items = source.config.visible_rows(upload.items, len(source.public.popularity))
     return Upload(upload.client, items, np.zeros((len(items), 0)))
 
 

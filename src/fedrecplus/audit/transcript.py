@@ -20,6 +20,7 @@ from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]
+Items = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -75,23 +76,13 @@ def hides_rows(config: Config) -> bool:
 
 
 def shown_by(config: Config) -> frozenset[str]:
-    """What a channel lets the server see: ``values`` and ``lists`` of rows of single uploads, or ``sums``."""
-    if config.channel.part.VIEW == "uploads":
-        return frozenset({"values", "lists"})
-    return frozenset({"lists", "sums"} if config.shows_rows else {"sums"})
+    """What a server sees: ``values`` and ``lists`` of rows of single uploads, or ``sums``; ``statistics`` in any case.
 
-
-def visible_items(items: NDArray[np.int64], public: PublicItems, config: Config) -> NDArray[np.int64]:
-    """The rows of an upload that the server sees were there: the channel's ``visible_items`` says it.
-
-    A channel that has no such function shows all of them, or none where it shows no rows.
+    Where it sees nothing because clients alone decrypt the sums, any of these may be the attacker: ``sums``.
     """
-    channel = config.channel
-    if not config.shows_rows:
-        return np.empty(0, np.int64)
-    if channel.part.has("visible_items"):
-        return np.asarray(channel.part.visible_items(items, public, channel.options), dtype=np.int64)
-    return items
+    if config.channel.part.VIEW == "uploads":
+        return frozenset({"statistics", "values", "lists"})
+    return frozenset({"statistics", "lists", "sums"} if config.shows_rows else {"statistics", "sums"})
 
 
 class Others(Protocol):
@@ -100,6 +91,29 @@ class Others(Protocol):
     def rest(self, client: int, round_number: int) -> Sums:
         """What all others of the cohort add up to, as whoever knows their ratings recomputes it: without any noise."""
 
+    def statistics(self, client: int) -> tuple[Array, Array]:
+        """How many others rated each item, and the sum of their ratings."""
+
+    def likely(self, client: int, items: Items, chance: Array) -> Array:
+        """How likely items are beside each other, learned from the ratings of everybody else."""
+
+    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
+        """Which of these items somebody else has rated."""
+
+
+class SecondData(Protocol):
+    """Another data set of the same items, and a deployment that the attacker ran on it."""
+
+    @property
+    def transcript(self) -> Transcript:
+        """What that deployment showed."""
+
+    def likely(self, client: int | None, items: Items, chance: Array) -> Array:
+        """How likely items are beside each other, learned from that data set, without one of its people."""
+
+    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
+        """Which of these items somebody of that data set has rated."""
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -107,6 +121,8 @@ class Knowledge:
 
     others: Others | None = None
     """everybody else's ratings"""
+    second: SecondData | None = None
+    """another data set"""
 
 
 @dataclass
@@ -125,6 +141,10 @@ class Transcript:
     """a watched client's uploads, by round; without columns where the channel shows which rows came and no value"""
     crowd: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """which rows clients uploaded in one round, watched or not: the server sees everybody"""
+    crowd_sent: dict[int, Sent] = field(default_factory=dict)
+    """these uploads with their values, where they are shown"""
+    models: list[dict[int, NDArray[np.int64]]] = field(default_factory=list)
+    """which rows the watched clients upload to other models, of catalogues with slightly different counts"""
     cohorts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """who took part in each recorded round, ascending"""
     watched: tuple[int, ...] = ()
@@ -148,7 +168,7 @@ class Transcript:
 
     @property
     def shows(self) -> frozenset[str]:
-        """What an attack can look at: ``values`` and ``lists`` of rows of single uploads, or ``sums``."""
+        """What an attack can look at: see ``shown_by``."""
         return shown_by(self.config)
 
     @property
@@ -170,8 +190,12 @@ class Transcript:
             broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public
         )
         for upload in uploads:
-            small = replace(upload, delta=upload.delta.astype(np.float32))
-            self.sent.setdefault(upload.client, []).append(Sent(broadcast.round, int(orders[upload.client]), small))
+            self.sent.setdefault(upload.client, []).append(self.as_noted(upload, broadcast.round, orders))
+
+    def as_noted(self, upload: Upload, round_number: int, orders: Items) -> Sent:
+        """An upload in the precision of the wire."""
+        small = replace(upload, delta=upload.delta.astype(np.float32))
+        return Sent(round_number, int(orders[upload.client]), small)
 
     def broadcast(self, round_number: int) -> Broadcast:
         """What all clients were told in a recorded round, encoded items included."""
@@ -191,6 +215,16 @@ class Transcript:
         return self.once(
             ("columns", round_number),
             lambda: model.part.item_columns(self.broadcast(round_number).V, self.public, model.options),
+        )
+
+    def solved_columns(self, round_number: int) -> Array:
+        """The columns that weights behind an upload are fitted to: all of X, unless the model says otherwise."""
+        model = self.config.model
+        if not model.part.has("solved_columns"):
+            return self.columns(round_number)
+        return self.once(
+            ("columns", "solved", round_number),
+            lambda: model.part.solved_columns(self.broadcast(round_number).V, self.public, model.options),
         )
 
     def uploads(self, client: int) -> tuple[Sent, ...]:

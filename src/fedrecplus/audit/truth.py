@@ -32,6 +32,8 @@ class AuditTruth:
     """how many clients really rated each item"""
     usual: Array
     """each item's public average, on the scale: the guess of whoever has no other"""
+    sums: Array = field(default_factory=lambda: np.zeros(0))
+    """each item's sum of ratings over all clients"""
     against: Literal["pseudo", "unrated"] = "pseudo"
     """what rated items are to be told from: the pseudo rows of an upload, or unrated items as popular"""
     others: Mapping[int, int] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class AuditTruth:
     def question(self, client: int) -> Items:
         """Rated items and as many unrated ones of matched popularity, ascending.
 
+        The client's own rating doesn't count, so that its absence from a control leaves pairs as popular as each other.
         Pairs are chosen together so that the popularities of all pairs differ least; rated items that find no partner,
         where more than half of the catalogue is rated, are not asked for.
         """
@@ -57,7 +60,9 @@ class AuditTruth:
     def _matched(self, client: int) -> Items:
         rated = self.of_client[client][0]
         unrated = np.setdiff1d(np.arange(len(self.popularity)), rated)
-        level = np.log1p(self.popularity.astype(np.float64))
+        by_others = self.popularity.astype(np.float64)
+        by_others[rated] -= 1.0
+        level = np.log1p(by_others)
         cost = np.abs(level[rated][:, None] - level[unrated])
         # ties are drawn by lot: item numbers often follow time
         cost += 1e-6 * uniform(subkey(_MATCHING, "ties", client), unrated)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 import typer
 
@@ -23,17 +22,23 @@ from fedrecplus.cli.options import (
     Rows,
     Seed,
     Settings,
+    SimulationOnly,
+    SplitBy,
+    TestFile,
     Workers,
     check_file_place,
     config_of,
     load_with_bar,
     names_in,
     reads_own_files,
+    split_of,
+    with_test,
     write_files,
 )
 from fedrecplus.config import Config, assign, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
 from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
@@ -57,13 +62,17 @@ def compare_command(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Presets, TOML files, run folders, or popularity; global-mean and bias-only are added.",
+            help="Presets, TOML files, run folders, popularity, or import paths of your own models; "
+            "global-mean and bias-only are added.",
         ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
@@ -91,6 +100,7 @@ def compare_command(
     Examples:
       fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
+      fedrecplus compare --dataset my.csv --algorithms fedrec+,my_models.Neighbours --split last:1
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
@@ -104,14 +114,23 @@ def compare_command(
     check_file_place(json_file, csv_file, markdown_file)
     before = (settings or []) if epsilon is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
-    configs = [one if one.algorithm in TRIVIAL else assign(with_channel(one, channel, rows), before) for one in chosen]
+    changes = [*(["simulation_only=true"] if simulation_only else []), *before]
+    configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
+    way = split_of(split_by, options, test_file)
+    watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
     if epsilon is not None:
         fewest = min(ratings.clients for ratings in sets)
-        budget = [c if c.algorithm in TRIVIAL else with_budget(c, epsilon, delta, noise, fewest) for c in configs]
-        configs = [c if c.algorithm in TRIVIAL else assign(c, settings or []) for c in budget]
-    how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
+        budget = [with_budget(one, epsilon, delta, noise, fewest) if _trains(one) else one for one in configs]
+        configs = [assign(one, settings or []) if _trains(one) else one for one in budget]
+    how: dict[str, Any] = {
+        "seed": seed or 0,
+        "baseline": baseline,
+        "workers": workers,
+        "resume": resume,
+        "overwrite": overwrite,
+        "split": way,
+    }
     comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:
         show_comparison(comparison, details)
@@ -119,11 +138,11 @@ def compare_command(
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings], configs: Sequence[Config], out: Path | None, *, folds_count: int = 5, **how: Any
+    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds_count: int = 5, **how: Any
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len({config.algorithm for config in configs} | set(ADDED))
+    count = folds_count * len(set(named_configs(configs, 0)) | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
@@ -166,14 +185,19 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config]:
-    """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
-    configs: list[Config] = []
-    taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
+def _trains(algorithm: Any) -> TypeGuard[Config]:
+    """Whether it is an algorithm of ours, whose settings may be changed: no trivial predictor, nobody else's model."""
+    return isinstance(algorithm, Config) and algorithm.algorithm not in TRIVIAL
+
+
+def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
+    """Configs, and the import paths of models from outside as they are."""
+    configs: list[Config | str] = []
     for name in names:
-        config = Config(algorithm=name) if name in TRIVIAL else config_of(name, allow)
-        if name.endswith(".toml") and config.algorithm in taken:
-            config = replace(config, algorithm=Path(name).stem)
-        taken.add(config.algorithm)
-        configs.append(config)
+        if name in TRIVIAL:
+            configs.append(Config(algorithm=name))
+        elif is_import_path(name) and not Path(name).exists():
+            configs.append(name)
+        else:
+            configs.append(config_of(name, allow, TRIVIAL))
     return configs

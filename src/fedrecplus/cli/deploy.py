@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -80,6 +81,10 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
+        if (
+            is_secure(chosen) and chosen.seed == 0
+        ):  # nodes unmask one sum of a table, so each run needs its own first one
+            chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
         deployment = Deployment(nodes, quorum, deadline, identities=keys)
         if after is None:

@@ -119,7 +119,7 @@ def status(
     if facts["unknown_items"]:
         say(f"{facts['unknown_items']} of them are of items that the newest model doesn't know")
     sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
-    say(f"{len(facts['sent'])} uploads, {sent:.1f} kB sent, {received:.1f} kB received")
+    say(f"{len(facts['sent'])} messages, {sent:.1f} kB sent, {received:.1f} kB received")
     say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
@@ -141,7 +141,9 @@ def status(
 
 @device_app.command()
 def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
-    """Show the last upload row by row: the server knows the items, not which of them you rated."""
+    """Show the last upload row by row. In the clear the server knows the items, not which of them you rated; under
+    secure sums it knows none of this.
+    """
     with Store.open(home_of(home).store) as store:
         rows = last_upload(store, _person(store, person))
     cells = [[title or item, item, "yes" if rated else "", f"{change:.4f}"] for item, title, rated, change in rows]

@@ -25,25 +25,27 @@ _WORDS = "because of"
 
 def show_top_list(found: TopList, title: str = "") -> None:
     """The list as a table, and below it what exploring cost."""
-    why = any(item.because for item in found.items)
-    headings = ["title", "item", "score", "predicted rating", *([_WORDS] if why else [])]
-    rows = []
-    for item in found.items:
-        row = [item.title or str(item.item), str(item.item), f"{item.score:.3f}", f"{item.rating:.2f}"]
-        row += ["; ".join(reason.title or str(reason.item) for reason in item.because)] if why else []
-        rows.append(row)
-    show_table(headings, rows, title, words=(_WORDS,))
+    titled, why = (any(getattr(item, name) for item in found.items) for name in ("title", "because"))
+    columns = {"title": [item.title or str(item.item) for item in found.items]} if titled else {}
+    columns |= {"item": [str(item.item) for item in found.items]}
+    columns |= {"score": [f"{item.score:.3f}" for item in found.items]}
+    if not found.likes_alone:
+        columns |= {"predicted rating": [f"{item.rating:.2f}" for item in found.items]}
+    if why:
+        columns |= {_WORDS: ["; ".join(each.title or str(each.item) for each in item.because) for item in found.items]}
+    rows = list(zip(*columns.values(), strict=True))
+    show_table(list(columns), rows, title, words=(_WORDS,))
     if found.price is not None:
-        say(f"explored: {price_in_words(found.price)}")
+        say(f"explored: {price_in_words(found.price, found.likes_alone)}")
 
 
-def price_in_words(price: Price) -> str:
+def price_in_words(price: Price, likes_alone: bool = False) -> str:
     """What exploring changes, means over the list: without it → with it."""
     plain, explored = price.plain, price.explored
+    rating = "" if likes_alone else f"predicted rating {plain.rating:.2f} → {explored.rating:.2f}, "
     return (
-        f"score {plain.score:.3f} → {explored.score:.3f}, "
-        f"predicted rating {plain.rating:.2f} → {explored.rating:.2f}, "
-        f"ratings of an item {plain.popularity:.0f} → {explored.popularity:.0f}, "
+        f"score {plain.score:.3f} → {explored.score:.3f}, {rating}"
+        f"{'likes' if likes_alone else 'ratings'} of an item {plain.popularity:.0f} → {explored.popularity:.0f}, "
         f"similarity of two items {plain.similarity:.2f} → {explored.similarity:.2f}"
     )
 

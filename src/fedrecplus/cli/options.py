@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ import typer
 
 from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
-from fedrecplus.data import FileOptions, Ratings, load, progress_bar
-from fedrecplus.errors import UserError
+from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
+from fedrecplus.data.joining import together
+from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
@@ -57,6 +59,17 @@ NOT_COVERED = (
     "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
 )
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="HOW",
+        help="How to test: random, user, time:SHARE, last:N, cold-users, cold-items or column. Default: random folds.",
+    ),
+]
+TestFile = Annotated[
+    str | None, typer.Option("--test", metavar="FILE", help="Test on these ratings, train on all of --dataset.")
+]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
 PlotFile = Annotated[
@@ -68,6 +81,13 @@ Allow = Annotated[
         "--allow-rule",
         metavar="NAME",
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
+    ),
+]
+SimulationOnly = Annotated[
+    bool,
+    typer.Option(
+        "--simulation-only",
+        help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
     ),
 ]
 JsonFile = Annotated[
@@ -87,9 +107,21 @@ def own_file(
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
     ] = "error",
+    timestamp_column: Annotated[str | None, typer.Option(help="Own file: column of times.")] = None,
+    fold_column: Annotated[
+        str | None, typer.Option(help="Own file: column of folds: numbers, or train and test; for --split column.")
+    ] = None,
+    title_column: Annotated[str | None, typer.Option(help="Own file: column of items' titles.")] = None,
+    genres_column: Annotated[str | None, typer.Option(help="Own file: column of genres, a|b|c.")] = None,
+    year_column: Annotated[str | None, typer.Option(help="Own file: column of items' years.")] = None,
+    items: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Own file: titles, genres and years, a line per item.")
+    ] = None,
 ) -> FileOptions:
     """How to read a file of ratings of one's own."""
-    return FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    of_items = (title_column, genres_column, year_column, items)
+    of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
+    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
 
 
 def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,16 +158,43 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     return ratings
 
 
-def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
-    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
+def split_of(how: str | None, options: FileOptions, test: str | None) -> Split:
+    """The split that is asked for; a column of folds, or a file to test on, asks for itself."""
+    if test is not None and (how is not None or options.fold is not None):
+        raise UserError("--test names the test ratings, --split and --fold-column cut them out", "give one of them")
+    named = "column" if test is not None or options.fold is not None else "random"
+    return Split.parse(how or named)
+
+
+def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratings:
+    """The ratings together with those of a file to test on, as fold 0."""
+    if test is None:
+        return ratings
+    return together(ratings, as_test(test, ratings, options))
+
+
+def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:
+    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed.
+
+    ``more`` are further names that the caller knows: an unknown one is answered with all of them.
+    """
     if name not in presets() and Path(name).is_dir():
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG, allow or ())
     if name.endswith(".toml"):
         of_a_run = Path(name).name == CONFIG and (Path(name).parent / DATA).exists()
-        return load_config(name, (allow or ()) if of_a_run else None)  # a file of one's own may name any rule
+        if of_a_run:
+            return load_config(name, allow or ())
+        return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
+    if name not in presets():
+        raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
+
+
+def _named(config: Config, stem: str) -> Config:
+    """A file's config goes by the name that it gives itself; where that is none, or a preset's, by the file's."""
+    return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:

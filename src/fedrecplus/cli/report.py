@@ -24,7 +24,7 @@ def report_command(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     markdown_file: Annotated[
         Path | None,
-        typer.Option("--markdown", metavar="FILE", help="The frontier's tables, of comparisons and audits together."),
+        typer.Option("--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."),
     ] = None,
     title: Annotated[str, typer.Option(help="Its heading.")] = "FedRec+ measured",
 ) -> None:
@@ -47,7 +47,7 @@ def report_command(
     found = gather(paths)
     write_text(out, page(found, title, command_line(sys.argv)))
     if markdown_file is not None:
-        contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit"))
+        contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit", "run"))
         write_text(markdown_file, to_markdown(*contents))
     kinds = sorted({each.kind for each in found})
     say(f"{out}: {len(found)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")

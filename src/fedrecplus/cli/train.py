@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_table, show_training
+from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     NOT_COVERED,
@@ -23,13 +23,18 @@ from fedrecplus.cli.options import (
     Rows,
     Seed,
     Settings,
+    SimulationOnly,
+    SplitBy,
+    TestFile,
     check_file_place,
     config_of,
     load_with_bar,
     reads_own_files,
+    split_of,
+    with_test,
 )
 from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
-from fedrecplus.data import FileOptions, split
+from fedrecplus.data import FileOptions, Split, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
@@ -49,12 +54,21 @@ class Data:
     """None: train on everything, test on nothing"""
     folds: int
     options: FileOptions
+    split: Split
+    test: str | None
+    """a file to test on"""
 
     def to_dict(self) -> dict[str, Any]:
         """For ``data.json``."""
-        path = Path(self.dataset).expanduser()
-        dataset = str(path.resolve()) if path.is_file() else self.dataset
-        return {"dataset": dataset, "folds": self.folds, "options": asdict(self.options)}
+        options = {**asdict(self.options), "items": _absolute(self.options.items)}
+        data = {"dataset": _absolute(self.dataset), "folds": self.folds, "options": options, "split": str(self.split)}
+        return data if self.test is None else {**data, "test": _absolute(self.test)}
+
+
+def _absolute(name: str | None) -> str | None:
+    """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
+    path = Path(name or "").expanduser()
+    return str(path.resolve()) if path.is_file() else name
 
 
 @reads_own_files
@@ -67,11 +81,14 @@ def train_command(
         typer.Option(metavar="PRESET-OR-FILE", help="A preset (see `presets`), a TOML file or a run folder."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
@@ -93,6 +110,8 @@ def train_command(
     Examples:
       fedrecplus train --dataset ml-100k --algorithm fedrec+
       fedrecplus train --dataset my.csv --algorithm fedmf --full --set model.factors=10
+      fedrecplus train --dataset my.csv --items films.csv --algorithm fedrec+ --split time:0.1
+      fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
       fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
 
@@ -109,13 +128,16 @@ def train_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file)
     began = _began(out) if resume and out else None
-    data = _data_of(dataset, fold, full, options, began)
+    data = _data_of(dataset, fold, full, options, began, split_by, test_file)
     start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    if simulation_only:
+        start = change(start, "simulation_only", True, "--simulation-only")
     chosen = check(assign(start, settings or [])) if epsilon is None else start
-    ratings = load_with_bar(data.dataset, data.options)
+    ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
     if epsilon is not None:
         chosen = check(assign(with_budget(chosen, epsilon, delta, noise, ratings.clients), settings or []))
-    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
+    how = (data.folds, chosen.seed, data.split)
+    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -146,16 +168,27 @@ def _began(folder: Path) -> RunFolder:
     return run
 
 
-def _data_of(dataset: str | None, fold: int | None, full: bool, options: FileOptions, began: RunFolder | None) -> Data:
+def _data_of(
+    dataset: str | None,
+    fold: int | None,
+    full: bool,
+    options: FileOptions,
+    began: RunFolder | None,
+    how: str | None,
+    test: str | None,
+) -> Data:
     """What is asked for; what isn't said is taken from the run that is resumed."""
     noted: dict[str, Any] = began.data() if began else {"fold": 0}
     chosen = None if full else noted["fold"] if fold is None else fold
     folds = noted.get("folds", FOLDS)
+    if full and test is not None:
+        raise UserError("--full tests on nothing, --test names what to test on", "give one of them")
     if dataset is not None:
-        return Data(dataset, chosen, folds, options)
+        return Data(dataset, chosen, folds, options, split_of(how, options, test), test)
     if "dataset" not in noted:
         raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
-    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})))
+    way = Split.parse(noted.get("split", "random"))
+    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})), way, noted.get("test"))
 
 
 def _start_of(
@@ -196,6 +229,9 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     show_table(headings, [row])
     if result.get("likes_alone"):
         say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
+    if result["cold_test_ratings"]:
+        share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
+        tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")

@@ -16,7 +16,7 @@ MECHANISMS = ("central", "distributed", "local")
 def with_budget(config: Config, epsilon: float, delta: float, noise: str, clients: int) -> Config:
     """The config with a budget: model, rounds, clip and statistics as they suit so many clients.
 
-    The channel stays if it shows sums alone; pseudo items go, since nobody sees rows that they could hide among.
+    The channel stays unless it shows uploads; pseudo items go, since nobody sees rows that they could hide among.
     """
     if noise not in MECHANISMS:
         raise UserError(f"--noise {noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
@@ -25,7 +25,7 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     if noise == "local":  # a baseline: what others do to the algorithm as it is
         return _changed(config, budget, source)
     rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
-    if config.channel.part.VIEW != "sums":
+    if config.channel.part.VIEW == "uploads":
         rules["channel"] = "sums"
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":

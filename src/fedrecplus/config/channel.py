@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedrecplus.config.change import change, own_names
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
-from fedrecplus.parts import choices, part
+from fedrecplus.parts import choices
 
 
 def with_channel(config: Config, channel: str | None = None, rows: str | None = None) -> Config:
@@ -26,10 +26,8 @@ def with_channel(config: Config, channel: str | None = None, rows: str | None = 
     rule = config.channel.rule
     if "rows" not in own_names("channel", rule):
         able = [name for name in choices("channel") if "rows" in own_names("channel", name)]
-        shown = part("channel", rule).VIEW == "uploads"
-        why = "shows the server every upload: always the rated and pseudo rows" if shown else "assumes an ideal sum"
         raise UserError(
-            f"--rows {rows}: channel.rule = {rule!r} {why}",
+            f"--rows {rows}: channel.rule = {rule!r} shows the server every upload: always the rated and pseudo rows",
             f"add --channel {' or '.join(able)}, or leave --rows away",
         )
     return change(config, "channel.rows", rows, "--rows")

@@ -1,5 +1,6 @@
 """Ways to run the rounds of all clients: one interface, one state, one loop."""
 
+from fedrecplus.engines.compile_time import compile_seconds
 from fedrecplus.engines.interface import ENGINES, Engine, engine_of, item_columns
 from fedrecplus.engines.loop import Diverged, rounds
 from fedrecplus.engines.problem import Problem, prepare
@@ -21,6 +22,7 @@ __all__ = [
     "Problem",
     "RoundReport",
     "SimulationState",
+    "compile_seconds",
     "device_of",
     "engine_of",
     "item_columns",

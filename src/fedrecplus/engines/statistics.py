@@ -50,6 +50,7 @@ def _exact(ratings: Ratings) -> PublicItems:
         years=np.zeros(0, np.int64) if catalogue is None else catalogue.years.astype(np.int64),
         mean=ratings.mean(),
         noise=max(ratings.scale.level_variance / _FIVE_STARS, 1.0),
+        people=int(np.count_nonzero(np.diff(ratings.indptr))),
     )
 
 
@@ -107,7 +108,8 @@ def _of_others(exact: PublicItems, ratings: Ratings, file: str) -> PublicItems:
     found, mean = _exact(others), others.mean()
     popularity = np.where(known, found.popularity[place], 0)
     average = np.where(known, found.average[place], mean)
-    return replace(exact, popularity=popularity, average=average, mean=mean, source=f"public: {others.name}")
+    source, people = f"public: {others.name}", found.people
+    return replace(exact, popularity=popularity, average=average, mean=mean, source=source, people=people)
 
 
 @functools.lru_cache(maxsize=4)

@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
-from fedrecplus.data import Ratings
+from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
+from fedrecplus.data.frames import frame_of
+from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
 from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.markdown import html_table, markdown_table
 from fedrecplus.training.ranking import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
+Algorithm = Any
+"""a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")
 RANKING = (
@@ -55,7 +61,7 @@ class Summary:
         return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What ``compare`` found on one data set."""
 
@@ -67,6 +73,25 @@ class Comparison:
     summaries: list[Summary]
     published: list[Published]
     """what others report; their folds are not ours, so no test is made"""
+
+    def __repr__(self) -> str:
+        from fedrecplus.experiments.report import errors_table  # here: reports are about comparisons
+
+        headings, rows = errors_table(self)
+        return f"Comparison({self.dataset!r})\n{markdown_table(headings, rows)}"
+
+    def _repr_html_(self) -> str:
+        from fedrecplus.experiments.report import errors_table, notes  # here: reports are about comparisons
+
+        return html_table(*errors_table(self), self.dataset, notes(self))
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per algorithm and fold with its figures, trivial predictors included."""
+        every = [*self.rows, *self.trivial]
+        names = ("algorithm", "fold", *FIGURES)
+        columns = {name: [row[name] for row in every] for name in names}
+        columns |= {name: [row["ranking"].get(name) for row in every] for name in RANKING[:3]}
+        return frame_of(columns, backend)
 
     def mean(self, algorithm: str, figure: str = "rmse") -> float:
         """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
@@ -83,9 +108,11 @@ class Comparison:
 
 
 def compare(
-    ratings: Ratings,
-    algorithms: Sequence[str | Config],
+    ratings: RatingsLike,
+    algorithms: Sequence[Algorithm],
     *,
+    split: str | Split = "random",
+    test: RatingsLike | None = None,
     folds_count: int = 5,
     seed: int = 0,
     baseline: str | None = None,
@@ -97,14 +124,25 @@ def compare(
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
+    It may also be anybody's estimator with ``fit`` and ``predict``, a function, either with a name, as in
+    ``("svd", SVD())``, or the import path of one: see ``experiments.baselines.OutsideModel``.
+
+    ``split`` says how folds are cut (see ``fr.split``); with ``test``, all of ``ratings`` are trained on instead.
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
     are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
     ``global-mean`` and ``bias-only`` are always there.
     """
+    ratings, how = as_ratings(ratings), Split.parse(split)
+    if test is not None:
+        ratings, how = together(ratings, as_test(test, ratings)), Split("column")
+    outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
-    judging = _judging(list(asked.values()))
-    asked = {name: replace(config, evaluation=judging) if name in TRIVIAL else config for name, config in asked.items()}
+    untrained = {*TRIVIAL, *outside}
+    judging = _judging([config for name, config in asked.items() if name not in untrained])
+    asked = {
+        name: replace(config, evaluation=judging) if name in untrained else config for name, config in asked.items()
+    }
     extra = {name: Config(algorithm=name, seed=seed, evaluation=judging) for name in ADDED if name not in asked}
     configs = {**extra, **asked}
     baseline = baseline or next(iter(asked))
@@ -112,38 +150,60 @@ def compare(
         raise unknown_name("baseline", baseline, configs)
 
     def folder_of(name: str, fold: int) -> Path | None:
-        if out is None or name in TRIVIAL:
+        if out is None or name in untrained:
             return None
         folder = Path(out) / name / f"fold-{fold}"
         if not resume:
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume)
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how, outside)
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
 
 
 def cross_validate(
-    ratings: Ratings, algorithms: str | Config | Sequence[str | Config], *, folds: int = 5, seed: int = 0
+    ratings: RatingsLike,
+    algorithms: str | Config | Sequence[Algorithm],
+    *,
+    split: str | Split = "random",
+    folds: int = 5,
+    seed: int = 0,
 ) -> Comparison:
     """k-fold cross-validation of one or more algorithms: ``compare`` for the Python prompt."""
     several = [algorithms] if isinstance(algorithms, str | Config) else algorithms
-    return compare(ratings, several, folds_count=folds, seed=seed)
+    return compare(ratings, several, split=split, folds_count=folds, seed=seed)
 
 
-def named_configs(algorithms: Sequence[str | Config], seed: int) -> dict[str, Config]:
-    """Name → config, all with the same seed, so that they see the same folds."""
+def named_configs(algorithms: Sequence[Algorithm], seed: int) -> dict[str, Config]:
+    """Name → config, all with the same seed, so that they see the same folds; of a model from outside just its name."""
     configs: dict[str, Config] = {}
     for algorithm in algorithms:
-        config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
+        if _is_from_outside(algorithm):
+            config = Config(algorithm=outside_model(algorithm).name)
+        else:
+            config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
         if config.algorithm in configs:
             raise UserError(f"{config.algorithm} is there twice", "name each algorithm once")
         configs[config.algorithm] = check(replace(config, seed=seed))
     if not configs:
         raise UserError("there is nothing to compare", f"name algorithms: {', '.join(presets())}")
     return configs
+
+
+def _is_from_outside(algorithm: Algorithm) -> bool:
+    if isinstance(algorithm, str):
+        return is_import_path(algorithm)
+    return not isinstance(algorithm, Config)
+
+
+def _outside_models(algorithms: Sequence[Algorithm]) -> dict[str, OutsideModel]:
+    models = [outside_model(algorithm) for algorithm in algorithms if _is_from_outside(algorithm)]
+    for model in models:
+        if model.name in (*presets(), *TRIVIAL):
+            raise UserError(f"{model.name} is the name of an algorithm here", "give yours another: ('mine', model)")
+    return {model.name: model for model in models}
 
 
 def _config_by_name(name: str) -> Config:
@@ -156,7 +216,7 @@ def _config_by_name(name: str) -> Config:
 
 def _judging(configs: Sequence[Config]) -> EvaluationSettings:
     """How all are judged: what is relevant in the lists of one must be so in those of the others."""
-    trained = [config.evaluation for config in configs if config.algorithm not in TRIVIAL]
+    trained = [config.evaluation for config in configs]
     if len({one.relevant_from for one in trained}) > 1:
         raise UserError(
             "the algorithms differ in evaluation.relevant_from, so their lists can't be compared",

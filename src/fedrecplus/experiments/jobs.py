@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, folds, split
+from fedrecplus.data import Ratings, Split, split
+from fedrecplus.experiments.baselines import OutsideModel, fitted
 from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
@@ -33,6 +35,8 @@ class Job:
     config: Config
     folder: Path | None = None
     """where its run folder goes"""
+    outside: OutsideModel | None = None
+    """a model that doesn't come with the package, instead of the config's"""
 
 
 @dataclass(frozen=True)
@@ -65,22 +69,36 @@ def cross_validation(
     folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
     callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
     resume: bool = False,
+    how: Split = Split(),  # noqa: B008 -- it can't be changed
+    outside: Mapping[str, OutsideModel] = MappingProxyType({}),
 ) -> dict[str, list[JobOutcome]]:
-    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
+    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold.
+
+    ``outside`` has the models that some of the names stand for instead of a config.
+    """
     seed = next(iter(configs.values())).seed
-    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
+    how.numbers(ratings, folds_count, seed)  # a split that can't be is found before anything is trained
+    folds_count = how.count(ratings, folds_count)
     jobs = [
-        Job(name, fold, config, folder_of(name, fold))
+        Job(name, fold, config, folder_of(name, fold), outside.get(name))
         for fold in range(folds_count)
         for name, config in configs.items()
     ]
-    shown = [callbacks.progress(job) for job in jobs]
-    run = functools.partial(_run, ratings, folds_count, resume)
+    run = functools.partial(_run, ratings, folds_count, how, resume)
     outcomes: dict[tuple[str, int], JobOutcome] = {}
-    for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
-        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
-        callbacks.done(outcome)
+    # an object of the user's own may not travel to another process, so such jobs stay in this one
+    tied = [job for job in jobs if job.outside is not None and not job.outside.portable]
+    for some, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
+        shown = [callbacks.progress(job) for job in some]
+        told = functools.partial(_tell, shown)
+        for _, outcome in run_tasks(run, some, side_by_side, told=told, stop=callbacks.stop):
+            outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
+            callbacks.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
+
+
+def _tell(shown: Sequence[Progress], index: int, step: Any) -> None:
+    shown[index](step)
 
 
 def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
@@ -106,11 +124,11 @@ def _paired(
     return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
 
 
-def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
-    training, test = split(ratings, job.fold, folds_count, job.config.seed)
-    if job.algorithm in TRIVIAL:
-        return _run_trivial(job, training, test)
+    training, test = split(ratings, job.fold, folds_count, job.config.seed, how)
+    if job.outside is not None or job.algorithm in TRIVIAL:
+        return _run_without_rounds(job, training, test)
     run = train(
         training,
         test,
@@ -121,16 +139,16 @@ def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell,
         fold=job.fold,
         progress=tell,
         stop=stop,
-        about_data={"dataset": ratings.name, "folds": folds_count},
+        about_data={"dataset": ratings.name, "folds": folds_count, "split": str(how)},
     )
     found = evaluate(run, training, test, at=(10,))
     row = {**run.result, "algorithm": job.algorithm}
     return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
 
 
-def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
+def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
     watch, started = Stopwatch(), time.perf_counter()
-    predictor = TRIVIAL[job.algorithm](training)
+    predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
     # these predictors have an answer for clients and items without training ratings
     clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)

@@ -83,7 +83,8 @@ def notes(comparison: Comparison) -> list[str]:
     if worse:
         lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
     if _is_of_likes(comparison):
-        lines.append("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
+        counts = "there is no rating to predict, so NDCG@10 is what counts, and p is of it"
+        lines.append(f"all ratings are the same (likes alone): {counts}")
     return lines
 
 
@@ -96,10 +97,10 @@ def _cell(figure: FoldMean | None) -> str:
 
 
 def _test_cells(summary: Summary) -> list[str]:
-    """The interval of the RMSE, and p."""
-    rmse, test = summary.figures["rmse"], summary.test
-    none = "–" if rmse is None else "baseline"
-    return ["–" if rmse is None else rmse.interval, none if test is None else f"{test.p:.2g}"]
+    """The interval of the RMSE, and p; of likes alone, p is that of NDCG@10."""
+    rmse = summary.figures["rmse"]
+    test = summary.list_test if rmse is None else summary.test
+    return ["–" if rmse is None else rmse.interval, "baseline" if test is None else f"{test.p:.2g}"]
 
 
 def details_tables(comparison: Comparison) -> list[Table]:

@@ -17,11 +17,15 @@ def audit_section(content: dict[str, Any]) -> Section:
     watched = [f"{content[name]} {name}" for name in ("users", "rounds") if name in content]
     about = f"{content.get('dataset', 'Data not named')}" + (f", {' and '.join(watched)} watched." if watched else ".")
     caption = (
-        "KB up per client and round; the most ratings that an attack reads exactly; the AUC of each attack: "
-        "0.5 is chance, 1 is certainty, – where there are no pseudo rows to tell apart."
+        "KB up per client and round; the most ratings that an attack reads exactly, and its control; the AUC of each "
+        "attack: 0.5 is chance, 1 is certainty, – where it has nothing to look at."
     )
     parts = [
-        paragraph(about, "A scheme without pseudo rows hides nothing: every uploaded row is a rated one."),
+        paragraph(
+            about,
+            "The control is the same attack without the watched person's uploads.",
+            "Attacks that assume the attacker to know more than a server does are named in the sentences below.",
+        ),
         table(*frontier_table(rows), caption),
         _ratings_read(rows),
         bullets([f"{sentence}." for sentence in summary(rows)]),

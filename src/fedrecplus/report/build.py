@@ -67,7 +67,7 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
         *map(theory_section, all_of("theory")),
         runs_section(runs, comparisons),
         convergence_section(runs),
-        frontier_section(comparisons, all_of("audit")),
+        frontier_section(comparisons, all_of("audit"), runs),
         *map(audit_section, all_of("audit")),
     ]
     there = [section for section in sections if section]

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.audit.guess import KNOWINGS
+from fedrecplus.config import Config
 from fedrecplus.parts import KINDS, built_in, part
 
 Tables = Mapping[str, Any]
 """a config as plain tables"""
+Content = Mapping[str, Any]
+"""of a JSON file"""
 Identity = tuple[Any, ...]
 _SKIPPED = ("masks", "shares", "encryption")
 """options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
@@ -27,6 +31,8 @@ class Attacked:
     exact: float | None
     """share of ratings read exactly"""
     exact_control: float | None
+    knowing: str = ""
+    """what the attacker knows besides what the server sees; empty where nothing"""
 
     @property
     def gain(self) -> float | None:
@@ -59,41 +65,49 @@ class Case:
 
     @property
     def strongest(self) -> tuple[str, Attacked] | None:
-        """The attack that gains most over its control, the highest AUC among equals; None where none has an AUC."""
-        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None]
+        """The attack of a server that gains most over its control, the highest AUC among equals; None where none has.
+
+        An attacker who knows everybody else's ratings is another question, and has a column of its own.
+        """
+        known = [(name, found) for name, found in self.attacks.items() if found.auc is not None and not found.knowing]
         return max(known, key=lambda pair: (round(pair[1].gain or 0.0, 3), pair[1].auc or 0.0), default=None)
 
     @property
     def reader(self) -> tuple[str, Attacked] | None:
         """The attack that reads most ratings exactly; None where none tries."""
-        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None]
+        known = [(name, found) for name, found in self.attacks.items() if found.exact is not None and not found.knowing]
         return max(known, key=lambda pair: pair[1].exact or 0.0, default=None)
 
 
-def cases_of(comparisons: Sequence[Mapping[str, Any]], audits: Sequence[Mapping[str, Any]]) -> list[Case]:
-    """A case per data set and way to train, best RMSE first. Comparisons have folds, so their figures come first.
+def cases_of(
+    comparisons: Sequence[Content], audits: Sequence[Content], results: Sequence[Mapping[str, Any]] = ()
+) -> list[Case]:
+    """A case per data set and way to train, best RMSE first.
 
     A training is known by its algorithm, channel, rows and privacy: those of an audit's scheme are in its config.
+    Comparisons have folds, so their figures come first; ``results`` of single runs fill in what is missing, such as the
+    seconds of one run with all cryptography, and audits what is missing then.
     """
     found: dict[Identity, Case] = {}
-    for content in comparisons:
+    for rows in [*(content["rows"] for content in comparisons), results]:
         groups: dict[Identity, list[Mapping[str, Any]]] = {}
-        for row in content["rows"]:
+        for row in rows:
             groups.setdefault(_identity(row["dataset"], row["algorithm"], row["config"]), []).append(row)
-        for identity, rows in groups.items():
-            _measure(found.setdefault(identity, _case(identity, rows[0]["config"])), rows)
+        for identity, own in groups.items():
+            _measure(found.setdefault(identity, _case(identity)), own)
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
-            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"]), tables)
-            case = found.setdefault(identity, _case(identity, tables))
+            identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"], tables), tables)
+            case = found.setdefault(identity, _case(identity))
             _fill(case, row, tables)
-            case.attacks[row["attack"]] = _attacked(row)
+            if row.get("applies") is not False:  # an attack with nothing to look at found nothing
+                case.attacks[row["attack"]] = _attacked(row)
     return sorted(found.values(), key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
 
 
 def protection_of(tables: Tables) -> str:
-    """What a reader may count on: a budget, cryptography, or nothing.
+    """What a reader may count on: a budget, cryptography, or nothing. A budget is a person's unless it says of what.
 
     >>> protection_of({"channel": {"rule": "clear"}})
     'none'
@@ -101,8 +115,10 @@ def protection_of(tables: Tables) -> str:
     'assumed'
     """
     privacy, channel = tables.get("privacy", {}), tables.get("channel", {})
-    if privacy.get("rule", "none") != "none" and privacy.get("epsilon") is not None:
-        return f"ε = {privacy['epsilon']:g}"
+    mechanism = privacy.get("rule", "none")
+    if mechanism in built_in(KINDS["privacy"]) and privacy.get("epsilon") is not None:
+        unit = part("privacy", mechanism).UNIT
+        return f"ε = {privacy['epsilon']:g}" + ("" if unit == "user" else f" per {unit}")
     rule = channel.get("rule", "clear")
     if rule not in built_in(KINDS["channel"]) or part("channel", rule).VIEW == "uploads":
         return "none"
@@ -119,18 +135,24 @@ def _identity(dataset: str, algorithm: str, tables: Tables) -> Identity:
     return dataset, algorithm, *chosen
 
 
-def _case(identity: Identity, tables: Tables) -> Case:
+def _case(identity: Identity) -> Case:
     dataset, algorithm, channel, rows, protection, _ = identity
     return Case(dataset, algorithm, channel, rows, protection)
 
 
 def _measure(case: Case, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Means over the folds of a comparison."""
-    case.rmse = _mean([row["rmse"] for row in rows])
-    case.ndcg = _mean([(row.get("ranking") or {}).get("ndcg@10") for row in rows])
+    """Means over folds, where nothing is known yet."""
+    seconds = None if _skips(rows[0]["config"]) else _mean([row["seconds"] for row in rows])
     sent = [row["bytes_up_per_client_round"] * _rounds_of(row["config"]) / 1000 for row in rows]
-    case.kb = _mean(sent)
-    case.seconds = None if _skips(rows[0]["config"]) else _mean([row["seconds"] for row in rows])
+    figures = {
+        "rmse": _mean([row["rmse"] for row in rows]),
+        "ndcg": _mean([(row.get("ranking") or {}).get("ndcg@10") for row in rows]),
+        "kb": _mean(sent),
+        "seconds": seconds,
+    }
+    for name, value in figures.items():
+        if getattr(case, name) is None:
+            setattr(case, name, value)
 
 
 def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:
@@ -143,7 +165,9 @@ def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:
 
 def _attacked(row: Mapping[str, Any]) -> Attacked:
     names = ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control")
-    return Attacked(*(row.get(name) for name in names))
+    auc, worst_tenth, control, exact, exact_control = (row.get(name) for name in names)
+    more = row.get("knowing") or KNOWINGS[0]
+    return Attacked(auc, worst_tenth, control, exact, exact_control, "" if more == KNOWINGS[0] else str(more))
 
 
 def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Tables:
@@ -154,8 +178,11 @@ def _audited_config(content: Mapping[str, Any], row: Mapping[str, Any]) -> Table
     return {"channel": {"rule": row.get("channel") or "clear", "rows": row.get("rows_sent") or ""}}
 
 
-def _scheme_name(scheme: str) -> str:
-    """A preset's name, or that of a file or folder, as comparisons name it."""
+def _scheme_name(scheme: str, tables: Tables) -> str:
+    """The algorithm as comparisons and runs name it: that of the config or, where it has none, the file's own name."""
+    named = tables.get("algorithm", Config().algorithm)
+    if named != Config().algorithm:
+        return str(named)
     return Path(scheme).stem if scheme.endswith(".toml") else Path(scheme).name
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fedrecplus.audit.tables import number, percent
 from fedrecplus.markdown import markdown_table
-from fedrecplus.report.cases import Attacked, Case, cases_of
+from fedrecplus.report.cases import Attacked, Case, Content, cases_of
 from fedrecplus.report.elements import Section, axis, paragraph, plot, table, text, trace
 
 _HEADINGS = (
@@ -27,18 +27,20 @@ _GUARANTEES = ("none", "assumed", "computational", "ε")
 """colours of the figure, in this order"""
 
 
-def frontier_section(comparisons: Sequence[Mapping[str, Any]], audits: Sequence[Mapping[str, Any]]) -> Section | None:
+def frontier_section(
+    comparisons: Sequence[Content], audits: Sequence[Content], runs: Sequence[Content] = ()
+) -> Section | None:
     """Everything that was both trained and attacked, or is to be compared with that; None without an audit."""
     if not audits:
         return None
-    found = cases_of(comparisons, audits)
+    found = cases_of(comparisons, audits, [run["result"] for run in runs])
     parts = [
         paragraph(
             "A good case is far to the left in every panel: low error, nothing read, attacks no better than their",
             "control, few bytes. The control is the same attack on the same person without that person's uploads:",
             "popularity and public figures tell something about everybody.",
             "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
-            "ε bounds every attack, and its unit stands in the run's result.",
+            "ε bounds every attack, for a person's whole data unless it says “per number”.",
         )
     ]
     for dataset in dict.fromkeys(case.dataset for case in found):
@@ -59,9 +61,9 @@ def frontier_table(cases: Sequence[Case]) -> tuple[Sequence[str], list[list[str]
     return _HEADINGS, [_line(case) for case in cases]
 
 
-def to_markdown(comparisons: Sequence[Mapping[str, Any]], audits: Sequence[Mapping[str, Any]]) -> str:
+def to_markdown(comparisons: Sequence[Content], audits: Sequence[Content], runs: Sequence[Content] = ()) -> str:
     """The table of every data set, and the figures of each attack, for a document."""
-    found, tables = cases_of(comparisons, audits), []
+    found, tables = cases_of(comparisons, audits, [run["result"] for run in runs]), []
     for dataset in dict.fromkeys(case.dataset for case in found):
         own = [case for case in found if case.dataset == dataset]
         tables += [f"{dataset or 'Data not named'}:\n", markdown_table(*frontier_table(own))]

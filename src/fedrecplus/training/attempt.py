@@ -10,7 +10,18 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Diverged, Engine, Problem, SimulationState, engine_of, item_columns, prepare, rounds
+from fedrecplus.engines import (
+    Diverged,
+    Engine,
+    Problem,
+    SimulationState,
+    compile_seconds,
+    engine_of,
+    item_columns,
+    prepare,
+    rounds,
+)
+from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
@@ -36,6 +47,7 @@ class Task:
     progress: Progress
     stop: Callable[[], bool]
     checkpoint_seconds: float
+    callbacks: tuple[Callback, ...] = ()
     ledger: Ledger | None = None
     """of releases, where the run has a privacy budget and a folder"""
 
@@ -69,12 +81,15 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
     if saved:
         state, tally = saved.state, saved.tally
-    clock, began = time.monotonic(), time.perf_counter()
+    for callback in task.callbacks:
+        before = task.folder.metrics(state.server.round) if task.folder else []
+        callback.start(config, state.server.round, before)
+    clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
     if task.ledger is not None:
         left = task.ledger.before_each(left, state.server.round)
     for state, report in left:
-        tally = tally.after(report, time.perf_counter() - began)
+        tally = tally.after(report, _stopwatch() - began)
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
@@ -85,11 +100,20 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
                 rmse if task.test is not None and not task.likes_alone else None,
             )
         )
+        for callback in task.callbacks:
+            callback.round(state.server.round, config.server.rounds)
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
-        began = time.perf_counter()
+        if any(callback.wants_stop() for callback in task.callbacks):
+            break
+        began = _stopwatch()
     predictor = predictor_of(engine, problem, state, lists=True)
     scores = score(task.judged, predictor.predict, task.fallback)
     return Outcome(config, problem, state, predictor, scores, tally, retries)
+
+
+def _stopwatch() -> float:
+    """A clock that stands still while kernels are compiled."""
+    return time.perf_counter() - compile_seconds()
 
 
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
@@ -111,11 +135,13 @@ def _evaluate(
         raise Diverged(number, "U is not finite any more")
     scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
     watch.look_at(scores, number)
+    measured_on = "train" if task.test is None else "test"
+    figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
+    line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
     if task.folder:
-        measured_on = "train" if task.test is None else "test"
-        figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
-        line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
         task.folder.add_metrics(line)
+    for callback in task.callbacks:
+        callback.metrics(number, line)
     return scores
 
 

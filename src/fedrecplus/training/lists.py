@@ -19,6 +19,8 @@ Items = NDArray[np.int64]
 RANKED_BY = ("list", "rating")
 """by the model's weights for lists, where it has any, or by predicted ratings"""
 REASONS = 3
+_MOST_ASKED = 250
+"""own items at most that are left out in turn"""
 _POOL = 100
 """items at least that exploring chooses from: the best ones"""
 _POOL_TIMES = 5
@@ -76,10 +78,13 @@ class Price:
 
 @dataclass(frozen=True)
 class TopList:
-    """A list, and what exploring cost; None where it wasn't asked for."""
+    """A list, and what exploring cost."""
 
     items: tuple[Recommendation, ...]
     price: Price | None = None
+    """None where exploring wasn't asked for"""
+    likes_alone: bool = False
+    """whether predicted ratings mean nothing, since the model was trained on likes"""
 
 
 @dataclass(frozen=True)
@@ -147,14 +152,24 @@ def figures_of(model: SharedModel, items: Items, scores: Array, ratings: Array) 
 def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
     """For each wanted item, the own ones without which it would score lowest, among those that raise its score.
 
-    Leave one out: a fold-in without each of the person's ratings, once for all wanted items.
+    Leave one out: a fold-in without each of the person's ratings, once for all wanted items; of a person with very many
+    ratings, without those whose items are most like the wanted ones.
     """
-    columns = model.X[wanted]
+    columns, asked = model.X[wanted], _asked(model, own, wanted)
     whole = columns @ list_or_rating_weights(model, own, ratings, by)
-    kept = ~np.eye(len(own), dtype=bool)
+    kept = np.ones((len(asked), len(own)), dtype=bool)
+    kept[np.arange(len(asked)), asked] = False
     without = [columns @ list_or_rating_weights(model, own[some], ratings[some], by) for some in kept]
-    contributions = whole - np.array(without).reshape(len(own), len(wanted))
-    return [tuple(_strongest(model, own, contributions[:, place])) for place in range(len(wanted))]
+    contributions = whole - np.array(without).reshape(len(asked), len(wanted))
+    return [tuple(_strongest(model, own[asked], contributions[:, place])) for place in range(len(wanted))]
+
+
+def _asked(model: SharedModel, own: Items, wanted: Items) -> Items:
+    """Which of the own items may be reasons: all, or the most similar ones, so that a list never takes long."""
+    if len(own) <= _MOST_ASKED:
+        return np.arange(len(own))
+    near = similarities(model, np.concatenate([own, wanted]))[: len(own), len(own) :]
+    return np.sort(np.argsort(-near.max(axis=1), kind="stable")[:_MOST_ASKED])
 
 
 def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.ranking import DEPTHS, LIKED, lists_of
@@ -37,7 +38,7 @@ class Evaluation:
     rmse_by_client: NDArray[np.float64] = field(repr=False)
     """not a number for a client without test ratings"""
     ndcg_by_client: NDArray[np.float64] = field(repr=False)
-    """at the shortest list but none below ten items, or else at the longest; not a number without a relevant item"""
+    """NDCG@10, else of the next longer list, else of the longest; not a number without a relevant item"""
 
     def __getitem__(self, name: str) -> float | None:
         """A figure by its name: ``rmse``, ``ndcg@10``."""
@@ -47,8 +48,8 @@ class Evaluation:
 
 def evaluate(
     model: Run | Recommender,
-    training: Ratings,
-    test: Ratings,
+    training: RatingsLike,
+    test: RatingsLike,
     at: Sequence[int] = DEPTHS,
     relevant_from: float | None = None,
 ) -> Evaluation:
@@ -59,7 +60,8 @@ def evaluate(
     not given, as the model's config has it (4). Of likes alone every test item is relevant.
     """
     recommender = model.recommender if isinstance(model, Run) else model
-    training, test = join(training, test)
+    training = as_ratings(training)
+    training, test = join(training, as_test(test, training))
     predictor, fallback = _aligned(recommender, training)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
@@ -94,17 +96,28 @@ def measure(
 
 
 def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fallback]:
-    """The model's rows under the numbers that clients and items have in ``training``; what it doesn't know is cold."""
+    """The model's rows under the numbers that clients and items have in ``training``.
+
+    Clients that the model has no weights of are folded in from their training ratings; items that it doesn't know are
+    cold.
+    """
     model, parts = recommender.model, recommender.clients
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
     items, known_items = _numbers(model.item_ids, training.item_ids)
-    predictor = Predictor(parts.W[clients], model.X[items], None if parts.Z is None else parts.Z[clients])
+    X, has_lists = model.X[items], model.config.model.part.has("list_weights")
+    W = np.zeros((training.clients, X.shape[1]))
+    Z = np.zeros(W.shape) if has_lists else None
+    W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
+    if Z is not None and parts.Z is not None:
+        Z[known_clients] = parts.Z[clients[known_clients]]
+    for client in np.flatnonzero(~known_clients).tolist():
+        own, ratings = training.of(client)
+        own, ratings = items[own[known_items[own]]], ratings[known_items[own]]
+        W[client] = model.fold_in(own, ratings)
+        if Z is not None:
+            Z[client] = model.list_weights(W[client], own, ratings)
     fallback = Fallback.of(training, model.config)
-    return predictor, replace(
-        fallback,
-        known_client=fallback.known_client & known_clients,
-        known_item=fallback.known_item & known_items,
-    )
+    return Predictor(W, X, Z), replace(fallback, known_item=fallback.known_item & known_items)
 
 
 def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

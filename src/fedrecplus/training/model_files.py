@@ -74,6 +74,11 @@ class SharedModel:
         return (self.public.popularity > 0) | self.predicts_cold_items
 
     @property
+    def likes_alone(self) -> bool:
+        """Whether every item's average is the same, so that it was trained on likes and its ratings mean nothing."""
+        return len(self.public.average) > 1 and bool(np.ptp(self.public.average) < 1e-9)
+
+    @property
     def predicts_cold_items(self) -> bool:
         """Whether it says something sensible where nothing was rated, by what is public of the items."""
         return self.config.model.part.has("PREDICTS_COLD_ITEMS")

@@ -42,6 +42,9 @@ class Person:
     z: NDArray[Any] | None = None
     """weights for lists; None where predicted ratings rank"""
 
+    def __repr__(self) -> str:
+        return f"Person({len(self.items)} ratings, {self.model.config.algorithm!r})"
+
     def predict(self, item_ids: Sequence[Any]) -> Array:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
@@ -72,7 +75,7 @@ class Person:
         if wish.why and len(self._known_items):
             known = model.known[self.items]
             because = reasons(model, self._known_items, self.ratings[known], best, wish.by)
-        return TopList(recommendations(model, best, scores, ratings, because), price)
+        return TopList(recommendations(model, best, scores, ratings, because), price, model.likes_alone)
 
     @property
     def _known_items(self) -> NDArray[np.int64]:
@@ -107,6 +110,10 @@ class Recommender:
 
     model: SharedModel
     clients: PrivateParts
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.clients.client_ids):,} clients × {len(self.model.item_ids):,} items"
+        return f"Recommender({self.model.config.algorithm!r}, {counts}, scale {self.model.scale})"
 
     @classmethod
     def load(cls, run_folder: str | Path, allow: Collection[str] = ()) -> Recommender:

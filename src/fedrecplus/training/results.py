@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import to_tables
+from fedrecplus.config import Config, to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.measures import Evaluation, measure
@@ -30,7 +30,10 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
-        "rounds": task.config.server.rounds,
+        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "simulation_only": task.config.simulation_only,
+        "rounds": outcome.state.server.round,
+        **_channel(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
         "test_ratings": len(task.test) if task.test is not None else 0,
@@ -46,6 +49,17 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
         "config": to_tables(task.config),
+    }
+
+
+def _channel(config: Config) -> dict[str, Any]:
+    """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
+    options = config.channel.options
+    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
+    return {
+        "channel": config.channel.rule,
+        "rows_sent": getattr(options, "rows", "rows"),
+        "masks": next((getattr(options, name) for name in names), None),
     }
 
 

@@ -10,6 +10,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.markdown import html_table
 from fedrecplus.training.attempt import Outcome
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import Errors, errors_of
@@ -18,7 +19,7 @@ from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import RunFolder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """What a training gives: its figures, and the model."""
 
@@ -28,6 +29,27 @@ class Run:
     """what ``result.json`` holds"""
     recommender: Recommender
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({', '.join(f'{name} {value}' for name, value in self._shown())})"
+
+    def _repr_html_(self) -> str:
+        names, values = zip(*self._shown(), strict=True)
+        return html_table(names, [values])
+
+    def _shown(self) -> list[tuple[str, str]]:
+        """What a person wants to see of a run."""
+        result = self.result
+        found = [
+            ("MAE", result["mae"]),
+            ("RMSE", result["rmse"]),
+            ("NDCG@10", (result["ranking"] or {}).get("ndcg@10")),
+        ]
+        told = [(name, f"{value:.4f}") for name, value in found if value is not None]
+        fold = [] if result.get("fold") is None else [("fold", str(result["fold"]))]
+        place = [] if self.folder is None else [("folder", str(self.folder))]
+        costs = [("rounds", str(result["rounds"])), ("seconds", f"{result['seconds']:.1f}")]
+        return [("algorithm", result["algorithm"]), ("data", result["dataset"]), *fold, *told, *costs, *place]
 
     @property
     def mae(self) -> float:

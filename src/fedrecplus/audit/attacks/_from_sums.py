@@ -14,6 +14,8 @@ from fedrecplus.protocol import Sums, Upload
 Array = NDArray[np.float64]
 _PRESENT = 1e-4
 """of the weight of a whole upload: a row with less is rounding"""
+_FARTHEST = 50.0
+"""spreads above the middle beyond which all is certain"""
 _SHARP = 0.1
 _ENOUGH = 0.6
 """share of the ratings that lie within ``_SHARP`` steps of the scale, where a reading is one; by chance it is .2"""
@@ -32,15 +34,25 @@ def read_single(transcript: Transcript, client: int, round_number: int, single: 
         reading = together(transcript, (Sent(round_number, 0, upload),))[0]
         if sharp(transcript, reading):
             ratings[items] = reading.nearest(transcript.step)
-    asked = rows_in_question(transcript, client)
-    return Guess(round_number, asked, ratings[asked], np.round(present, 6)[asked])
+    _, asked = rows_in_question(transcript, client)
+    score = standing_out(present) + standing_out(np.linalg.norm(single.total, axis=1))
+    return Guess(round_number, asked, ratings[asked], score[asked])
 
 
-def rows_in_question(transcript: Transcript, client: int) -> NDArray[np.int64]:
-    """All items, or the rows of the client's first upload where the server sees their list."""
+def standing_out(values: Array) -> Array:
+    """How far each value is above what most items have, in units of their spread: most items are nobody's."""
+    middle = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    least = 1e-6 * float(np.abs(values).max(initial=0.0)) + 1e-300
+    above: Array = np.clip((values - middle) / max(spread, least), -_FARTHEST, _FARTHEST)
+    return np.asarray(above.round(3), dtype=np.float64)
+
+
+def rows_in_question(transcript: Transcript, client: int) -> tuple[int, NDArray[np.int64]]:
+    """The last round and all items; or, where the server sees lists, the client's first upload and its rows."""
     for one in transcript.uploads(client)[:1]:
-        return one.upload.items
-    return np.arange(len(transcript.public.popularity))
+        return one.round, one.upload.items
+    return transcript.rounds[-1], np.arange(len(transcript.public.popularity))
 
 
 def sharp(transcript: Transcript, reading: Reading) -> bool:

@@ -99,7 +99,7 @@ def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, .
 def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
     """The rows of an upload as the model shows them."""
     pure, model, message = _pure(sent), transcript.config.model, transcript.broadcast(sent.round)
-    items, X = sent.upload.items[pure], transcript.columns(sent.round)[sent.upload.items[pure]]
+    items, X = sent.upload.items[pure], transcript.solved_columns(sent.round)[sent.upload.items[pure]]
     delta, columns = sent.upload.delta[pure] / (sent.upload.weight or 1.0), X.shape[1] - len(of.known)
     return Shown(
         items,

@@ -1,29 +1,51 @@
-"""Whoever knows the ratings of everybody else recomputes their part of a sum and takes it off: one upload is left.
+"""An attacker who knows the ratings of everybody else: takes their part off a sum, or learns from their uploads.
 
-An assumption, not a finding: no exact sum withstands it, however it was computed. Noise does.
+Under sums, one upload is left: no exact sum withstands that, however it was computed, and noise does. Where lists of
+rows are seen, the others' uploads and ratings teach a classifier. An assumption about the attacker, not a finding.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedrecplus.audit.attacks._from_sums import read_single
+from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
 from fedrecplus.audit.guess import Guess
-from fedrecplus.audit.transcript import Transcript
+from fedrecplus.audit.transcript import Others, Transcript, hides_rows
 from fedrecplus.protocol import Sums
 
-SEES = ("sums",)
+SEES = ("values", "lists", "sums")
 KNOWING = "everybody else"
+_PARTS = 4
+"""the watched clients are attacked in so many parts, each by what the other parts teach"""
 
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the first and the last recorded round that the client was in: the sums less everybody else's."""
+    """Of sums, the first and the last round that the client was in; of uploads, or lists of their rows, the last."""
     others = transcript.knowledge.others
-    rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in transcript.sums]
     if others is None:
         return ()
+    singled = _singled_out(transcript, client, others)
+    if not hides_rows(transcript.config) or not transcript.uploads(client):
+        return singled
+    scores = transcript.once(("known others", transcript.assumed), lambda: _taught(transcript, others))
+    last = rows_of(transcript, client).reading
+    ratings = last.nearest(transcript.step)
+    for guess in singled:  # values are in the sums, where uploads show none
+        _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
+        ratings[here] = guess.ratings[there]
+    return (Guess(last.round, last.items, ratings, scores[client]),)
+
+
+def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[Guess, ...]:
+    """What is left of the sums when everybody else's part is taken off."""
+    sums = transcript.sums
+    rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in sums]
     chosen = dict.fromkeys((*rounds[:1], *rounds[-1:]))
-    return tuple(read_single(transcript, client, t, less(transcript.sums[t], others.rest(client, t))) for t in chosen)
+    return tuple(read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen)
 
 
 def less(sums: Sums, rest: Sums) -> Sums:
@@ -35,3 +57,19 @@ def less(sums: Sums, rest: Sums) -> Sums:
         overall=sums.overall - rest.overall,
         clients=sums.clients - rest.clients,
     )
+
+
+def _taught(transcript: Transcript, others: Others) -> dict[int, NDArray[np.float64]]:
+    """Each part of the watched clients by the others: what is learned about a client never comes from itself."""
+    clients = [client for client in transcript.clients if transcript.uploads(client)]
+    scores: dict[int, NDArray[np.float64]] = {}
+    for number in range(min(_PARTS, len(clients))):
+        asked = clients[number::_PARTS]
+        known = [client for client in clients if client not in asked][:TEACHERS]
+        if not known:
+            continue
+        teachers = People(transcript, [rows_of(transcript, one) for one in known], others.likely)
+        truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
+        pupils = People(transcript, [rows_of(transcript, one) for one in asked], others.likely)
+        scores.update(zip(asked, teach(teachers, truth, pupils), strict=True))
+    return scores

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import _logistic
-from fedrecplus.audit.attacks._features import CROSSED, features
+from fedrecplus.audit.attacks._features import CROSSED, features_of
 from fedrecplus.audit.attacks._prior import prior
-from fedrecplus.audit.attacks._reading import Reading, rated_share
+from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
@@ -33,11 +33,6 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
     last, _ = features_of(transcript, client)
     return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
-
-
-def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
-    """The rows' features, computed once."""
-    return transcript.once(("features", transcript.assumed, client), lambda: features(transcript, client))
 
 
 def _train(transcript: Transcript) -> dict[int, Array]:

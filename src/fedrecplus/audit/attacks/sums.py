@@ -24,7 +24,7 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     """Of all items, by all recorded sums: the share of the weight behind each, and the mean rating that fits best."""
     if not transcript.sums:
         return ()
-    items, last = rows_in_question(transcript, client), transcript.rounds[-1]
+    last, items = rows_in_question(transcript, client)
     share, ratings = transcript.once("sums", lambda: _learned(transcript))
     return (Guess(last, items, on_scale(ratings, transcript.step)[items], share[items]),)
 

@@ -3,7 +3,8 @@
 A node is one participant, however many persons it speaks for: their vectors are added up here, before the masks. State
 is written to the private store before a stage's answer goes, so a node that was restarted goes on. The answer to the
 last stage, *reveal*, is the commit point: with it goes a note of which survivors' sum was unmasked. Nobody gets another
-sum over the same V with other survivors: the difference of two such sums would be somebody's upload.
+sum over the same V with other survivors, in this model or under another name: the difference of two such sums would be
+somebody's upload.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from fedrecplus.deploy.wire import (
     sum_encoding,
     sum_layout,
 )
-from fedrecplus.parts.channel._ring import OutOfBounds, RingVector, encode, zeros
+from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, zeros
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
+from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
 
@@ -65,7 +67,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     if request.pinned != identities.pinned:
         raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
     V = Packet({}, {"V": request.V}).digest
-    _refuse_second(store, request.model, V, request.session.hex())
+    _refuse_second(store, V, request.session.hex())
     layout = sum_layout(request.config, request.V.shape)
     least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
@@ -106,8 +108,8 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         rows = client.layout.items if stage.name == "mask" else 0
         if stage.name == "reveal":
             survivors = client.state.survivors if identities.pinned else message
-            _refuse_second(store, kept.model, kept.V, kept.session)
-            store.put("unmasked", [(kept.model, kept.V, kept.session, hashlib.sha256(survivors).hexdigest())])
+            _refuse_second(store, kept.V, kept.session)
+            store.put("unmasked", [(kept.V, kept.model, kept.session, hashlib.sha256(survivors).hexdigest())])
         changed = (None, content) if stage.name == "reveal" else (client.to_bytes(), None)
         store.connection.execute("UPDATE sums SET state = ?, reply = ? WHERE session = ?", (*changed, kept.session))
         store.log_sent(_line(stage, reply, 0, rows, started, packet.size))
@@ -126,7 +128,7 @@ def _load(store: Store, stage: Stage) -> _Kept:
 
 def _again(store: Store, stage: Stage, kept: _Kept, message: bytes) -> Packet:
     """The last answer once more; its secrets are deleted, so no other question has an answer."""
-    said = store.value("SELECT survivors FROM unmasked WHERE model = ? AND V = ?", kept.model, kept.V)
+    said = store.value("SELECT survivors FROM unmasked WHERE V = ?", kept.V)
     pinned = Identities.load(store).pinned
     same = stage.name == "reveal" and (pinned or said == hashlib.sha256(message).hexdigest())
     if not same or kept.reply is None:
@@ -134,11 +136,11 @@ def _again(store: Store, stage: Stage, kept: _Kept, message: bytes) -> Packet:
     return encode_stage(stage, kept.reply)
 
 
-def _refuse_second(store: Store, model: str, V: str, session: str) -> None:
+def _refuse_second(store: Store, V: str, session: str) -> None:
     """Refuse to help unmask another sum over a V of which one was unmasked."""
-    done = store.value("SELECT session FROM unmasked WHERE model = ? AND V = ?", model, V)
+    done = store.value("SELECT session FROM unmasked WHERE V = ?", V)
     if done not in (None, session):
-        raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}")
+        raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}; a new model needs a new seed")
 
 
 def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> RingVector:
@@ -152,9 +154,9 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
     encoding = sum_encoding(config, catalogue.public, (layout.items, layout.columns), persons)
     vector, left_out = zeros(layout, client.rows), 0
     everybody = uploads_of(Packet.of_bytes(uploads))
-    for upload in everybody:
+    for number, upload in enumerate(everybody):
         try:
-            vector.add(encode(upload, encoding))
+            vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
         except OutOfBounds as problem:
             log.error("a person's upload is left out of the sum: %s", problem)
             left_out += 1

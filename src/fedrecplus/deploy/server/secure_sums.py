@@ -35,7 +35,7 @@ from fedrecplus.deploy.wire import (
     sum_layout,
 )
 from fedrecplus.files import beside
-from fedrecplus.parts.channel._ring import decode
+from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
 from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
@@ -70,8 +70,8 @@ class Pending(msgspec.Struct, frozen=True):
     session: bytes
     numbers: dict[int, int]
     """node → its number in the sum"""
-    persons: dict[int, int]
-    """number → persons that the node speaks for at most"""
+    persons: int
+    """that the sum has room for"""
     questions: dict[int, bytes]
     """number → what is asked in the last exchange"""
     server: bytes
@@ -128,9 +128,11 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
+        for number, reason in server.refused:
+            log.warning("round %s: participant %s: %s", pending.round + 1, number, reason)
         survivors = set(server.survivors)
-        encoding = sum_encoding(self.config, self.catalogue.public, shape, sum(pending.persons.values()))
-        summed.sums = decode(server.total, encoding, sum(pending.persons[number] for number in survivors))
+        encoding = sum_encoding(self.config, self.catalogue.public, shape, pending.persons)
+        summed.sums = decode(server.total, encoding)
         summed.nodes = {
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
         }
@@ -142,9 +144,9 @@ class SecureRound:
         """All exchanges but the last; ``Aborted`` where too few are left."""
         session = Stage.of(next(iter(requests.values())).facts).session
         server, numbers, persons = self._keys(session, round_number, shape, requests, summed)
-        questions, more = server.close(), {}
+        questions = server.close()
         while server.stage != "reveal":
-            more = {"persons": sum(persons.values())} if server.stage == "mask" else {}
+            more = {"persons": persons} if server.stage == "mask" else {}
             self._exchange(server, session, round_number, numbers, questions, summed, more)
             questions = server.close()
         model = self.desk.deployment.model
@@ -152,7 +154,7 @@ class SecureRound:
 
     def _keys(
         self, session: bytes, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
-    ) -> tuple[SecureServer, dict[int, int], dict[int, int]]:
+    ) -> tuple[SecureServer, dict[int, int], int]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
@@ -169,15 +171,24 @@ class SecureRound:
                 raise Refusal("malformed", str(refused)) from None
             if number in {one for one, _ in adverts.values()}:
                 raise Refusal("duplicate", "a number that another node has")
-            adverts[node], persons[number] = (number, message), count
+            adverts[node], persons[node] = (number, message), count
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, round_number, summed, len(requests))
         options = server_options(self.config.channel.options)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
+        numbers = {}
         for node, (number, message) in adverts.items():
-            self._take(server, node, number, message)
-        return server, {node: number for node, (number, _) in adverts.items()}, persons
+            try:
+                self._take(server, number, message)
+                numbers[node] = number
+            except Refusal as refusal:
+                self.desk.records.note(node, refusal)
+                summed.lost[node] = f"{FIRST} {refusal.kind}"
+        room = sum(persons[node] for node in numbers)
+        if numbers:
+            sum_encoding(self.config, self.catalogue.public, shape, room)  # too many for the ring: better said now
+        return server, numbers, room
 
     def _exchange(
         self, server: SecureServer, session: bytes, round_number: int, numbers: Mapping[int, int],
@@ -194,7 +205,7 @@ class SecureRound:
         }
 
         def take(node: int, packet: Packet) -> None:
-            self._take(server, node, numbers[node], decode_stage_reply(packet, due, most))
+            self._take(server, numbers[node], decode_stage_reply(packet, due, most))
             summed.bytes_up += packet.size
 
         self._gather(packets, take, server.stage, round_number, summed, len(summed.asked))
@@ -212,7 +223,8 @@ class SecureRound:
         summed.silent += answers.silent
         summed.bytes_down += sum(packet.size for packet in packets.values())
 
-    def _take(self, server: SecureServer, node: int, number: int, message: bytes) -> None:
+    def _take(self, server: SecureServer, number: int, message: bytes) -> None:
+        """Hand a message to the protocol, whose refusals are ours."""
         try:
             server.take(number, message)
         except Refused as refused:

@@ -93,20 +93,22 @@ class ItemCatalogue:
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
         source, epsilon = self.public.source, self.public.epsilon
-        if source == "public":
-            return f"counts of {_SOURCES[source]}"
-        return f"counts of {_SOURCES[source]}, " + ("exact" if epsilon is None else f"with noise, ε = {epsilon:g}")
+        if _kind(source) == "public":
+            return f"counts of {_SOURCES['public']}{source.removeprefix('public')}"
+        cost = "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
+        return f"counts of {_SOURCES[_kind(source)]}, {cost}"
 
     @property
     def tells_participants(self) -> bool:
         """Whether its figures are exact ones of the participants: two of them differ by who joined in between."""
-        return self.public.source != "public" and self.public.epsilon is None
+        return _kind(self.public.source) != "public" and self.public.epsilon is None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays, for a file or the wire."""
         public = self.public
         facts: dict[str, Any] = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale)}
         facts |= {"mean": public.mean, "noise": public.noise, "source": public.source, "epsilon": public.epsilon}
+        facts["people"] = public.people
         tables = {name: np.ascontiguousarray(getattr(public, name)) for name in _TABLES}
         return {"about": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **tables}
 
@@ -123,15 +125,25 @@ class ItemCatalogue:
         if not np.isfinite(mean) or not 0 < noise < np.inf:
             raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
         source, epsilon = str(facts["source"]), facts["epsilon"]
-        if source not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
+        if _kind(source) not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
             raise ValueError("`source` and `epsilon` say nothing that is known")
         content, popularity, average, years = (arrays[name] for name in _TABLES)
-        public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon)
+        people = int(facts["people"])
+        public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon, people)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
     def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
         """The model that V makes with these items: anybody may have it, and fold themselves into it."""
         return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+
+
+def _kind(source: str) -> str:
+    """What a source is, without the name of the data set.
+
+    >>> _kind("public: ml-1m"), _kind("participants")
+    ('public', 'participants')
+    """
+    return source.partition(":")[0]
 
 
 def _check_table(name: str, table: NDArray[Any], items: int) -> None:

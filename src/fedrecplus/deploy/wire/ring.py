@@ -5,12 +5,11 @@ from __future__ import annotations
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel._ring import Encoding, Layout
-from fedrecplus.parts.channel.secure import encoding_for, layout_of
+from fedrecplus.parts.channel import Encoding, RingLayout, encoding_for, layout_of
 from fedrecplus.protocol import PublicItems
 
 
-def sum_layout(config: Config, shape: tuple[int, ...]) -> Layout:
+def sum_layout(config: Config, shape: tuple[int, ...]) -> RingLayout:
     """The shape of everybody's vector."""
     model = config.model
     size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0

@@ -34,12 +34,12 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
         model, how = kernel_of(problem.config.model), _weighing(problem.config)
-        if model is None or how is None:
+        ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
+        if model is None or how is None or (ring_sums is not None and not hasattr(model, "IN_STEPS")):
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
-        channel = kernel_of(problem.config.channel)
-        if channel is not None and hasattr(channel, "ring_sums"):
-            sums, U, report = channel.ring_sums(problem, private, message, pseudo, how, clients, model.train)
+        if ring_sums is not None:
+            sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, model.train)
             return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), _report(problem, message, clients, pseudo)

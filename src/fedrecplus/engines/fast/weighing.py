@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import inner
+from fedrecplus.engines.fast.compiling import inner, mix, to_unit
 
 TABLE, OWN, MEAN_OWN = 0, 1, 2
 """which rows a distance runs over"""
@@ -30,6 +30,11 @@ class Weighing(NamedTuple):
     weight_scale: float = 1.0
     largest_move: float = 0.0
     largest_weight: float = 0.0
+    statistic_scale: float = 1.0
+    largest_statistic: float = 0.0
+    by_chance: bool = False
+    """round moves up or down by the draws of ``rounding_keys``, one per client"""
+    rounding_keys: Any = np.zeros(0, np.uint64)
     left_out: Any = np.zeros(0, np.uint8)
     """of each client: 1 if it is not in the sums; kernels write 1 for those that are beyond the bounds"""
 
@@ -83,14 +88,20 @@ def within_bounds(weight: float, rows: Any, n: int, moved: Any, left: Any, how: 
 
 
 @inner
-def add_steps(weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any, total: Any, per_item: Any) -> float:
+def add_steps(
+    client: int, weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any, total: Any, per_item: Any
+) -> float:
     """Add an update in whole steps, and its weight to its rows; returns the weight in steps. See ``encode`` there."""
-    steps = np.rint(weight * how.weight_scale)
+    steps, width = np.rint(weight * how.weight_scale), np.uint64(moved.shape[1])
     for j in range(n):
         row = np.uint64(rows[j])
         scale = how.scales[row]
         if scale > 0.0:
             per_item[row] += steps
-            for c in range(np.uint64(moved.shape[1])):
-                total[row, c] += np.rint(weight * (moved[j, c] + left[row, c]) * scale)
+            for c in range(width):
+                move = weight * (moved[j, c] + left[row, c]) * scale
+                if how.by_chance:
+                    total[row, c] += np.floor(move + to_unit(mix(how.rounding_keys[client], row * width + c)))
+                else:
+                    total[row, c] += np.rint(move)
     return float(steps)

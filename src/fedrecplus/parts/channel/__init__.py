@@ -2,8 +2,8 @@
 
 from fedrecplus.parts.channel._ring import (
     Encoding,
-    Layout,
     OutOfBounds,
+    RingLayout,
     RingVector,
     add_all,
     contributors,
@@ -14,18 +14,24 @@ from fedrecplus.parts.channel._ring import (
     of_steps,
     zeros,
 )
+from fedrecplus.parts.channel._summing import RingSettings, encoding_for, layout_of, rounding_keys, senders_of
 
 __all__ = [
     "Encoding",
-    "Layout",
     "OutOfBounds",
+    "RingLayout",
+    "RingSettings",
     "RingVector",
     "add_all",
     "contributors",
     "decode",
     "encode",
+    "encoding_for",
     "encoding_of",
     "from_bytes",
+    "layout_of",
     "of_steps",
+    "rounding_keys",
+    "senders_of",
     "zeros",
 ]

@@ -4,15 +4,18 @@ Every channel that adds up masked, shared or noised integers uses this one encod
 
 - *moves*: a row per item, w·Δ, modulo 2^bits (16 or 32). A row's scale depends on how many clients can contribute:
   of a popular row the sum needs range, of a rare one each number can have precision.
-- *weights*: w of each row, then the statistic, then the client's weight over all, always modulo 2^32: they divide the
-  moves, and they are one number in a row's fifty.
+- *weights*, always modulo 2^32: w of each row, where it is sent, then the statistic, the client's weight over all, and
+  the number of persons. Exact Σw of every row in every round would publish who rated what to whoever compares two
+  cohorts; by default the server divides by public counts instead.
 
-A sum is exact up to the rounding of each contribution to the nearest step, half a step at most. Where no more clients
+A sum is exact up to the rounding of each contribution: to the nearest step of 32 bits; of 16 bits, where most numbers
+are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients
 contribute to a row than was allowed for, a sum can't wrap around. Numbers beyond the bound are refused on the device.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.protocol import Array, Sums, Upload
+from fedrecplus.randomness import to_unit, uniform
 
 Items = NDArray[np.int64]
 BITS = (16, 32)
@@ -32,7 +36,7 @@ class OutOfBounds(Exception):
 
 
 @dataclass(frozen=True)
-class Layout:
+class RingLayout:
     """The shape of a vector: all that masks and shares need to know of it."""
 
     items: int
@@ -43,6 +47,8 @@ class Layout:
     statistic_size: int = 0
     block: int = 0
     """successive items that are sent together or not at all; 0: every client sends the whole table"""
+    weights: bool = True
+    """whether a vector has a weight for each row; without, it spans the whole table"""
 
     @property
     def dtype(self) -> Any:
@@ -54,9 +60,13 @@ class Layout:
         """Whether every vector spans the whole table."""
         return self.block == 0
 
+    def weight_count(self, rows: int) -> int:
+        """Numbers in the section of weights: one per row, if they are sent, and those of the whole client."""
+        return rows * self.weights + self.statistic_size + 2
+
     def bytes_of(self, rows: int) -> int:
         """Size of a vector that spans so many rows."""
-        return rows * (self.columns * self.bits // 8 + WEIGHT_BITS // 8) + WEIGHT_BITS // 8 * (self.statistic_size + 1)
+        return rows * self.columns * self.bits // 8 + self.weight_count(rows) * WEIGHT_BITS // 8
 
     def rows_for(self, items: Items) -> Items | None:
         """The rows that a vector with these items spans: all (None), or all blocks that hold one of them."""
@@ -99,7 +109,7 @@ class Layout:
 class Encoding:
     """What everybody knows of a round's fixed-point numbers: computed from public figures, the same everywhere."""
 
-    layout: Layout
+    layout: RingLayout
     scales: Array
     """steps per unit of w·Δ, for each item; 0 where the item is left out of the sums"""
     weight_scale: float
@@ -109,11 +119,18 @@ class Encoding:
     """of |w·Δ|, number by number"""
     largest_weight: float
     statistic_bound: float
+    expected: Array
+    """of each row, the share of people whose public counts it is in: what the server divides by without sent weights"""
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether moves are rounded up or down by chance: steps are coarse, and the nearest one would often be 0."""
+        return self.layout.bits < WEIGHT_BITS
 
     def rounding_error(self, contributors: NDArray[Any]) -> Array:
-        """The most that rounding can move each row's sums by: half a step per contributor."""
-        none = np.zeros(len(self.scales))
-        return np.asarray(np.divide(0.5 * contributors, self.scales, out=none, where=self.scales > 0))
+        """The most that rounding can move each row's sums by: half a step per contributor, or a whole one by chance."""
+        none, most = np.zeros(len(self.scales)), (1.0 if self.by_chance else 0.5) * contributors
+        return np.asarray(np.divide(most, self.scales, out=none, where=self.scales > 0))
 
 
 @dataclass(eq=False)
@@ -125,7 +142,7 @@ class RingVector:
     moves: NDArray[Any]
     """rows × columns, unsigned"""
     weights: NDArray[Any]
-    """one per row, then the statistic, then the weight over all"""
+    """one per row, where they are sent, then the statistic, the weight over all, and the number of persons"""
 
     def add(self, other: RingVector) -> None:
         """Add a vector that spans no rows beyond these."""
@@ -143,14 +160,14 @@ class RingVector:
         return self.moves.tobytes() + self.weights.tobytes()
 
 
-def zeros(layout: Layout, rows: Items | None = None) -> RingVector:
+def zeros(layout: RingLayout, rows: Items | None = None) -> RingVector:
     """A vector of zeros over some rows, or over all."""
     count = layout.items if rows is None else len(rows)
-    weights = np.zeros(count + layout.statistic_size + 1, dtype="<u4")
+    weights = np.zeros(layout.weight_count(count), dtype="<u4")
     return RingVector(rows, np.zeros((count, layout.columns), dtype=layout.dtype), weights)
 
 
-def from_bytes(data: bytes, layout: Layout, rows: Items | None = None) -> RingVector:
+def from_bytes(data: bytes, layout: RingLayout, rows: Items | None = None) -> RingVector:
     """The vector that was sent, not to be written to; wrong lengths are a ``ValueError``."""
     count = layout.items if rows is None else len(rows)
     if len(data) != layout.bytes_of(count):
@@ -170,13 +187,14 @@ def contributors(popularity: NDArray[Any], cohort: int, slack: float = 1.25) -> 
 
 
 def encoding_of(
-    layout: Layout,
+    layout: RingLayout,
     most: Items,
     cohort: int,
     bound: float,
     largest_weight: float,
     statistic_bound: float = 1.0,
     left_out: NDArray[np.bool_] | None = None,
+    expected: Array | None = None,
 ) -> Encoding:
     """Scales such that ``most`` contributions to a row, each at the bound, don't wrap around.
 
@@ -189,16 +207,21 @@ def encoding_of(
     if left_out is not None:
         scales = np.where(left_out, 0.0, scales)
     of_all = (2 ** (WEIGHT_BITS - 1) - 1) // max(cohort, 1)
+    expected = most / max(cohort, 1) if expected is None else expected
     weight_scale = of_all / largest_weight
     if weight_scale >= 1.0:
         weight_scale = float(int(weight_scale))  # a weight of 1 is then exact
-    return Encoding(layout, scales, weight_scale, of_all / statistic_bound, bound, largest_weight, statistic_bound)
+    return Encoding(
+        layout, scales, weight_scale, of_all / statistic_bound, bound, largest_weight, statistic_bound,
+        np.where(scales > 0, expected, 0.0),
+    )  # fmt: skip
 
 
-def encode(upload: Upload, encoding: Encoding) -> RingVector:
-    """A client's upload as ring numbers over the rows that hold its items; all its other rows are zero.
+def encode(upload: Upload, encoding: Encoding, key: int | None = None) -> RingVector:
+    """One person's upload as ring numbers over the rows that hold its items; all its other rows are zero.
 
-    An upload without a weight counts once.
+    An upload without a weight counts once. ``key`` draws where numbers are rounded by chance; None: the operating
+    system does.
     """
     weight = 1.0 if upload.weight is None else upload.weight
     _check(upload, weight, encoding)
@@ -206,41 +229,59 @@ def encode(upload: Upload, encoding: Encoding) -> RingVector:
     rows = layout.rows_for(upload.items)
     vector = zeros(layout, rows)
     places = upload.items if rows is None else np.searchsorted(rows, upload.items)
-    scales, count = encoding.scales[upload.items], len(vector.moves)
-    vector.moves[places] = _to_ring(upload.delta * scales[:, None], layout.dtype)
-    vector.weights[places] = _to_ring(np.where(scales > 0, weight * encoding.weight_scale, 0.0), "<u4")
-    vector.weights[count:-1] = _to_ring(upload.statistic * encoding.statistic_scale, "<u4")
-    vector.weights[-1:] = _to_ring(np.array([weight * encoding.weight_scale]), "<u4")
+    scales, steps = encoding.scales[upload.items], weight * encoding.weight_scale
+    moves = upload.delta * scales[:, None]
+    if encoding.by_chance:
+        moves = np.floor(moves + _draws(upload.items, layout.columns, key))
+    vector.moves[places] = _to_ring(moves, layout.dtype)
+    if layout.weights:
+        vector.weights[places] = _to_ring(np.where(scales > 0, steps, 0.0), "<u4")
+    of_client = np.concatenate([upload.statistic * encoding.statistic_scale, [steps, 1.0]])
+    vector.weights[-len(of_client) :] = _to_ring(of_client, "<u4")
     return vector
 
 
-def decode(total: RingVector, encoding: Encoding, clients: int) -> Sums:
-    """The sums behind a ring sum over all rows: integers, divided by their scales."""
+def decode(total: RingVector, encoding: Encoding) -> Sums:
+    """The sums behind a ring sum over all rows: integers, divided by their scales.
+
+    Without sent weights, Σw of a row is what public counts let expect of so much weight over all.
+    """
     layout, scales = encoding.layout, encoding.scales
     count = layout.items
     signed = total.moves.view(np.dtype(f"<i{layout.bits // 8}")).astype(np.float64)
     steps = np.divide(1.0, scales, out=np.zeros(count), where=scales > 0)
     weights = total.weights.view("<i4").astype(np.float64)
+    overall = float(weights[-2] / encoding.weight_scale)
     return Sums(
         signed * steps[:, None],
-        weights[:count] / encoding.weight_scale,
-        float(weights[-1] / encoding.weight_scale),
-        clients,
-        statistic=weights[count:-1] / encoding.statistic_scale,
+        weights[:count] / encoding.weight_scale if layout.weights else overall * encoding.expected,
+        overall,
+        int(total.weights[-1]),
+        statistic=weights[-2 - layout.statistic_size : -2] / encoding.statistic_scale,
     )
 
 
-def of_steps(moves: NDArray[Any], weights: NDArray[Any], overall: float, layout: Layout) -> RingVector:
-    """Sums that were added up in whole steps, without a statistic, as a ring sum over all rows."""
-    return RingVector(None, _to_ring(moves, layout.dtype), _to_ring(np.append(weights, overall), "<u4"))
+def of_steps(sums: Sums, layout: RingLayout) -> RingVector:
+    """Sums that were added up in whole steps, as a ring sum over all rows."""
+    per_row = sums.weights if layout.weights else sums.weights[:0]
+    weights = np.concatenate([per_row, sums.statistic, [sums.overall, sums.clients]])
+    return RingVector(None, _to_ring(sums.total, layout.dtype), _to_ring(weights, "<u4"))
 
 
-def add_all(vectors: Iterable[RingVector], layout: Layout) -> RingVector:
+def add_all(vectors: Iterable[RingVector], layout: RingLayout) -> RingVector:
     """The ring sum over the whole table."""
     total = zeros(layout)
     for vector in vectors:
         total.add(vector)
     return total
+
+
+def _draws(items: Items, columns: int, key: int | None) -> Array:
+    """A number from [0, 1) for each number of these rows: floor(x + draw) is x on average, and 0 stays 0."""
+    if key is None:
+        words = np.frombuffer(os.urandom(8 * items.size * columns), dtype=np.uint64)
+        return np.asarray(to_unit(words)).reshape(-1, columns)
+    return uniform(key, items[:, None] * columns + np.arange(columns))
 
 
 def _to_ring(values: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -28,27 +28,33 @@ rows of many items: ``blocks`` leaves out ciphertexts without a row of the clien
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.device import Device
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, key_of, library, without_secret
-from fedrecplus.parts.channel._ring import WEIGHT_BITS, Items, Layout, RingVector, add_all, decode, zeros
-from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, visible
+from fedrecplus.parts.channel._ring import WEIGHT_BITS, Items, RingLayout, RingVector, add_all, decode, zeros
+from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
-from fedrecplus.settings import Annotated, text
+from fedrecplus.settings import Annotated, number, text
 
 VIEW = "nothing"
 SIMULATION_ONLY = True
+rounding_error = _summing.rounding_error
 Integers = NDArray[np.int64]
 
 
 class Settings(RingSettings):
     """Options of the channel."""
 
+    block_size: Annotated[
+        int, number(1, 10**6, "successive items of a block: as many as fill a ciphertext, 4,096 numbers of 32 bits")
+    ] = 128
     encryption: Annotated[
         Literal["skipped", "computed"],
         text("simulation: compute every ciphertext, or the same sums without; seconds mean something where computed"),
@@ -64,6 +70,12 @@ def check_with(config: Any) -> None:
             "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",
             "set channel.rows=whole, or blocks to leave out ciphertexts without a row of the client",
         )
+    if config.privacy.rule in ("central", "distributed"):
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} with channel.rule=he: every client decrypts the sums before any "
+            "noise, so that nothing is bounded",
+            "set channel.rule=secure, or leave --epsilon away",
+        )
     if settings.encryption == "computed":
         library()
 
@@ -78,6 +90,13 @@ def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
     return visible(items, item_count, settings)
 
 
+def exchange(
+    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
+) -> tuple[dict[int, Upload], int]:
+    """Each client makes its pseudo items weightless marks of blocks; nothing is said to anybody."""
+    return mark(devices, uploads), 0
+
+
 def add_up(
     uploads: Sequence[Upload],
     message: Broadcast,
@@ -87,18 +106,18 @@ def add_up(
     asked: Sequence[int] = (),
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
-    """The cohort's sums as every client decrypts them, and what ciphertexts cost.
+    """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise here, see above.
 
     After: Chai, Wang, Chen, Yang 2020
     """
-    found, encoding = encoded(uploads, message, settings)
+    found, encoding = encoded(uploads, message, settings, seed)
     vectors, layout = list(found.values()), encoding.layout
     check_room(len(vectors), layout)
     summed = through_ciphertexts if settings.encryption == "computed" else add_all
-    return decode(summed(vectors, layout), encoding, len(vectors)), traffic_of(vectors, message, layout)
+    return decode(summed(vectors, layout), encoding), traffic_of(vectors, message, layout)
 
 
-def through_ciphertexts(vectors: Sequence[RingVector], layout: Layout) -> RingVector:
+def through_ciphertexts(vectors: Sequence[RingVector], layout: RingLayout) -> RingVector:
     """The ring sum, by way of everybody's ciphertexts."""
     keys = {bits: key_of(bits) for bits in (layout.bits, WEIGHT_BITS)}
     servers = {bits: Adder(without_secret(key)) for bits, key in keys.items()}
@@ -114,7 +133,9 @@ def through_ciphertexts(vectors: Sequence[RingVector], layout: Layout) -> RingVe
     return _joined(plain, layout)
 
 
-def sections(vector: RingVector, layout: Layout, every: bool = False) -> dict[tuple[str, int], tuple[Integers, int]]:
+def sections(
+    vector: RingVector, layout: RingLayout, every: bool = False
+) -> dict[tuple[str, int], tuple[Integers, int]]:
     """What a client encrypts: (section, block) → signed integers and the bits of their sum.
 
     Rows by block, those that hold an item of the client or ``every`` one; then weights and statistic, always whole.
@@ -128,7 +149,7 @@ def sections(vector: RingVector, layout: Layout, every: bool = False) -> dict[tu
     return {**found, ("weights", 0): (dense.weights.view("<i4").astype(np.int64), WEIGHT_BITS)}
 
 
-def _joined(plain: dict[tuple[str, int], Integers], layout: Layout) -> RingVector:
+def _joined(plain: dict[tuple[str, int], Integers], layout: RingLayout) -> RingVector:
     """The ring vector of decrypted sections."""
     total = zeros(layout)
     moves = np.concatenate([values for (name, _), values in sorted(plain.items()) if name == "rows"])
@@ -137,7 +158,7 @@ def _joined(plain: dict[tuple[str, int], Integers], layout: Layout) -> RingVecto
     return total
 
 
-def check_room(clients: int, layout: Layout) -> None:
+def check_room(clients: int, layout: RingLayout) -> None:
     """Refuse cohorts so large that the noise of their sum could reach half a unit."""
     most = min(FOR_BITS[bits].most_summands for bits in (layout.bits, WEIGHT_BITS))
     if clients > most:
@@ -147,7 +168,7 @@ def check_room(clients: int, layout: Layout) -> None:
         )
 
 
-def traffic_of(vectors: Sequence[RingVector], message: Broadcast, layout: Layout) -> Traffic:
+def traffic_of(vectors: Sequence[RingVector], message: Broadcast, layout: RingLayout) -> Traffic:
     """Ciphertexts of each client up; those of the sums down to each, instead of the table."""
     size = layout.items if layout.whole else layout.block
     rows, weights = FOR_BITS[layout.bits], FOR_BITS[WEIGHT_BITS]

@@ -26,14 +26,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from fedrecplus.device import Device
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector, add_all, decode
-from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, visible, widened
+from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, add_all, decode
+from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
@@ -41,6 +41,7 @@ from fedrecplus.settings import Annotated, number, text
 
 VIEW = "sums"
 SIMULATION_ONLY = True
+rounding_error = _summing.rounding_error
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
 """a seed, encrypted and authenticated for its holder"""
@@ -79,13 +80,7 @@ def exchange(
     devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
 ) -> tuple[dict[int, Upload], int]:
     """Each client makes its fake marks weightless; nothing is said yet."""
-    return {client: mark(upload, devices[client]) for client, upload in uploads.items()}, 0
-
-
-def mark(upload: Upload, device: Device) -> Upload:
-    """The upload with rows of zeros where the client rated nothing. After: Lin, Pan, Ming 2021 (FR-FMSS)"""
-    rated = np.isin(upload.items, device.items)
-    return replace(upload, delta=np.where(rated[:, None], upload.delta, 0.0), counts=rated.astype(np.int64))
+    return mark(devices, uploads), 0
 
 
 def add_up(
@@ -97,8 +92,11 @@ def add_up(
     asked: Sequence[int] = (),
     noise: Any = None,
 ) -> tuple[Sums, Traffic]:
-    """The cohort's sums, and what shares, lists and masked vectors cost."""
-    vectors, encoding = encoded(uploads, message, settings)
+    """The cohort's sums, and what shares, lists and masked vectors cost.
+
+    Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).
+    """
+    vectors, encoding = encoded(uploads, message, settings, seed)
     layout = encoding.layout
     holders = holders_of(list(vectors), message.round, seed, settings.peers)
     traffic = traffic_of(vectors, holders, layout)
@@ -106,10 +104,10 @@ def add_up(
     if settings.shares == "computed":
         pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
         sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
-    return decode(add_all(sent.values(), layout), encoding, len(vectors)), traffic
+    return decode(add_all(sent.values(), layout), encoding), traffic
 
 
-def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: Layout) -> Traffic:
+def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: RingLayout) -> Traffic:
     """Bytes of public keys, sealed seeds with lists of rows, and masked vectors, without framing."""
     up = down = 0
     for giver, held_by in holders.items():
@@ -134,7 +132,10 @@ def holders_of(clients: Sequence[int], round_number: int, seed: int, peers: int)
 
 
 def share_out(
-    vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: Layout, seeds: Mapping[Any, bytes]
+    vectors: Mapping[int, RingVector],
+    holders: Mapping[int, Sequence[int]],
+    layout: RingLayout,
+    seeds: Mapping[Any, bytes],
 ) -> dict[int, RingVector]:
     """What each client sends to the server: its vector, less the shares it gave away, with the shares it was given.
 

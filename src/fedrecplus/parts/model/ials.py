@@ -1,8 +1,8 @@
 """Implicit alternating least squares in federation: learns from what people chose, not from how they rated it.
 
-s_ui = u·w_i should be 1 for chosen items and, with the small weight a, 0 for all items. A device solves for its u
-exactly, keeps nothing, and uploads (1 − s_ui)u for the items that it chose and the small matrix u uᵀ, which stands for
-the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the device. A single u uᵀ gives u
+s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A device
+solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small matrix
+u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the device. A single u uᵀ gives u
 away, so the sums belong under secure aggregation. Ratings are predicted on the device alone, by a ridge regression of
 its own ratings on public columns and W.
 
@@ -35,11 +35,16 @@ class Settings(PublicSettings):
     from_rating: Annotated[
         float,
         number(1, 5, "ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"),
-    ] = 3.0
-    unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.3
-    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u")] = 10.0
-    interaction_item_ridge: Annotated[float, number(1e-9, 1e9, "λ_i, ridge of a row of W")] = 8.0
-    curvature: Annotated[
+    ] = 1.0
+    confidence_slope: Annotated[
+        float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
+    ] = 0.35
+    unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
+    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.7
+    interaction_item_ridge: Annotated[
+        float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
+    ] = 0.28
+    interaction_curvature: Annotated[
         float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
     ] = 2.0
     popular_choices: Annotated[
@@ -85,49 +90,62 @@ def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: S
 
 
 def choice_gradient(rows: Rows, W: NDArray[Any], public: PublicItems, settings: Settings) -> tuple[Array, Array]:
-    """(1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
+    """c_i (1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
     W = W.astype(np.float64)
     u = person_factors(W, rows.items[rows.rated], rows.ratings[rows.rated], settings, public)
-    chosen = rows.rated & chosen_items(rows.ratings, settings, public)
-    gradient = chosen[:, None] * np.outer(1.0 - W[rows.items] @ u, u)
+    confidence = rows.rated * confidences(rows.ratings, settings, public)
+    gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
     return gradient, np.outer(u, u)[np.triu_indices(len(u))]
 
 
-def chosen_items(ratings: Array, settings: Settings, public: PublicItems) -> NDArray[np.bool_]:
-    """Which ratings count as choices. Where everybody gave the same, all do."""
-    return np.asarray(ratings >= min(settings.from_rating, public.mean) - _TIE)
+def confidences(ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices."""
+    chosen = ratings >= min(settings.from_rating, public.mean) - _TIE
+    return np.asarray(chosen * np.maximum(1.0 + settings.confidence_slope * (ratings - public.mean), 0.0))
 
 
 def person_factors(W: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """u of (a WᵀW + Σ_chosen w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen w + k Σ_i q_i w.
+    """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w.
 
     q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen little
     gets what is popular.
     """
     gram, moment = everybody(W, public, settings)
-    rows = W[items[chosen_items(ratings, settings, public)]]
-    return np.asarray(np.linalg.solve(gram + rows.T @ rows, moment + rows.sum(axis=0)))
+    c, rows = confidences(ratings, settings, public), W[items]
+    ridge = person_ridge(float(c.sum()), len(W), settings)
+    gram = gram + (c[:, None] * rows).T @ rows + ridge * np.eye(W.shape[1])
+    return np.asarray(np.linalg.solve(gram, moment + c @ rows))
+
+
+def person_ridge(choices: float, items: int, settings: Settings) -> float:
+    """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
+    return float(settings.interaction_ridge * np.sqrt(choices + settings.unobserved_weight * items))
 
 
 def everybody(W: Array, public: PublicItems, settings: Settings) -> tuple[Array, Array]:
     """The part of a person's normal equations that is the same for all, and public."""
     q = public.popularity / max(public.popularity.sum(), 1)
     gram = settings.unobserved_weight * W.T @ W + settings.popular_choices * (q[:, None] * W).T @ W
-    return gram + settings.interaction_ridge * np.eye(W.shape[1]), settings.popular_choices * (q @ W)
+    return np.asarray(gram), settings.popular_choices * (q @ W)
 
 
 def update_items(sums: Sums, W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """The gradient Σ(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
+    """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
 
-    All items' matrices have S's eigenvectors, so one decomposition solves for all.
+    λ_i = λ_w √(n_i + a n). All items' matrices have S's eigenvectors, so one decomposition solves for all.
     """
     W = W.astype(np.float64)
     S = _symmetric(sums.statistic, W.shape[1])
-    ridge = settings.interaction_item_ridge * (sums.overall / sums.clients if sums.clients else 0.0)
+    mean_weight = sums.overall / sums.clients if sums.clients else 0.0
+    people = sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W))
+    ridge = np.sqrt(np.maximum(people, 0.0) + settings.unobserved_weight * sums.clients)[:, None]
+    ridge *= settings.interaction_item_ridge * mean_weight
     gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
-    share = sums.weights / sums.overall if sums.overall > 0 else sums.weights
+    share = people / max(sums.clients, 1)
     sizes, directions = np.linalg.eigh(S)
-    curvature = (settings.unobserved_weight + settings.curvature * share)[:, None] * np.maximum(sizes, 0.0) + ridge
+    curvature = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None] * np.maximum(
+        sizes, 0.0
+    ) + ridge
     return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
 
 

@@ -10,12 +10,14 @@ Ours: V is trained without W's columns. With them, in every round, the error was
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import ials, reconstruction
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
@@ -113,3 +115,27 @@ def item_columns(T: NDArray[Any], public: PublicItems, settings: Settings) -> ND
     """X = (b_i, constant, popularity, average, content, scaled W_i, V_i)."""
     k = settings.factors
     return np.hstack([ials.item_columns(T[:, k:], public, settings), T[:, :k]])
+
+
+def attacker(settings: Settings) -> OfModel:
+    """What an attacker knows of the weights behind V's columns: all that it knows of ``reconstruction``."""
+    return reconstruction.attacker(of_ratings(settings))
+
+
+def solved_columns(T: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
+    """The columns that an upload's weights are solved over: W's are not among them."""
+    return reconstruction.item_columns(T[:, : settings.factors], public, of_ratings(settings))
+
+
+def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
+    """e_i·w_V, from V's columns of an upload."""
+    k = settings.factors
+    of_V = replace(broadcast, V=broadcast.V[:, :k])
+    return reconstruction.gradient_rows(delta[:, :k], items, used, of_V, of_ratings(settings))
+
+
+def ridge_and_prior(
+    size: int, items: Items, used: Array, settings: Settings, public: PublicItems
+) -> tuple[Array, Array]:
+    """See ``reconstruction``."""
+    return reconstruction.ridge_and_prior(size, items, used, of_ratings(settings), public)

@@ -12,8 +12,8 @@ from fedrecplus.engines.fast.compiling import exact_kernel, section
 from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState
@@ -45,11 +45,11 @@ def train(
     target: Target = target_of(left, message.last_step)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
+        total, per_item = empty_sums(message.V, how.in_steps), np.zeros(len(message.V))
         return total, per_item, add_clients(part, ratings.indptr, ratings.items, some, how, target, total, per_item)
 
     parts = on_threads(work, chunks(clients, np.diff(ratings.indptr)))
-    return add_up(parts, left, len(clients)), private.U
+    return add_up(parts, left, len(clients), how.in_steps), private.U
 
 
 def updates(
@@ -134,7 +134,8 @@ def add_clients(
     apart, count, width = target.apart, np.uint64(Y.shape[0]), np.uint64(Y.shape[1])
     gram, x = np.empty((width, width), Y.dtype), np.empty(width, Y.dtype)
     four, ones = np.zeros((np.int64(4), width), Y.dtype), np.ones(np.int64(4), Y.dtype)
-    factor, one = np.empty(count, Y.dtype), Y.dtype.type(1)
+    moved, numbers = np.empty((count, width), Y.dtype), np.arange(np.int64(count))
+    factor, one, left = np.empty(count, Y.dtype), Y.dtype.type(1), target.left
     all_weights = 0.0
     for client in clients:
         _factors(client, indptr, items, some, four, ones, gram, x)
@@ -147,16 +148,23 @@ def add_clients(
             row = np.uint64(items[place])
             factor[row] = (one + confidence) * (one + factor[row])
         weight, distance = 1.0, 0.0
+        for row in range(count):
+            for c in range(width):
+                moved[row, c] = factor[row] * x[c]
+                gap = moved[row, c] + apart[row, c]
+                distance += gap * gap
         if how.distances:
-            for row in range(count):
-                for c in range(width):
-                    gap = factor[row] * x[c] + apart[row, c]
-                    distance += gap * gap
             weight = weight_at(distance, target.whole_step, count, how, target.whole_step)
+        if how.in_steps:
+            if how.left_out[client] == 0 and not within_bounds(weight, numbers, count, moved, left, how):
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(weight, numbers, count, moved, left, how, total, per_item)
+            continue
         all_weights += weight
         scaled = Y.dtype.type(weight)
         for row in range(count):
             per_item[row] += weight
             for c in range(width):
-                total[row, c] += scaled * (factor[row] * x[c])
+                total[row, c] += scaled * moved[row, c]
     return all_weights

@@ -14,12 +14,15 @@ from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, predict_clients, rated_rows, solve_clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.ials import Settings, chosen_items, everybody, item_columns, statistic_size
+from fedrecplus.parts.model.ials import Settings, confidences, everybody, item_columns, statistic_size
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 class Choices(NamedTuple):
@@ -29,16 +32,22 @@ class Choices(NamedTuple):
     gram: Any
     """the part of the normal equations that is the same for all"""
     moment: Any
-    chosen: Any
-    """level number → whether such a rating is a choice"""
+    confidences: Any
+    """level number → the confidence of such a rating; 0: no choice"""
+    ridge: Any
+    """λ"""
+    cells: Any
+    """a × items"""
 
 
 def choices_of(W: NDArray[Any], problem: Problem, public: PublicItems) -> Choices:
     """From W alone; the matrices in double precision first."""
     options: Settings = problem.config.model.options
     gram, moment = everybody(W.astype(np.float64), public, options)
-    chosen = chosen_items(problem.levels, options, public)
-    return Choices(np.ascontiguousarray(W), gram.astype(W.dtype), moment.astype(W.dtype), chosen)
+    levels, real = confidences(problem.levels, options, public), W.dtype.type
+    ridge, cells = real(options.interaction_ridge), real(options.unobserved_weight * len(W))
+    common = gram.astype(W.dtype), moment.astype(W.dtype)
+    return Choices(np.ascontiguousarray(W), *common, levels.astype(W.dtype), ridge, cells)
 
 
 def train(
@@ -59,11 +68,12 @@ def train_with(some: Round, how: Weighing, clients: Clients) -> Sums:
     """The sums of a round of a model with a statistic."""
 
     def work(part: Clients) -> tuple[Any, Any, float, Any]:
-        total, per_item, statistic = np.zeros_like(some.left), np.zeros(len(some.left)), np.zeros(some.statistic)
+        total = empty_sums(some.left, how.in_steps)
+        per_item, statistic = np.zeros(len(some.left)), np.zeros(some.statistic)
         return total, per_item, some.add(part, how, total, per_item, statistic), statistic
 
     parts = on_threads(work, some.chunks(clients))
-    sums = add_up([part[:3] for part in parts], some.left, len(clients))
+    sums = add_up([part[:3] for part in parts], some.left, len(clients), how.in_steps)
     statistic = np.zeros(some.statistic)
     for part in parts:
         statistic += part[3]
@@ -166,31 +176,30 @@ def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
 def solve_choices(clients: Any, rows: Any, choices: Any, factors: Any) -> None:
     """Clients' factors, from the choices among their rated rows."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
-    W, chosen = choices.W, choices.chosen
+    W, levels = choices.W, choices.confidences
     size = W.shape[1]
     largest = np.int64(0)
     for client in clients:
         largest = max(largest, indptr[client + 1] - indptr[client])
-    numbers = np.empty(largest, np.int64)
+    numbers, confidence = np.empty(largest, np.int64), np.empty(largest, W.dtype)
     gram, moment = np.empty((size, size), W.dtype), np.empty(size, W.dtype)
-    four, ones = np.zeros((np.int64(4), size), W.dtype), np.ones(np.int64(4), W.dtype)
+    four, roots = np.zeros((np.int64(4), size), W.dtype), np.zeros(np.int64(4), W.dtype)
     for client in clients:
-        n = 0
-        for place in range(indptr[client], indptr[client + 1]):
-            if chosen[codes[place]]:
-                numbers[n] = items[place]
-                n += 1
-        choice_factors(numbers, n, W, choices.gram, choices.moment, four, ones, gram, moment)
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for j in range(n):
+            numbers[j], confidence[j] = items[first + j], levels[codes[first + j]]
+        choice_factors(numbers, confidence, n, choices, four, roots, gram, moment)
         for c in range(size):
             factors[client, c] = moment[c]
 
 
 @section
 def choice_factors(
-    numbers: Any, n: int, W: Any, common: Any, common_moment: Any, four: Any, ones: Any, gram: Any, moment: Any
+    numbers: Any, confidence: Any, n: int, choices: Any, four: Any, roots: Any, gram: Any, moment: Any
 ) -> None:
-    """u, from the rows of n chosen items, as ``moment``."""
-    size = np.uint64(len(moment))
+    """u, from the rows of a client's n rated items and their confidences, as ``moment``."""
+    size, W, total = np.uint64(len(moment)), choices.W, choices.cells
+    common, common_moment = choices.gram, choices.moment
     for a in range(size):
         moment[a] = common_moment[a]
         for b in range(a, size):
@@ -200,37 +209,54 @@ def choice_factors(
             j = group + number
             if j < n:
                 row = np.uint64(numbers[j])
+                total += confidence[j]
+                roots[number] = np.sqrt(confidence[j])
                 for c in range(size):
-                    four[number, c] = W[row, c]
+                    four[number, c] = roots[number] * W[row, c]
             else:
+                roots[number] = 0
                 for c in range(size):
                     four[number, c] = 0
-        add_rows(four, ones, gram, moment)
+        add_rows(four, roots, gram, moment)
+    ridge = choices.ridge * np.sqrt(total)
+    for a in range(size):
+        gram[a, a] += ridge
     solve(gram, moment)
 
 
 @section
-def choice_gradients(numbers: Any, picked: Any, n: int, W: Any, u: Any, offset: int, moved: Any) -> None:
-    """(1 − s_j)u for picked rows and 0 for the others, as columns of ``moved`` from ``offset`` on."""
+def choice_gradients(numbers: Any, confidence: Any, n: int, W: Any, u: Any, offset: int, moved: Any) -> None:
+    """c_j (1 − s_j)u as columns of ``moved`` from ``offset`` on."""
     width, first = np.uint64(len(u)), np.uint64(offset)
     for j in range(n):
         row, s = np.uint64(numbers[j]), W.dtype.type(0)
         for c in range(width):
             s += W[row, c] * u[c]
-        e = W.dtype.type(picked[j]) * (W.dtype.type(1) - s)
+        e = confidence[j] * (W.dtype.type(1) - s)
         for c in range(width):
             moved[j, first + c] = e * u[c]
 
 
 @section
-def add_statistic(weight: float, u: Any, statistic: Any) -> None:
-    """Add the upper triangle of w u uᵀ, row by row."""
+def add_statistic(weight: float, u: Any, how: Any, statistic: Any) -> None:
+    """Add the upper triangle of w u uᵀ, row by row; in whole steps where the sums are."""
     place = 0
     for a in range(len(u)):
-        scaled = weight * u[a]
         for b in range(a, len(u)):
-            statistic[place] += scaled * u[b]
+            value = weight * (u[a] * u[b])
+            statistic[place] += np.rint(value * how.statistic_scale) if how.in_steps else value
             place += 1
+
+
+@section
+def statistic_fits(weight: float, u: Any, how: Any) -> bool:
+    """Whether all numbers of w u uᵀ have room in the ring: see ``parts/channel/_ring.py``."""
+    largest = 0.0
+    for a in range(len(u)):
+        value = abs(u[a])
+        if not value <= largest:
+            largest = value
+    return bool(weight * largest * largest <= how.largest_statistic)
 
 
 @exact_kernel
@@ -248,12 +274,12 @@ def add_clients(
     """Gradients of clients' choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
     pseudo_indptr, pseudo_items = rows.pseudo_indptr, rows.pseudo_items
-    apart, step_sizes = target.apart, target.step_sizes
-    W, chosen = choices.W, choices.chosen
+    apart, step_sizes, left = target.apart, target.step_sizes, target.left
+    W, levels = choices.W, choices.confidences
     width = np.uint64(total.shape[1])
-    numbers, picked, own = np.empty(largest, np.int64), np.empty(largest, np.bool_), np.empty(largest, np.int64)
+    numbers, confidence = np.empty(largest, np.int64), np.empty(largest, W.dtype)
     gram, u = np.empty((width, width), W.dtype), np.empty(width, W.dtype)
-    four, ones = np.zeros((np.int64(4), width), W.dtype), np.ones(np.int64(4), W.dtype)
+    four, roots = np.zeros((np.int64(4), width), W.dtype), np.zeros(np.int64(4), W.dtype)
     moved = np.empty((largest, width), W.dtype)
     all_weights = 0.0
     for client in clients:
@@ -262,15 +288,11 @@ def add_clients(
         n = rated + pseudo_indptr[client + 1] - pseudo_first
         if how.rated_rows_only:
             n = rated
-        count = 0
         for j in range(n):
             numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
-            picked[j] = j < rated and chosen[codes[first + j]]
-            if picked[j]:
-                own[count] = numbers[j]
-                count += 1
-        choice_factors(own, count, W, choices.gram, choices.moment, four, ones, gram, u)
-        choice_gradients(numbers, picked, n, W, u, 0, moved)
+            confidence[j] = levels[codes[first + j]] if j < rated else W.dtype.type(0)
+        choice_factors(numbers, confidence, rated, choices, four, roots, gram, u)
+        choice_gradients(numbers, confidence, n, W, u, 0, moved)
         weight, distance, own_step = 1.0, 0.0, 0.0
         if how.distances:
             for j in range(n):
@@ -280,9 +302,17 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+                add_statistic(weight, u, how, statistic)
+            continue
         all_weights += weight
         scaled = W.dtype.type(weight)
-        add_statistic(weight, u, statistic)
+        add_statistic(weight, u, how, statistic)
         for j in range(n):
             row = np.uint64(numbers[j])
             per_item[row] += weight

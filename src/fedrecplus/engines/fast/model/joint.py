@@ -16,6 +16,7 @@ from fedrecplus.engines.fast.model.ials import (
     choice_factors,
     choice_gradients,
     choices_of,
+    statistic_fits,
     train_with,
     updates_with,
 )
@@ -26,12 +27,15 @@ from fedrecplus.engines.fast.model.reconstruction import (
     prior_of,
 )
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, add_steps, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.joint import Settings, item_columns, of_ratings
 from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
 from fedrecplus.protocol import Broadcast, Sums, Upload
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 def train(
@@ -103,32 +107,28 @@ def add_clients(
     """Gradients of clients' ratings and choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
-    W, chosen = choices.W, choices.chosen
+    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
+    W, confident = choices.W, choices.confidences
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     factors = np.uint64(W.shape[1])
     of_V = width - factors
     numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
-    picked, own_choices = np.empty(largest, np.bool_), np.empty(largest, np.int64)
+    confidence = np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
     inverse, S = np.empty((size, size), X.dtype), np.empty((size, of_V), X.dtype)
     four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
     choice_gram, u = np.empty((factors, factors), X.dtype), np.empty(factors, X.dtype)
-    four_choices, ones = np.zeros((np.int64(4), factors), X.dtype), np.ones(np.int64(4), X.dtype)
+    four_choices, roots = np.zeros((np.int64(4), factors), X.dtype), np.zeros(np.int64(4), X.dtype)
     moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first = pseudo_indptr[client]
         n = rated + pseudo_indptr[client + 1] - pseudo_first
-        count = 0
         for j in range(n):
             numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
             ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
-            picked[j] = j < rated and chosen[codes[first + j]]
-            if picked[j]:
-                own_choices[count] = numbers[j]
-                count += 1
+            confidence[j] = confident[codes[first + j]] if j < rated else X.dtype.type(0)
         used = n if over_all else rated
         posterior_weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
         posterior_covariance(gram, prior.noise, inverse, S)
@@ -137,8 +137,8 @@ def add_clients(
         if how.rated_rows_only:
             n = rated
         expected_gradients(numbers, ratings, n, used, X, S, own, moved)
-        choice_factors(own_choices, count, W, choices.gram, choices.moment, four_choices, ones, choice_gram, u)
-        choice_gradients(numbers, picked, n, W, u, of_V, moved)
+        choice_factors(numbers, confidence, rated, choices, four_choices, roots, choice_gram, u)
+        choice_gradients(numbers, confidence, n, W, u, of_V, moved)
         weight, distance, own_step = 1.0, 0.0, 0.0
         if how.distances:
             for j in range(n):
@@ -148,9 +148,17 @@ def add_clients(
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            fits = within_bounds(weight, numbers, n, moved, left, how) and statistic_fits(weight, u, how)
+            if how.left_out[client] == 0 and not fits:
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+                add_statistic(weight, u, how, statistic)
+            continue
         all_weights += weight
         scaled = X.dtype.type(weight)
-        add_statistic(weight, u, statistic)
+        add_statistic(weight, u, how, statistic)
         for j in range(n):
             row = np.uint64(numbers[j])
             per_item[row] += weight

@@ -30,6 +30,9 @@ _moves = _updates.moves
 _distance = _updates.distance
 _add = _updates.add
 
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
+
 
 class Steps(NamedTuple):
     """How a client trains."""
@@ -191,7 +194,7 @@ def train_clients(
             if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
                 how.left_out[client] = 1
             if how.left_out[client] == 0:
-                all_weights += add_steps(weight, numbers, n, moved, left, how, total, per_item)
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
             continue
         if how.distances:
             _add(weight, numbers, n, moved, total)

@@ -19,6 +19,9 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
+
 
 class Prior(NamedTuple):
     """What is known of weights before any rating."""
@@ -322,7 +325,7 @@ def add_clients(
             if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
                 how.left_out[client] = 1
             if how.left_out[client] == 0:
-                all_weights += add_steps(weight, numbers, n, moved, left, how, total, per_item)
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
             continue
         all_weights += weight
         scaled = X.dtype.type(weight)

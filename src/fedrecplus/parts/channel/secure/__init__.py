@@ -6,60 +6,50 @@ After: Bonawitz et al. 2017 (CCS), Bell et al. 2020 (CCS)
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ring import (
-    BITS,
     Encoding,
     Items,
-    Layout,
     OutOfBounds,
+    RingLayout,
     RingVector,
     add_all,
-    contributors,
     decode,
     encode,
-    encoding_of,
     zeros,
+)
+from fedrecplus.parts.channel._summing import (
+    RingSettings,
+    check_bits,
+    encoding_for,
+    layout_of,
+    rounding_keys,
+    senders_of,
+    visible,
 )
 from fedrecplus.parts.channel.secure.client import too_few
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
-from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
 
 VIEW = "sums"
+rounding_error = _summing.rounding_error
 _log = logging.getLogger("fedrecplus")
 
 
-class Settings(_Settings):
+class Settings(RingSettings):
     """Options of the channel."""
 
-    rows: Annotated[
-        Literal["whole", "blocks", "rows"],
-        text("what a client sends: the whole table, public blocks that hold one of its items, or its items' rows"),
-    ] = "whole"
-    block_size: Annotated[int, number(1, 10**6, "successive items of a block")] = 32
-    bits: Annotated[int, number(16, 32, "of the ring that changes of rows are summed in: 16 or 32")] = 32
-    bound: Annotated[float, number(1e-9, 1e9, "largest |w·Δ| that a client may send; beyond it, it drops out")] = 8.0
-    largest_weight: Annotated[float, number(1e-9, 1e9, "largest aggregation weight; beyond it, a client drops out")] = (
-        64.0
-    )
-    statistic_bound: Annotated[
-        float, number(1e-9, 1e9, "largest number of the model's statistic; beyond it, a client drops out")
-    ] = 64.0
-    fewest_contributors: Annotated[
-        int, number(1, 10**6, "rows with fewer, by public counts, are zeroed before masking")
-    ] = 3
-    least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
     graph: Annotated[
         Literal["sparse", "complete"], text("who shares masks: few neighbours in cohorts of 100 and more, or everybody")
     ] = "sparse"
@@ -79,9 +69,13 @@ def shows_rows(settings: Settings) -> bool:
 def check_with(config: Any) -> None:
     """Refuse what can't be together with sums over rings."""
     settings: Settings = config.channel.options
-    if settings.bits not in BITS:
-        raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
-    if settings.rows != "whole" and not config.hides_rows and not getattr(config, "simulation_only", False):
+    check_bits(settings)
+    if settings.weights == "public" and settings.rows == "whole" and config.uploads_all_items:
+        raise UserError(
+            f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
+            "set channel.weights=sent",
+        )
+    if settings.rows != "whole" and not config.hides_rows and not config.simulation_only:
         raise UserError(
             f"channel.rows={settings.rows} without pseudo items shows the server which items were rated",
             "set channel.rows=whole, or a pseudo_items.rule",
@@ -96,10 +90,24 @@ def check_with(config: Any) -> None:
         )
 
 
-def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
+def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
+    """The rows that the server sees a client's vector to span; none where it spans the whole table."""
+    return visible(items, item_count, settings)
+
+
+def add_up(
+    uploads: Sequence[Upload],
+    message: Broadcast,
+    seed: int,
+    settings: Settings,
+    *,
+    asked: Sequence[int] = (),
+    noise: Any = None,
+) -> tuple[Sums, Traffic]:
     """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
 
-    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left.
+    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Whoever was
+    ``asked`` and sent nothing is not in the cohort; a simulation adds the devices' ``noise`` where sums are released.
     """
     clients = np.array([upload.client for upload in uploads], dtype=np.int64)
     size = len(uploads[0].statistic) if uploads else 0
@@ -107,22 +115,22 @@ def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: S
     rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
     encoding = encoding_for(layout, message.public, len(uploads), settings, senders_of(rows.values(), layout))
     vanish = vanishing(clients, message.round, seed, settings)
-    vectors = {}
+    vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
     for upload in uploads:
         try:
-            vectors[upload.client] = encode(upload, encoding)
+            vectors[upload.client] = encode(upload, encoding, keys[upload.client])
         except OutOfBounds as problem:
             drop(upload.client, vanish, message.round, str(problem))
             vectors[upload.client] = zeros(layout, rows[upload.client])
     if settings.masks == "computed":
         return _with_masks(vectors, layout, encoding, vanish, message.round, seed, settings)
     survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, settings)
-    return decode(add_all((vectors[client] for client in survivors), layout), encoding, len(survivors)), traffic
+    return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
 
 
 def _with_masks(
     vectors: Mapping[int, RingVector],
-    layout: Layout,
+    layout: RingLayout,
     encoding: Encoding,
     vanish: Mapping[int, str],
     round_number: int,
@@ -134,12 +142,12 @@ def _with_masks(
         done = secure_sum(vectors, layout, vanish, server_options(settings), key, settings.fewest_contributors)
     except Aborted as reason:
         raise failed(round_number, reason) from None
-    return decode(done.total, encoding, len(done.survivors)), Traffic(done.bytes_up, done.bytes_down)
+    return decode(done.total, encoding), Traffic(done.bytes_up, done.bytes_down)
 
 
 def without_masks(
     rows: Mapping[int, Items | None],
-    layout: Layout,
+    layout: RingLayout,
     vanish: Mapping[int, str],
     round_number: int,
     seed: int,
@@ -161,46 +169,8 @@ def drop(client: int, vanish: dict[int, str], round_number: int, reason: str) ->
     vanish[client] = min(vanish.get(client, "mask"), "mask", key=VANISHING.index)
 
 
-def layout_of(shape: tuple[int, ...], statistic_size: int, settings: Settings) -> Layout:
-    """The shape of everybody's vectors."""
-    block = {"whole": 0, "blocks": settings.block_size, "rows": 1}[settings.rows]
-    return Layout(shape[0], shape[1], settings.bits, statistic_size, block)
-
-
-def encoding_for(
-    layout: Layout, public: PublicItems, cohort: int, settings: Settings, senders: Items | None = None
-) -> Encoding:
-    """The fixed-point numbers of a round, from public figures.
-
-    Whole tables: a row's range is made for its public count. Where rows differ, everybody sees how many clients span a
-    row (``senders``), pseudo items included, and these count.
-    """
-    if layout.whole or senders is None:
-        most = contributors(public.popularity, cohort)
-        left_out = public.popularity < settings.fewest_contributors
-    else:
-        most = np.minimum(senders, cohort)
-        left_out = senders < 2 * settings.fewest_contributors  # some may vanish
-    try:
-        return encoding_of(
-            layout, most, cohort, settings.bound, settings.largest_weight, settings.statistic_bound, left_out
-        )
-    except OutOfBounds as problem:
-        raise UserError(str(problem), "set channel.bits=32, or a smaller cohort.fraction") from None
-
-
-def senders_of(rows: Iterable[Items | None], layout: Layout) -> Items | None:
-    """How many clients span each row; None where everybody spans all."""
-    if layout.whole:
-        return None
-    counts = np.zeros(layout.items, dtype=np.int64)
-    for each in rows:
-        counts[each] += 1
-    return counts
-
-
 def with_refusals(
-    rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: Layout, settings: Settings
+    rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: RingLayout, settings: Settings
 ) -> dict[int, str]:
     """Who vanishes, and who refuses to unmask because too few survivors span one of its rows."""
     found, fewest = dict(vanish), settings.fewest_contributors

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel.secure import keys, shamir
 from fedrecplus.parts.channel.secure.graph import least_threshold
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -57,7 +58,7 @@ class ClientState(msgspec.Struct):
 
     number: int
     session: bytes
-    layout: tuple[int, int, int, int, int]
+    layout: RingLayout
     rows: bytes
     """which blocks its vector spans, as bits"""
     least_cohort: int
@@ -78,7 +79,7 @@ class SecureClient:
         self,
         number: int,
         session: bytes,
-        layout: Layout,
+        layout: RingLayout,
         rows: Items | None = None,
         least_cohort: int = 3,
         fewest: int = 1,
@@ -95,10 +96,9 @@ class SecureClient:
         """
         if (identity is None) != (pinned is None):
             raise ValueError("identities are pinned for signing and for checking, or not at all")
-        shape = (layout.items, layout.columns, layout.bits, layout.statistic_size, layout.block)
         bits = layout.to_bits(rows)
         state = ClientState(
-            number, session, shape, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
+            number, session, layout, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
         )
         self._set(state, identity, pinned)
 
@@ -120,9 +120,11 @@ class SecureClient:
 
     def _set(self, state: ClientState, identity: Any, pinned: Any) -> None:
         self.state, self.identity, self.pinned = state, identity, pinned
-        self.layout = Layout(*state.layout)
+        self.layout = state.layout
         self.rows = self.layout.from_bits(state.rows)
         self._agreed: dict[int, bytes] = {}
+        self._privates: dict[bytes, X25519PrivateKey] = {}
+        self._shares: dict[int, bytes] = {}
         self._adverts: dict[int, Advertisement] | None = None
 
     @property
@@ -130,13 +132,18 @@ class SecureClient:
         """Whether its masked vector has left: it must not be in another sum of the same round (differencing)."""
         return "mask" in self.state.done
 
+    @property
+    def rounding_key(self) -> int:
+        """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
+        return int.from_bytes(self._secret(b"rounding")[:8], "big")
+
     # Stage 1
 
     def advertise(self) -> bytes:
         """Fresh public keys, signed where identities are pinned."""
         self._once("advertise", b"")
         state = self.state
-        cipher, mask = keys.public_key(self._secret(b"cipher key")), keys.public_key(self._secret(b"mask key"))
+        cipher, mask = keys.public_key(self._private(b"cipher key")), keys.public_key(self._private(b"mask key"))
         signature = b""
         if self.identity is not None:
             content = signed_keys(state.session, state.number, cipher, mask, state.rows)
@@ -194,14 +201,14 @@ class SecureClient:
         if self.layout.to_bits(vector.rows) != self.state.rows:
             raise Refused("the vector spans other rows than were advertised")
         self._once("mask", inbox + vector.to_bytes())
-        self.state.inbox = inbox
+        self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
         add_mask(masked, mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
-        secret = self._secret(b"mask key")
+        private = self._private(b"mask key")
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
-                key = pair_key(secret, advert.mask_key, self.state.session, self.state.number, other)
+                key = pair_key(private, advert.mask_key, self.state.session, self.state.number, other)
                 add_mask(masked, key, self.layout, shared, minus=self.state.number > other)
         return pack(MaskedVector(VERSION, self.state.session, self._sender, masked.to_bytes()))
 
@@ -226,7 +233,7 @@ class SecureClient:
         alive = self._survivors(survivors)
         if self.identity is not None:
             self._check_consents(survivors, consents, alive)
-        plain = self._opened(unpack(Inbox, self.state.inbox, self.state.session))
+        plain = self._shares or self._opened(unpack(Inbox, self.state.inbox, self.state.session))
         self._once("reveal", survivors)
         size = shamir.SHARE_BYTES
         shares = (both[size:] if other in alive else both[:size] for other, both in plain.items())
@@ -246,7 +253,7 @@ class SecureClient:
             raise Refused("where rows differ, everybody must be a neighbour: a row needs masks with all who send it")
         if count != message.cohort - 1 and self.state.pinned:
             raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
-        own = {keys.public_key(self._secret(b"cipher key")), keys.public_key(self._secret(b"mask key"))}
+        own = {keys.public_key(self._private(name)) for name in (b"cipher key", b"mask key")}
         seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]
         if len({*own, *seen}) != 2 + len(seen):
             raise Refused("two of the neighbourhood have the same key")
@@ -315,7 +322,7 @@ class SecureClient:
         """The secret with a neighbour that shares are encrypted under."""
         if other not in self._agreed:
             theirs = self._neighbours()[other].cipher_key
-            self._agreed[other] = keys.agree(self._secret(b"cipher key"), theirs, b"cipher", self.state.session)
+            self._agreed[other] = keys.agree(self._private(b"cipher key"), theirs, b"cipher", self.state.session)
         return self._agreed[other]
 
     @property
@@ -324,6 +331,11 @@ class SecureClient:
 
     def _secret(self, name: bytes) -> bytes:
         return keys.derive(self.state.root, name, self.state.session)
+
+    def _private(self, name: bytes) -> X25519PrivateKey:
+        if name not in self._privates:
+            self._privates[name] = keys.private_key(self._secret(name))
+        return self._privates[name]
 
     def _drawing(self, name: bytes) -> RandomBytes:
         """Random bytes that follow from the root: a stream of ChaCha20."""
@@ -349,9 +361,9 @@ def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
     return np.asarray((before >= 2 * fewest) & (after < fewest))
 
 
-def pair_key(secret: bytes, other: bytes, session: bytes, one: int, two: int) -> bytes:
+def pair_key(private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int) -> bytes:
     """The key of the mask that two clients share."""
-    return keys.agree(secret, other, b"pair mask", keys.pair(session, min(one, two), max(one, two)))
+    return keys.agree(private, other, b"pair mask", keys.pair(session, min(one, two), max(one, two)))
 
 
 def mask_key(seed: bytes, session: bytes) -> bytes:

@@ -20,7 +20,7 @@ LEAST_SPARSE = 100
 
 
 @dataclass(frozen=True)
-class Plan:
+class GraphPlan:
     """How many neighbours, and how many of their shares restore a secret."""
 
     neighbours: int
@@ -34,7 +34,7 @@ class Plan:
 
 
 @functools.cache
-def plan(cohort: int, corrupted: float, dropout: float, pinned: bool = False, sparse: bool = True) -> Plan:
+def plan(cohort: int, corrupted: float, dropout: float, pinned: bool = False, sparse: bool = True) -> GraphPlan:
     """The fewest neighbours that meet both bounds, or everybody where that takes no fewer.
 
     ``corrupted`` and ``dropout`` are shares of the cohort: who colludes with the server, and who vanishes.
@@ -45,7 +45,7 @@ def plan(cohort: int, corrupted: float, dropout: float, pinned: bool = False, sp
             if found is not None:
                 return found
     k = cohort - 1
-    return Plan(k, min(max(least_threshold(k, pinned), math.ceil(corrupted * cohort) + 1), k), True)
+    return GraphPlan(k, min(max(least_threshold(k, pinned), math.ceil(corrupted * cohort) + 1), k), True)
 
 
 def least_threshold(neighbours: int, pinned: bool) -> int:
@@ -87,14 +87,14 @@ def everybody(clients: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return {client: tuple(other for other in order if other != client) for client in order}
 
 
-def _sparse(cohort: int, corrupted: float, dropout: float, k: int, pinned: bool) -> Plan | None:
+def _sparse(cohort: int, corrupted: float, dropout: float, k: int, pinned: bool) -> GraphPlan | None:
     """A plan with k neighbours, if one threshold meets both bounds."""
     for threshold in range(least_threshold(k, pinned), k + 1):
         insecure, unfinished = failure_bounds(cohort, corrupted, dropout, k, threshold)
         if unfinished > 2.0**-CORRECTNESS_BITS:
             return None
         if insecure <= 2.0**-SECURITY_BITS:
-            return Plan(k, threshold, False, -math.log2(insecure) if insecure else math.inf, _bits(unfinished))
+            return GraphPlan(k, threshold, False, -math.log2(insecure) if insecure else math.inf, _bits(unfinished))
     return None
 
 

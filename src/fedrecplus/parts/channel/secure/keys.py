@@ -16,17 +16,22 @@ _NONCE = bytes(12)
 """each key encrypts one message"""
 
 
-def public_key(secret: bytes) -> bytes:
-    """The X25519 public key of a secret one."""
-    return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+def private_key(secret: bytes) -> X25519PrivateKey:
+    """The X25519 key of 32 secret bytes. It takes as long as an agreement, so make it once for all neighbours."""
+    return X25519PrivateKey.from_private_bytes(secret)
 
 
-def agree(secret: bytes, other: bytes, purpose: bytes, context: bytes) -> bytes:
+def public_key(private: X25519PrivateKey) -> bytes:
+    """Its public key."""
+    return private.public_key().public_bytes_raw()
+
+
+def agree(private: X25519PrivateKey, other: bytes, purpose: bytes, context: bytes) -> bytes:
     """A key that only the two owners can compute: X25519, then HKDF bound to a purpose and a context."""
     if len(other) != KEY_BYTES:
         raise Refused("a public key of the wrong length")
     try:
-        shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(other))
+        shared = private.exchange(X25519PublicKey.from_public_bytes(other))
     except ValueError:
         raise Refused("a public key of low order: it agrees on a key that everybody knows") from None
     return derive(shared, purpose, context)

@@ -8,12 +8,12 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from fedrecplus.parts.channel._ring import Items, Layout, RingVector
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 
 _room = threading.local()
 
 
-def add_mask(vector: RingVector, key: bytes, layout: Layout, shared: Items | None, minus: bool = False) -> None:
+def add_mask(vector: RingVector, key: bytes, layout: RingLayout, shared: Items | None, minus: bool = False) -> None:
     """Add the mask of a key over the rows that two clients share, or over all that the vector spans (None).
 
     A key makes one mask, so the counter starts at 0. The sections follow each other in the stream.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-from fedrecplus.parts.channel._ring import Layout
+from fedrecplus.parts.channel._ring import RingLayout
 from fedrecplus.parts.channel.secure import graph, messages, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.messages import KEY_BYTES, NUMBER_BYTES, VERSION
@@ -20,7 +20,7 @@ _SESSION = bytes(16)
 
 def outline(
     rows: Mapping[int, int],
-    layout: Layout,
+    layout: RingLayout,
     vanish: Mapping[int, str],
     options: ServerOptions,
     shuffle: Callable[[list[int]], None],
@@ -53,7 +53,7 @@ def outline(
 
 
 def _check(
-    plan: graph.Plan,
+    plan: graph.GraphPlan,
     joined: Mapping[int, Sequence[int]],
     shared: Sequence[int],
     summed: Sequence[int],
@@ -83,7 +83,7 @@ def _need(count: int, least: int, what: str) -> None:
 
 
 @functools.cache
-def _fixed_sizes(plan: graph.Plan, cohort: int, rows_bytes: int) -> tuple[int, int, int]:
+def _fixed_sizes(plan: graph.GraphPlan, cohort: int, rows_bytes: int) -> tuple[int, int, int]:
     """Bytes of an advertisement, a neighbourhood and the sealed shares of one client."""
     number, key, rows = bytes(NUMBER_BYTES), bytes(KEY_BYTES), bytes(rows_bytes)
     advert = messages.Advertisement(VERSION, _SESSION, number, key, key, rows)

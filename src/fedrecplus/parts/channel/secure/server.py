@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fedrecplus.parts.channel._ring import Layout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
 from fedrecplus.parts.channel.secure import graph, keys, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES, check_signature, commit, mask_key, pair_key
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -75,10 +75,10 @@ class KeptSum(msgspec.Struct, frozen=True):
     """A sum before its last stage, as a server keeps it. It holds no vector of anybody, only their masked sum."""
 
     session: bytes
-    layout: Layout
+    layout: RingLayout
     asked: list[int]
     options: ServerOptions
-    plan: graph.Plan
+    plan: graph.GraphPlan
     adverts: list[Advertisement]
     neighbours: dict[int, tuple[int, ...]]
     shared: list[int]
@@ -94,7 +94,7 @@ class SecureServer:
     def __init__(
         self,
         session: bytes,
-        layout: Layout,
+        layout: RingLayout,
         clients: Sequence[int],
         options: ServerOptions | None = None,
         pinned: Mapping[int, bytes] | None = None,
@@ -105,7 +105,7 @@ class SecureServer:
         self.options = options or ServerOptions()
         self.asked = frozenset(clients)
         self.stage = "advertise"
-        self.plan: graph.Plan | None = None
+        self.plan: graph.GraphPlan | None = None
         self.shuffle = shuffle or secrets.SystemRandom().shuffle
         self.total: RingVector = zeros(layout)
         self.refused: list[tuple[int, str]] = []
@@ -180,6 +180,8 @@ class SecureServer:
 
     def close(self) -> dict[int, bytes]:
         """End the stage: what to send to whom next. ``Aborted`` where too few have answered."""
+        if self.stage == "done":
+            raise Refused("this sum is over")
         messages: dict[int, bytes] = getattr(self, f"_close_{self.stage}")()
         after = STAGES.index(self.stage) + 1
         self.stage = STAGES[after + (STAGES[after] == "consent" and self.pinned is None)]
@@ -299,10 +301,10 @@ class SecureServer:
 
     def _remove_pairs(self, gone: int, secret: bytes) -> None:
         """Take out the masks that survivors share with a client that dropped out."""
-        rows = self.layout.from_bits(self._adverts[gone].rows)
+        rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = pair_key(secret, self._adverts[other].mask_key, self.session, gone, other)
+                key = pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
@@ -317,20 +319,23 @@ class SecureServer:
         def right(secret: bytes) -> bool:
             if name == "seed":
                 return commit(self.session, secret) == commitment
-            return keys.public_key(secret) == advert.mask_key
+            return keys.public_key(keys.private_key(secret)) == advert.mask_key
 
         secret, wrong = shamir.restore_checked(points, self.plan.threshold, right)
         for place in wrong:
             self.refused.append((self._neighbours[owner][place - 1], f"a wrong share of the {name} of client {owner}"))
         if secret is None:
-            raise Aborted(f"the shares of the {name} of client {owner} restore nothing: too many of them are wrong")
+            raise self._aborted(f"the shares of the {name} of client {owner} restore nothing: too many are wrong")
         return secret
 
     def _need(self, count: int, least: int, what: str) -> None:
         if count < least:
-            self.stage = "done"
-            self.total = zeros(self.layout)
-            raise Aborted(f"{count} clients {what}, and at least {least} are needed")
+            raise self._aborted(f"{count} clients {what}, and at least {least} are needed")
+
+    def _aborted(self, reason: str) -> Aborted:
+        """Forget what came, and say why."""
+        self.stage, self.total = "done", zeros(self.layout)
+        return Aborted(reason)
 
 
 def _from(message: Sent, sender: int) -> Sent:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from fedrecplus.parts.channel._ring import Layout, RingVector
+from fedrecplus.parts.channel._ring import RingLayout, RingVector
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import SecureServer, ServerOptions
@@ -25,7 +25,7 @@ VANISHING = ("share", "mask", "reveal")
 
 
 @dataclass
-class Stage:
+class StageCost:
     """What one stage cost, over all clients."""
 
     bytes_up: int = 0
@@ -42,7 +42,7 @@ class Finished:
 
     total: RingVector
     survivors: tuple[int, ...]
-    stages: dict[str, Stage] = field(default_factory=dict)
+    stages: dict[str, StageCost] = field(default_factory=dict)
 
     @property
     def bytes_up(self) -> int:
@@ -57,7 +57,7 @@ class Finished:
 
 def secure_sum(
     vectors: Mapping[int, RingVector],
-    layout: Layout,
+    layout: RingLayout,
     vanish: Mapping[int, str],
     options: ServerOptions,
     seed: int,
@@ -75,7 +75,7 @@ def secure_sum(
         for number, vector in vectors.items()
     }  # fmt: skip
     server = SecureServer(session_of(seed), layout, list(clients), options, shuffle=shuffling(seed))
-    stages = {name: Stage() for name in ("advertise", "share", "mask", "reveal")}
+    stages = {name: StageCost() for name in ("advertise", "share", "mask", "reveal")}
     calls: dict[str, Callable[[int, bytes], bytes]] = {
         "advertise": lambda number, _: clients[number].advertise(),
         "share": lambda number, asked: clients[number].share(asked),
@@ -91,7 +91,7 @@ def secure_sum(
 
 
 def _run(
-    name: str, call: Callable[[int, bytes], bytes], asked: dict[int, bytes], server: SecureServer, stage: Stage
+    name: str, call: Callable[[int, bytes], bytes], asked: dict[int, bytes], server: SecureServer, stage: StageCost
 ) -> dict[int, bytes]:
     """One stage: every client answers, on some threads, and the server takes the answers in order."""
 
