@@ -156,7 +156,7 @@ def test_an_audit_shows_every_case_against_error_bytes_and_attacks(folder: Path,
         shown = next(line for line in lines if line[:2] == [row["scheme"], str(row["local_epochs"])])
         assert shown[3] == f"{row['rmse']:.4f}".removeprefix("0")
         assert shown[4] == f"{row['bytes_up_per_client_round'] / 1000:.1f}"
-        auc = shown[6 + attacks.index(row["attack"])]
+        auc = shown[7 + attacks.index(row["attack"])]
         assert auc == ("–" if row["auc"] is None else f"{row['auc']:.3f}".removeprefix("0"))
     assert "every uploaded row is a rated item" in section
 
