@@ -10,8 +10,20 @@ from fedrecplus.testing.example import example_config
 CHANNELS = {
     "clear": (),
     "sums": ("channel.rule=sums",),
-    "secure": ("channel.rule=secure", "channel.least_cohort=5", "channel.fewest_contributors=1", "channel.bound=64"),
-    "secure, 16 bits": ("channel.rule=secure", "channel.bits=16", "channel.bound=40", "channel.least_cohort=5"),
+    "secure": (
+        "channel.rule=secure",
+        "channel.least_cohort=5",
+        "channel.fewest_contributors=1",
+        "channel.bound=64",
+        "channel.weights=sent",
+    ),
+    "secure, 16 bits": (
+        "channel.rule=secure",
+        "channel.bits=16",
+        "channel.bound=40",
+        "channel.least_cohort=5",
+        "channel.weights=sent",
+    ),
 }
 WEIGHTS = {
     "uniform": (),
