@@ -19,12 +19,14 @@ from fedrecplus.protocol import Sums
 
 SEES = ("values", "lists", "sums")
 KNOWING = "everybody else"
+_ROUNDS = 8
+"""in which a client is singled out of sums, at most"""
 _PARTS = 4
 """the watched clients are attacked in so many parts, each by what the other parts teach"""
 
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of sums, the first and the last round that the client was in; of uploads, or lists of their rows, the last."""
+    """Of sums, some rounds together; of uploads, or lists of their rows, the last."""
     others = transcript.knowledge.others
     if others is None:
         return ()
@@ -44,8 +46,15 @@ def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[G
     """What is left of the sums when everybody else's part is taken off."""
     sums = transcript.sums
     rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in sums]
-    chosen = dict.fromkeys((*rounds[:1], *rounds[-1:]))
-    return tuple(read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen)
+    chosen = (
+        [rounds[place] for place in np.unique(np.linspace(0, len(rounds) - 1, _ROUNDS).astype(int))] if rounds else []
+    )
+    said = [read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen]
+    if not said:
+        return ()
+    # rounding and noise are drawn anew in every round, and what was rated stays
+    best = max(said, key=lambda guess: int(np.isfinite(guess.ratings).sum()))
+    return (replace(best, rated=np.mean([guess.rated for guess in said], axis=0)),)
 
 
 def less(sums: Sums, rest: Sums) -> Sums:
