@@ -46,24 +46,24 @@ class Settings(PublicSettings):
         float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
     ] = 0.35
     unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
-    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.011
+    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.175
     interaction_item_ridge: Annotated[
         float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
-    ] = 18.0
+    ] = 1.12
     interaction_curvature: Annotated[
         float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
     ] = 2.0
     popular_choices: Annotated[
         float, number(0, 1e6, "pseudo-choices of the average person, drawn by popularity, that u is shrunk to")
-    ] = 4.0
+    ] = 1.0
     interaction_scale: Annotated[
         float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
-    ] = 3.6
+    ] = 0.9
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
     popularity_weight: Annotated[float, number(0, 1e3, "of the popularity column in the score that lists rank by")] = (
         0.0
     )
-    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.0125
+    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
 
 
 def tables(settings: Settings) -> dict[str, int]:
