@@ -9,8 +9,8 @@ from fedrecplus.rounds.client import (
     rows_of,
     select_items,
 )
-from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.extension import extend_server
+from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,

@@ -1,10 +1,10 @@
 """Implicit alternating least squares in federation: learns from what people chose, not from how they rated it.
 
-s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A device
-solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small matrix
-u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the device. A single u uᵀ gives u
-away, so the sums belong under secure aggregation. Ratings are predicted on the device alone, by a ridge regression of
-its own ratings on public columns and W.
+s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A
+device solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small
+matrix u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the
+device. A single u uᵀ gives u away, so the sums belong under secure aggregation. Ratings are predicted on the device
+alone, by a ridge regression of its own ratings on public columns and W.
 
 After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS revisited), Ammad et al. 2019 (FCF)
 """

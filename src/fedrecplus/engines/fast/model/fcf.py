@@ -145,8 +145,8 @@ def add_clients(
                 score += Y[row, c] * x[c]
             factor[row] = -score
         for place in range(indptr[client], indptr[client + 1]):
-            row = np.uint64(items[place])
-            factor[row] = (one + confidence) * (one + factor[row])
+            own = np.uint64(items[place])
+            factor[own] = (one + confidence) * (one + factor[own])
         weight, distance = 1.0, 0.0
         for row in range(count):
             for c in range(width):

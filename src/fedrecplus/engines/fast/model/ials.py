@@ -113,7 +113,7 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     counts = np.diff(rows.indptr)
     able = counts > 0
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
-    Z = X.dtype.type(options.rating_weight) * weights
+    Z: NDArray[Any] = X.dtype.type(options.rating_weight) * weights
     Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
     Z[:, POPULARITY] += X.dtype.type(options.popularity_weight)
     Z[~able] = 0.0
