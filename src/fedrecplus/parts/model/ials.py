@@ -1,10 +1,10 @@
 """Implicit alternating least squares in federation: learns from what people chose, not from how they rated it.
 
-s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A device
-solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small matrix
-u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the device. A single u uᵀ gives u
-away, so the sums belong under secure aggregation. Ratings are predicted on the device alone, by a ridge regression of
-its own ratings on public columns and W.
+s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A
+device solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small
+matrix u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the
+device. A single u uᵀ gives u away, so the sums belong under secure aggregation. Ratings are predicted on the device
+alone, by a ridge regression of its own ratings on public columns and W.
 
 After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS revisited), Ammad et al. 2019 (FCF)
 """
@@ -46,24 +46,24 @@ class Settings(PublicSettings):
         float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
     ] = 0.35
     unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
-    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.011
+    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.175
     interaction_item_ridge: Annotated[
         float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
-    ] = 18.0
+    ] = 1.12
     interaction_curvature: Annotated[
         float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
     ] = 2.0
     popular_choices: Annotated[
         float, number(0, 1e6, "pseudo-choices of the average person, drawn by popularity, that u is shrunk to")
-    ] = 4.0
+    ] = 1.0
     interaction_scale: Annotated[
         float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
-    ] = 3.6
+    ] = 0.9
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
     popularity_weight: Annotated[float, number(0, 1e3, "of the popularity column in the score that lists rank by")] = (
         0.0
     )
-    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.0125
+    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
 
 
 def tables(settings: Settings) -> dict[str, int]:
