@@ -130,6 +130,25 @@ def test_the_command_takes_a_file_or_a_run_and_changes_its_settings(tmp_path: Pa
     assert all(set(row) >= FIELDS and row["pseudo_ratio"] == 2.0 for row in content["rows"])
 
 
+@pytest.mark.parametrize("names", ["", " , "])
+def test_an_empty_list_of_attacks_is_refused_and_does_not_mean_all(names: str, monkeypatch) -> None:
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    monkeypatch.setattr(command, "load_with_bar", lambda *_: pytest.fail("nothing needs to be loaded to find that"))
+    with pytest.raises(UserError, match="names no attack"):
+        CliRunner().invoke(app, ["fedmf", "--dataset", "x", "--attacks", names], catch_exceptions=False)
+
+
+def test_the_settings_of_attacks_are_listed_by_name() -> None:
+    command = pytest.importorskip("fedrecplus.cli.settings")
+    assert ("attack", "two-models") in {(kind, name) for kind, name, _ in command.describe_attacks("attack")}
+    (only,) = command.describe_attacks("attack.two-models")
+    assert only[2].name == "models"
+    with pytest.raises(UserError, match="two-modls"):
+        list(command.describe_attacks("attack.two-modls"))
+
+
 OUTSIDE_ATTACK = '''"""Says that large changes are rated."""
 import numpy as np
 from fedrecplus.audit.guess import Guess, silent

@@ -115,3 +115,17 @@ def test_what_cannot_be_is_refused(
     arguments: list[str], said: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused(["train", "--dataset", "ratings.csv", *SHORT, *arguments], said, here, capsys)
+
+
+def test_published_figures_stand_beside_random_folds_alone(
+    timed: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ratings = fr.Ratings(**{**vars(fr.load("timed.csv")), "name": "ml-100k"})
+    found = [fr.compare(ratings, ["global-mean"], split=how, folds_count=2, workers=1) for how in ("random", "last:1")]
+    assert [bool(one.published) for one in found] == [True, False]
+    assert [one.title for one in found] == ["ml-100k", "ml-100k, split last:1"]
+    done(*TRIVIAL, "--dataset", "timed.csv", "--split", "last:1")
+    assert "timed.csv, split last:1" in capsys.readouterr().out
+    assert json.loads(Path("c.json").read_text())["splits"] == {"timed.csv": "last:1"}
+    done(*TRIVIAL, "--dataset", "train.csv", "--test", "test.csv")
+    assert "train.csv, split column" in capsys.readouterr().out

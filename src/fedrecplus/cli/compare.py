@@ -158,7 +158,7 @@ def compare_with_bars(
 
 def show_comparison(comparison: Comparison, details: bool = False) -> None:
     """One's own table, and what others report below it. Tests that the table has no room for get one of their own."""
-    whole = show_table(*errors_table(comparison), comparison.dataset, spare=SPARE)
+    whole = show_table(*errors_table(comparison), comparison.title, spare=SPARE)
     tables = details_tables(comparison)
     further = tables if details else [] if whole else tables[:1]
     for table in [*further, *([published_table(comparison)] if comparison.published else [])]:

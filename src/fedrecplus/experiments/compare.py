@@ -72,18 +72,25 @@ class Comparison:
     """the same for trivial predictors that were not asked for by name: every table has them"""
     summaries: list[Summary]
     published: list[Published]
-    """what others report; their folds are not ours, so no test is made"""
+    """what others report on random folds; theirs are not ours, so no test is made"""
+    split: str = "random"
+    """how training and test were cut"""
+
+    @property
+    def title(self) -> str:
+        """The data set and, where it isn't the usual one, the split."""
+        return self.dataset if self.split == "random" else f"{self.dataset}, split {self.split}"
 
     def __repr__(self) -> str:
         from fedrecplus.experiments.report import errors_table  # here: reports are about comparisons
 
         headings, rows = errors_table(self)
-        return f"Comparison({self.dataset!r})\n{markdown_table(headings, rows)}"
+        return f"Comparison({self.title!r})\n{markdown_table(headings, rows)}"
 
     def _repr_html_(self) -> str:
         from fedrecplus.experiments.report import errors_table, notes  # here: reports are about comparisons
 
-        return html_table(*errors_table(self), self.dataset, notes(self))
+        return html_table(*errors_table(self), self.title, notes(self))
 
     def to_frame(self, backend: str = "polars") -> Any:
         """A row per algorithm and fold with its figures, trivial predictors included."""
@@ -160,7 +167,9 @@ def compare(
     outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how, outside)
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
-    return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
+    # what others published was measured on random folds: beside another split it would mislead
+    others = published(ratings.name) if how == Split() else []
+    return Comparison(ratings.name, rows, trivial, summaries, others, str(how))
 
 
 def cross_validate(

@@ -31,6 +31,7 @@ def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = Non
         "trivial": [row for comparison in comparisons for row in comparison.trivial],
         "summary": [summary.to_dict() for comparison in comparisons for summary in comparison.summaries],
         "published": [asdict(row) for comparison in comparisons for row in comparison.published],
+        "splits": {comparison.dataset: comparison.split for comparison in comparisons},
         "made": made,
     }
 
@@ -49,7 +50,7 @@ def to_markdown(comparisons: Sequence[Comparison]) -> str:
         headings, rows = errors_table(comparison)
         empty = [""] * (len(headings) - 5)
         others = [[*row[:3], "", row[3], *empty] for row in published_table(comparison)[1]]
-        parts += [f"## {comparison.dataset}\n", markdown_table(headings, rows + others)]
+        parts += [f"## {comparison.title}\n", markdown_table(headings, rows + others)]
         parts += [markdown_table(*table) for table in details_tables(comparison)]
     return "\n".join(parts)
 

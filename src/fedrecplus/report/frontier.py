@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fedrecplus.audit.audit import ORDER
 from fedrecplus.audit.tables import number, percent
 from fedrecplus.markdown import markdown_table
 from fedrecplus.report.cases import Attacked, Case, Content, cases_of
@@ -21,6 +22,8 @@ _LINE = 26
 """pixels of a case in the figure"""
 _LEAST_WIDTH = 760
 """pixels that four panels need"""
+_AMOUNTS = [1, 10, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000]
+"""KB with a label on the axis"""
 _FULL_COLOUR = 0.5
 """of AUC over its control"""
 _GUARANTEES = ("none", "assumed", "computational", "ε")
@@ -109,9 +112,15 @@ def _each_attack(cases: Sequence[Case]) -> str:
 
 
 def _attack_table(cases: Sequence[Case]) -> tuple[list[str], list[list[str]]]:
-    attacks = list(dict.fromkeys(name for case in cases for name in case.attacks))
+    attacks = _attacks(cases)
     rows = [[case.name, *(_figures(case.attacks.get(name)) for name in attacks)] for case in cases if case.attacks]
     return ["case", *attacks], rows
+
+
+def _attacks(cases: Sequence[Case]) -> list[str]:
+    """All attacks on some case, in the audit's order."""
+    found = dict.fromkeys(name for case in cases for name in case.attacks)
+    return sorted(found, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
 def _figures(found: Attacked | None) -> str:
@@ -137,7 +146,13 @@ def _panels(cases: Sequence[Case]) -> str:
         "xaxis": axis("RMSE", domain=domains[0]),
         "xaxis2": axis("ratings read", domain=domains[1], range=[-0.05, 1.05], tickformat=".0%"),
         "xaxis3": axis("AUC, strongest attack", domain=domains[2], range=[0.38, 1.04]),
-        "xaxis4": axis("KB up per client", domain=domains[3], type="log", dtick=1),
+        "xaxis4": axis(
+            "KB up per client",
+            domain=domains[3],
+            type="log",
+            tickvals=_AMOUNTS,
+            ticktext=[f"{each:,}" for each in _AMOUNTS],
+        ),
         "yaxis": {"type": "category", "categoryarray": names[::-1], "categoryorder": "array", "automargin": True},
         "shapes": [{**chance, "line": {"dash": "dot"}}],
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
@@ -205,9 +220,9 @@ def _told(case: Case, figure: str) -> float | None:
 def _gains(cases: Sequence[Case]) -> str:
     """Every attack on every case as colours: AUC over its control."""
     own = [case for case in cases if any(found.gain is not None for found in case.attacks.values())]
-    attacks = list(dict.fromkeys(name for case in own for name in case.attacks))
     if not own:
         return ""
+    attacks = _attacks(own)
     values = [[found.gain if (found := case.attacks.get(name)) else None for name in attacks] for case in own]
     labels = [["" if value is None else f"{value:+.2f}" for value in row] for row in values]
     cells = {

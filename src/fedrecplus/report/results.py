@@ -23,7 +23,7 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
     """A table per comparison and data set. Beside one data set of the paper, the other is there even if not run."""
     parts = [
         paragraph(
-            "Mean ± standard deviation over random folds, predictions clipped to the scale.",
+            "Mean ± standard deviation over folds, predictions clipped to the scale.",
             "NMSE is Σe²/Σr²; the paper gives no formula for its own.",
             "p: Wilcoxon's signed-rank test over clients, each one's RMSE averaged over folds, against the baseline.",
             "NDCG@10 and its like: every item that a client hasn't rated in training competes, none is sampled.",

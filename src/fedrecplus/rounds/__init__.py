@@ -9,6 +9,7 @@ from fedrecplus.rounds.client import (
     rows_of,
     select_items,
 )
+from fedrecplus.rounds.extension import extend_server
 from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
@@ -28,6 +29,7 @@ __all__ = [
     "broadcast",
     "client_round",
     "encode_items",
+    "extend_server",
     "local_update",
     "outgoing",
     "plan_of",

@@ -12,8 +12,10 @@ from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.protocol import Sums, Upload
 
 Array = NDArray[np.float64]
-_PRESENT = 1e-4
-"""of the weight of a whole upload: a row with less is rounding"""
+_WHOLE, _MOSTLY = 0.05, 0.99
+"""a row has the client's weight or none, up to so much, in such a share of all rows: else weights aren't sent"""
+_CERTAIN = 8.0
+"""spreads above what most items have, where a row is taken to be the client's"""
 _FARTHEST = 50.0
 """spreads above the middle beyond which all is certain"""
 _SHARP = 0.1
@@ -22,12 +24,14 @@ _ENOUGH = 0.6
 
 
 def read_single(transcript: Transcript, client: int, round_number: int, single: Sums) -> Guess:
-    """Sums over one client: the rows that have weight are those it rated, and their values are its upload.
+    """Sums over one client: the rows that have weight, or values, are those it rated, and the values are its upload.
 
     Ratings are guessed only where they come out on the scale: noise in the sums leaves nothing to read.
     """
     present = single.weights / max(abs(single.overall), 1e-300)
-    items = np.flatnonzero(present > max(_PRESENT, _gap(present)))
+    moved = standing_out(np.linalg.norm(single.total, axis=1))
+    counted = np.mean(np.abs(present - np.clip(np.rint(present), 0.0, 1.0)) < _WHOLE) > _MOSTLY
+    items = np.flatnonzero(present > 0.5 if counted else moved > _CERTAIN)
     ratings = np.full(len(present), np.nan)
     if len(items) > 1:
         upload = Upload(client, items, single.total[items], single.overall)
@@ -35,7 +39,7 @@ def read_single(transcript: Transcript, client: int, round_number: int, single: 
         if sharp(transcript, reading):
             ratings[items] = reading.nearest(transcript.step)
     _, asked = rows_in_question(transcript, client)
-    score = standing_out(present) + standing_out(np.linalg.norm(single.total, axis=1))
+    score = standing_out(present) + moved
     return Guess(round_number, asked, ratings[asked], score[asked])
 
 
@@ -59,8 +63,3 @@ def sharp(transcript: Transcript, reading: Reading) -> bool:
     """Whether the ratings of a reading lie on the scale more often than by chance."""
     off = np.abs(reading.ratings - on_scale(reading.ratings, transcript.step)) / transcript.step
     return bool(np.mean(np.nan_to_num(off, nan=1.0) < _SHARP) > _ENOUGH)
-
-
-def _gap(present: Array) -> float:
-    """The middle between what is present and what isn't: a half of a whole row's weight."""
-    return 0.5 * float(np.clip(np.median(present[present > _PRESENT]), 0.0, 1.0)) if (present > _PRESENT).any() else 0.5

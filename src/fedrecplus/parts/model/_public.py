@@ -18,6 +18,8 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+POPULARITY = 2
+"""the column of X that has the popularity of items"""
 _MOST_CONTENT = 32
 """columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
 _FARTHEST = 3.0
@@ -64,13 +66,29 @@ def public_regression(public: PublicItems, settings: PublicSettings) -> tuple[Ar
     A ridge regression of V on popularity, average, their products and the catalogue, over all items; a row counts as
     n_i/(n_i + prior strength), the share of it that is more than chance, and the mean row is free.
     """
+    F = _regressors(public)
+    return F, _regression(F, public.popularity, settings)
+
+
+def rows_from_features(table: NDArray[Any], public: PublicItems, settings: PublicSettings) -> Array:
+    """Rows for the items beyond the table, which are new: what their public features predict from the table's rows."""
+    known, F = len(table), _regressors(public)
+    regression = _regression(F[:known], public.popularity[:known], settings)
+    return np.asarray(F[known:] @ (regression @ table.astype(np.float64)))
+
+
+def _regressors(public: PublicItems) -> Array:
+    """Popularity, average, their products and the catalogue."""
     _, known, content = _features(public)
     popularity, average = known[:, 1], known[:, -1]
-    F = np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
-    weighted = F * (public.popularity / (public.popularity + settings.item_prior))[:, None]
+    return np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
+
+
+def _regression(F: Array, counts: NDArray[Any], settings: PublicSettings) -> Array:
+    weighted = F * (counts / (counts + settings.item_prior))[:, None]
     gram = weighted.T @ F + np.eye(F.shape[1])
     gram[0, 0] -= 1.0 - 1e-9
-    return F, np.linalg.solve(gram, weighted.T)
+    return np.asarray(np.linalg.solve(gram, weighted.T))
 
 
 def _features(public: PublicItems) -> tuple[Array, Array, Array]:

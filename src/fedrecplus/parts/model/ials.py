@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
-from fedrecplus.parts.model._public import PublicSettings, public_columns, ridge_regression
+from fedrecplus.parts.model._public import (
+    POPULARITY,
+    PublicSettings,
+    public_columns,
+    ridge_regression,
+    rows_from_features,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -40,21 +46,24 @@ class Settings(PublicSettings):
         float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
     ] = 0.35
     unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
-    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.7
+    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.011
     interaction_item_ridge: Annotated[
         float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
-    ] = 0.28
+    ] = 18.0
     interaction_curvature: Annotated[
         float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
     ] = 2.0
     popular_choices: Annotated[
         float, number(0, 1e6, "pseudo-choices of the average person, drawn by popularity, that u is shrunk to")
-    ] = 1.0
+    ] = 4.0
     interaction_scale: Annotated[
         float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
-    ] = 0.5
-    rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.07
-    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.1
+    ] = 3.6
+    rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
+    popularity_weight: Annotated[float, number(0, 1e3, "of the popularity column in the score that lists rank by")] = (
+        0.0
+    )
+    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.0125
 
 
 def tables(settings: Settings) -> dict[str, int]:
@@ -81,6 +90,11 @@ def start_items(seed: int, items: int, settings: Settings, public: PublicItems) 
 def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
     """Nothing."""
     return np.zeros((len(clients), 0))
+
+
+def new_items(W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return rows_from_features(W, public, settings)
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
@@ -178,10 +192,14 @@ def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: 
 def list_weights(
     w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, after: int = 0
 ) -> Array:
-    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating; ``after`` W there are more columns."""
+    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating + popularity weight × popularity.
+
+    ``after`` W there are more columns.
+    """
     columns = slice(X.shape[1] - after - settings.interaction_factors, X.shape[1] - after)
     scale = settings.interaction_scale
     z = settings.rating_weight * w
+    z[POPULARITY] += settings.popularity_weight
     z[columns] += person_factors(X[:, columns] / scale, items, ratings, settings, public) / scale
     return np.asarray(z)
 

@@ -37,6 +37,9 @@ class Settings(ials.Settings):
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
+    choice_prior: Annotated[
+        float, number(0, 100, "η, the prior mean of a person's weights of V moves by η Σ (V_j − V̄)/√n over rated items")
+    ] = 0.6
 
 
 @functools.lru_cache(maxsize=16)
@@ -68,6 +71,11 @@ def start_items(seed: int, items: int, settings: Settings, public: PublicItems) 
     """T before training: noise."""
     V = reconstruction.start_items(seed, items, of_ratings(settings), public)
     return np.hstack([V, ials.start_items(seed, items, settings, public)])
+
+
+def new_items(T: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return reconstruction.new_items(T, public, of_ratings(settings))
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
@@ -102,8 +110,28 @@ def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Set
 
 
 def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The ridge regression of ``reconstruction``, with W's columns among the public ones."""
-    return reconstruction.fold_in(X, items, ratings, of_ratings(settings), public)
+    """The ridge regression of ``reconstruction``, with W's columns among the public ones and a prior from choices."""
+    V, prior = X[:, -settings.factors :], prior_from_choices(X, items, settings, public)
+    w = reconstruction.fold_in(X, items, ratings - V[items] @ prior, of_ratings(settings), public)
+    w[-settings.factors :] += prior
+    return w
+
+
+def prior_from_choices(X: Array, items: Items, settings: Settings, public: PublicItems) -> Array:
+    """η Σ_j (V_j − V̄)/√n over a person's n rated items, where V̄ is the mean row over all ratings.
+
+    What people rate at all says something of how they rate. After: Koren 2008 (SVD++), with V for its implicit factors
+    """
+    V = X[items, -settings.factors :]
+    return np.asarray(
+        settings.choice_prior * (V - mean_row(X, settings, public)).sum(axis=0) / max(len(items), 1) ** 0.5
+    )
+
+
+def mean_row(X: NDArray[Any], settings: Settings, public: PublicItems) -> Array:
+    """V̄."""
+    q = public.popularity / max(public.popularity.sum(), 1)
+    return np.asarray(q @ X[:, -settings.factors :].astype(np.float64))
 
 
 def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:

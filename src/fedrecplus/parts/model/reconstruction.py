@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model._public import PublicSettings, public_columns, public_regression, ridge_regression
+from fedrecplus.parts.model._public import (
+    PublicSettings,
+    public_columns,
+    public_regression,
+    ridge_regression,
+    rows_from_features,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
@@ -62,6 +68,11 @@ def start_items(seed: int, items: int, settings: Settings, public: PublicItems) 
 def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
     """Nothing."""
     return np.zeros((len(clients), 0))
+
+
+def new_items(V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return rows_from_features(V, public, settings)
 
 
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:

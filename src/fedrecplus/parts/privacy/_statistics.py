@@ -16,13 +16,13 @@ from fedrecplus.parts.privacy._budget import person_weight
 from fedrecplus.protocol import MIDDLE
 
 Array = NDArray[np.float64]
-COUNT_SHARE = 0.65  # a
+COUNT_SHARE = 0.8  # a
 """how large a count is beside a residual: more makes counts better and averages worse"""
-_TYPICAL = 0.75
+_TYPICAL = 0.7
 """residuals are clipped to this root mean square"""
 _PERSON_SHARE = 0.1
 """how large a person's own two numbers are beside √cap: they decide one mean over everybody, so little is enough"""
-_OWN_PRIOR = 5.0
+_OWN_PRIOR = 10.0
 """pseudo-ratings at the scale's usual mean that damp a person's own"""
 _USUAL = MIDDLE + 0.5
 """people rate what they chose to see: a public guess, which only damps"""
@@ -71,7 +71,7 @@ def figures(total: Array, sd: float, cap: int) -> Figures:
     popularity = np.maximum(np.rint(total[:items] / COUNT_SHARE), 0.0)
     people = max(int(np.rint(total[-2] / (_PERSON_SHARE * np.sqrt(cap)))), 1)
     mean = _USUAL + float(np.clip(total[-1] / max(total[-2], 1.0), -1.0, 1.0))
-    counts = np.maximum(popularity, 0.5 * np.sqrt(cap))
+    counts = np.maximum(popularity, 0.4 * np.sqrt(cap))
     variance = sd**2 + _RATING_VARIANCE * counts
     prior = _by_popularity(total[items:-2] / counts, counts, variance)
     gain = _ITEM_SD**2 * counts / (_ITEM_SD**2 * counts**2 + variance)

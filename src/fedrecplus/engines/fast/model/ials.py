@@ -18,6 +18,7 @@ from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
 from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model._public import POPULARITY
 from fedrecplus.parts.model.ials import Settings, confidences, everybody, item_columns, statistic_size
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
@@ -117,6 +118,7 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
     Z: NDArray[Any] = X.dtype.type(options.rating_weight) * weights
     Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
+    Z[:, POPULARITY] += X.dtype.type(options.popularity_weight)
     Z[~able] = 0.0
     return Z
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.engines.fast.model import ials, reconstruction
+from fedrecplus.engines.fast.model import ials
 from fedrecplus.engines.fast.model.ials import (
     Round,
     add_statistic,
@@ -24,15 +26,17 @@ from fedrecplus.engines.fast.model.reconstruction import (
     expected_gradients,
     posterior_covariance,
     posterior_weights,
+    predict_clients,
     prior_of,
+    rated_rows,
 )
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.weighing import Weighing, add_steps, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.joint import Settings, item_columns, of_ratings
+from fedrecplus.parts.model.joint import Settings, item_columns, mean_row, of_ratings
 from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
-from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
@@ -54,7 +58,23 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for ratings, solved over its rated rows."""
-    return reconstruction.solved_weights(problem, of_ratings(problem.config.model.options), X)
+    weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    solver, counts = _solver(problem, problem.public, X, weights), np.diff(problem.ratings.indptr)
+    weights[:, 0], weights[:, -problem.config.model.options.factors] = 1.0, problem.config.model.options.user_mean
+    on_threads(solver, chunks(np.flatnonzero(counts > 0), counts))
+    return weights
+
+
+def _solver(problem: Problem, public: PublicItems, X: NDArray[Any], weights: NDArray[Any]) -> Callable[[Clients], None]:
+    """What solves for some clients' weights and writes them."""
+    options: Settings = problem.config.model.options
+    rows, prior = rated_rows(problem, X.dtype), prior_of(public, of_ratings(options), X)
+    middle, share = mean_row(X, options, public).astype(X.dtype), X.dtype.type(options.choice_prior)
+
+    def solve(part: Clients) -> None:
+        solve_clients(part, rows, X, prior, middle, share, weights)
+
+    return solve
 
 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
@@ -64,10 +84,16 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> ND
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
-    options: Settings = some.problem.config.model.options
-    return reconstruction.predictor_over(
-        some, of_ratings(options), item_columns(some.message.V, some.message.public, options)
-    )
+    problem, message = some.problem, some.message
+    X = item_columns(message.V, message.public, problem.config.model.options)
+    weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
+    solver = _solver(problem, message.public, X, weights)
+
+    def fill(clients: Clients, items: Any, out: Any) -> None:
+        solver(clients)
+        predict_clients(clients, problem.pseudo_indptr, items, X, weights, out)
+
+    return fill
 
 
 class _Round(Round):
@@ -87,6 +113,40 @@ class _Round(Round):
                 clients, self.rows, *ratings, self.choices, how, self.target, largest, total, per_item, statistic
             )
         )
+
+
+@exact_kernel
+def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, middle: Any, share: Any, weights: Any) -> None:
+    """Posterior means of clients' weights over all their rows, with a prior mean of V's from what they rated."""
+    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
+    size, variance, factors = X.shape[1] - 1, prior.variance, len(middle)
+    first_V = X.shape[1] - factors
+    largest = np.int64(0)
+    for client in clients:
+        largest = max(largest, indptr[client + 1] - indptr[client])
+    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
+    gram, moment, mean = np.empty((size, size), X.dtype), np.empty(size, X.dtype), np.empty(factors, X.dtype)
+    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
+    for client in clients:
+        first, n = indptr[client], indptr[client + 1] - indptr[client]
+        for c in range(factors):
+            mean[c] = 0
+        for j in range(n):
+            numbers[j] = items[first + j]
+            for c in range(factors):
+                mean[c] += X[numbers[j], first_V + c] - middle[c]
+        for c in range(factors):
+            mean[c] *= share / np.sqrt(X.dtype.type(n))
+        for j in range(n):
+            ratings[j] = levels[codes[first + j]]
+            for c in range(factors):
+                ratings[j] -= X[numbers[j], first_V + c] * mean[c]
+        posterior_weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
+        weights[client, 0] = 1
+        for c in range(size):
+            weights[client, c + 1] = moment[c]
+        for c in range(factors):
+            weights[client, first_V + c] += mean[c]
 
 
 @exact_kernel

@@ -67,12 +67,7 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    return solved_weights(problem, problem.config.model.options, X)
-
-
-def solved_weights(problem: Problem, options: Settings, X: NDArray[Any]) -> NDArray[Any]:
-    """Weights over any columns of which V's are the last."""
-    prior, rows = prior_of(problem.public, options, X), rated_rows(problem, X.dtype)
+    prior, rows = prior_of(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
     counts = np.diff(rows.indptr)
@@ -86,13 +81,8 @@ def solved_weights(problem: Problem, options: Settings, X: NDArray[Any]) -> NDAr
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
-    options = some.problem.config.model.options
-    return predictor_over(some, options, _columns(some.message, options))
-
-
-def predictor_over(some: Drawing, options: Settings, X: NDArray[Any]) -> Fill:
-    """Predictions from any columns of which V's are the last."""
-    problem = some.problem
+    problem, options = some.problem, some.problem.config.model.options
+    X = _columns(some.message, options)
     rows, prior = rated_rows(problem, X.dtype), prior_of(some.message.public, options, X)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
@@ -128,6 +118,7 @@ class _Round:
 
 
 def prior_of(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+    """Of weights over columns of which V's are the last."""
     variance = item_variance(public, options).astype(X.dtype)
     first = X.shape[1] - 1 - options.factors
     real = X.dtype.type  # a wider number would widen every loop that it is in
@@ -243,6 +234,7 @@ def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any,
 
 @inner
 def product(X: Any, row: Any, w: Any) -> Any:
+    """X_row·w."""
     total = X.dtype.type(0)
     for c in range(np.uint64(len(w))):
         total += X[row, c] * w[c]
