@@ -12,7 +12,7 @@ CONTRACTS: dict[str, type[testing.Contract]] = {
 }
 _WITH_BUDGET = (
     "pseudo_items.rule=none", "statistics.source=secure-sum", "channel.rule=sums", "model.rule=reconstruction",
-    "model.factors=2", "privacy.epsilon=100",
+    "model.factors=2",
 )  # fmt: skip
 CHANGES = {
     "adam": ("server_optimizer.learning_rate=0.01",),

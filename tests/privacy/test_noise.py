@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel._ring import Layout, add_all, encode, encoding_of
+from fedrecplus.parts.channel._ring import RingLayout, add_all, encode, encoding_of
 from fedrecplus.parts.privacy import _noise, central, distributed
 from fedrecplus.parts.privacy._noise import discrete_gaussian, seeded_gaussian, seeded_words
 from fedrecplus.protocol import Upload
@@ -82,7 +82,7 @@ def test_the_fewest_honest_devices_bring_enough_noise(draw: str) -> None:
 
 
 def test_shares_added_in_the_ring_come_out_as_noise_on_the_sum() -> None:
-    devices, layout = 30, Layout(items=40, columns=3, bits=32)
+    devices, layout = 30, RingLayout(items=40, columns=3, bits=32)
     options = distributed.Settings(honest=0.5, clip=2.0)
     room = distributed.headroom(1.5, 2.1, 2.0, options)
     encoding = encoding_of(layout, np.full(40, devices + room), devices, bound=2.0, largest_weight=1.0)

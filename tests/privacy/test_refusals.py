@@ -41,7 +41,7 @@ def test_delta_must_be_below_one_over_the_clients() -> None:
 def test_amplification_by_coins_is_allowed_and_needs_less_noise() -> None:
     from fedrecplus.rounds import plan_of
 
-    config = with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000)
+    config = assign(with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000), ["server.rounds=2"])
     sampled = assign(config, ["cohort.fraction=0.3", "cohort.sampling=poisson", "privacy.amplification=true"])
     plans = [plan_of(check(chosen)) for chosen in (config, sampled)]
     assert plans[0] is not None

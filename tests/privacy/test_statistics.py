@@ -34,6 +34,8 @@ def test_a_secure_sum_with_a_budget_carries_its_cost() -> None:
     popular = exact.popularity >= np.median(exact.popularity)
     assert np.corrcoef(noisy.average[popular], exact.average[popular])[0, 1] > 0.8
     assert abs(noisy.mean - exact.mean) < 0.15
+    assert noisy.people != exact.people  # how many take part is as noisy as the rest
+    assert noisy.people == pytest.approx(400, rel=0.25)
 
 
 def test_less_budget_is_more_noise() -> None:

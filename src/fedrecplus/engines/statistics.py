@@ -75,6 +75,7 @@ def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicI
         mean=found.mean,
         source="secure-sum",
         epsilon=cost,
+        people=found.people,
     )
 
 
