@@ -1,13 +1,8 @@
 """Which settings suit a budget: few factors, few rounds and a tight clip where there is little of it.
 
 What counts is the signal: clients over the noise multiplier of the whole training. Rows were tuned on validation cuts
-<<<<<<< HEAD
-of training ratings of the first 2,999 users of MovieLens-1M at ε = 1, 2.5, 5, 10 and 20
-(docs/differential-privacy.md), and that tuning is no part of any budget.
-=======
 of training ratings of the first 2,999 users of MovieLens-1M at ε = 1, 2.5, 5, 10 and 20, and that tuning is no part of
 any budget (docs/differential-privacy.md).
->>>>>>> dp
 """
 
 from __future__ import annotations
