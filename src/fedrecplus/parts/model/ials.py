@@ -31,6 +31,8 @@ from fedrecplus.settings import Annotated, number
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
+POPULARITY = 2
+"""the column of X that has the popularity of items"""
 _TIE = 1e-9
 
 
