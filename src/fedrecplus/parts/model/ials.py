@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model._public import (
-    POPULARITY,
     PublicSettings,
     public_columns,
     ridge_regression,
