@@ -2,8 +2,8 @@
 
 J = Σ_ui c_ui (p_ui − x_u·y_i)² + λ(Σ‖x_u‖² + Σ‖y_i‖²), with p_ui = 1 for items that a person interacted with and 0 for
 all others, and confidence c_ui = 1 + α p_ui. A device solves for x_u exactly and uploads, for all items, the rows
-f(u, i) = c_ui (p_ui − x_u·y_i) x_u, so that the list of rows tells nothing; the rows do. The server takes Adam's step
-on J's gradient.
+f(u, i) = c_ui (p_ui − x_u·y_i) x_u: the list of rows tells nothing, the rows do. The server takes Adam's step on J's
+gradient.
 
 It ranks, and predicts no ratings: what stands for them is the item's damped mean plus the person's damped deviation.
 

@@ -18,15 +18,14 @@ from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
 from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model._public import POPULARITY
-from fedrecplus.parts.model.ials import Settings, confidences, everybody, item_columns, statistic_size
+from fedrecplus.parts.model.ials import POPULARITY, Settings, confidences, everybody, item_columns, statistic_size
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
-class Choices(NamedTuple):
+class ChoiceTerms(NamedTuple):
     """What the choice scores of a round come from."""
 
     W: Any
@@ -41,14 +40,14 @@ class Choices(NamedTuple):
     """a × items"""
 
 
-def choices_of(W: NDArray[Any], problem: Problem, public: PublicItems) -> Choices:
+def choices_of(W: NDArray[Any], problem: Problem, public: PublicItems) -> ChoiceTerms:
     """From W alone; the matrices in double precision first."""
     options: Settings = problem.config.model.options
     gram, moment = everybody(W.astype(np.float64), public, options)
     levels, real = confidences(problem.levels, options, public), W.dtype.type
     ridge, cells = real(options.interaction_ridge), real(options.unobserved_weight * len(W))
     common = gram.astype(W.dtype), moment.astype(W.dtype)
-    return Choices(np.ascontiguousarray(W), *common, levels.astype(W.dtype), ridge, cells)
+    return ChoiceTerms(np.ascontiguousarray(W), *common, levels.astype(W.dtype), ridge, cells)
 
 
 def train(
@@ -65,7 +64,7 @@ def updates(
     return updates_with(_Round(problem, message, pseudo), problem, pseudo, clients), private.U
 
 
-def train_with(some: Round, how: Weighing, clients: Clients) -> Sums:
+def train_with(some: ChoiceRound, how: Weighing, clients: Clients) -> Sums:
     """The sums of a round of a model with a statistic."""
 
     def work(part: Clients) -> tuple[Any, Any, float, Any]:
@@ -81,7 +80,7 @@ def train_with(some: Round, how: Weighing, clients: Clients) -> Sums:
     return replace(sums, statistic=statistic)
 
 
-def updates_with(some: Round, problem: Problem, pseudo: PseudoRows, clients: Clients) -> list[Upload]:
+def updates_with(some: ChoiceRound, problem: Problem, pseudo: PseudoRows, clients: Clients) -> list[Upload]:
     """The single updates of a round of a model with a statistic."""
 
     def work(part: Clients) -> list[Upload]:
@@ -137,7 +136,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     return fill
 
 
-class Round:
+class ChoiceRound:
     """What the kernels of a round share."""
 
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
@@ -156,7 +155,7 @@ class Round:
         raise NotImplementedError
 
 
-class _Round(Round):
+class _Round(ChoiceRound):
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, message, pseudo)
         self.choices = choices_of(message.V, problem, message.public)

@@ -13,7 +13,7 @@ from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import ials
 from fedrecplus.engines.fast.model.ials import (
-    Round,
+    ChoiceRound,
     add_statistic,
     choice_factors,
     choice_gradients,
@@ -96,7 +96,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     return fill
 
 
-class _Round(Round):
+class _Round(ChoiceRound):
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, message, pseudo)
         options: Settings = problem.config.model.options
