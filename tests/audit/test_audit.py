@@ -126,7 +126,7 @@ def test_the_command_takes_a_file_or_a_run_and_changes_its_settings(tmp_path: Pa
     content = written(
         tmp_path, monkeypatch, *schemes, "--attacks", "popularity,one-round", "--set", "pseudo_items.ratio=2"
     )
-    assert [row["scheme"] for row in content["rows"]] == [str(folder)] * 2 + [str(file)] * 2
+    assert [row["scheme"] for row in content["rows"]] == ["fedrec"] * 2 + ["mine"] * 2
     assert all(set(row) >= FIELDS and row["pseudo_ratio"] == 2.0 for row in content["rows"])
 
 

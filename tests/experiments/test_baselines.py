@@ -97,6 +97,7 @@ def test_the_command_line_takes_import_paths(tmp_path: Path, monkeypatch: pytest
     assert [row["algorithm"] for row in rows] == ["bias-only", "bias-only", "ItemMean", "ItemMean"]
 
 
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured")
 def test_implicit_ranks_in_a_comparison() -> None:
     """The example of the documentation, against the real library."""
     pytest.importorskip("implicit")
