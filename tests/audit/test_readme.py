@@ -39,7 +39,7 @@ TABLES = {
     (AUDIT, "every attack"): every_attack_to_markdown,
 }
 FIGURE = re.compile(r"(<!-- auc (\S+) knowing (.+?) -->)(.*?)(<!-- end -->)")
-SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private")
+SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
 
 
 def place(name: str) -> re.Pattern[str]:

@@ -34,6 +34,8 @@ NUMBERS = {
     "cohort.fraction": ["1", "0.5"],
     "cohort.dropout": ["0", "0.2"],
     "channel.least_cohort": ["2"],
+    "channel.bound": ["1000"],
+    "channel.statistic_bound": ["1000"],
 }
 PAIRED = [kind for kind in KINDS.values() if kind.name != "privacy"]
 """noise has tests of its own: it is drawn for sums, whoever made them, and refuses most other parts"""

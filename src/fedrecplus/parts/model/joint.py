@@ -38,7 +38,8 @@ class Settings(ials.Settings):
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
     choice_prior: Annotated[
-        float, number(0, 100, "η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items")
+        float,
+        number(0, 100, "η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"),
     ] = 0.6
 
 

@@ -212,5 +212,6 @@ def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
         f"the secure sum of round {round_number} was aborted: {reason}",
-        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout, dropout_bound and bound",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout, dropout_bound, "
+        "bound and largest_weight",
     )
