@@ -26,6 +26,7 @@ from fedrecplus.cli.options import (
     SplitBy,
     TestFile,
     Workers,
+    budget_of,
     check_file_place,
     config_of,
     load_with_bar,
@@ -75,8 +76,8 @@ def compare_command(
     simulation_only: SimulationOnly = False,
     settings: Settings = None,
     epsilon: Epsilon = None,
-    delta: Delta = 1e-5,
-    noise: Noise = "central",
+    delta: Delta = None,
+    noise: Noise = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -112,17 +113,18 @@ def compare_command(
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    before = (settings or []) if epsilon is None else []  # a budget brings the options that settings may change
+    budget = budget_of(epsilon, delta, noise)
+    before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
     changes = [*(["simulation_only=true"] if simulation_only else []), *before]
     configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)
     watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
-    if epsilon is not None:
+    if budget is not None:
         fewest = min(ratings.clients for ratings in sets)
-        budget = [with_budget(one, epsilon, delta, noise, fewest) if _trains(one) else one for one in configs]
-        configs = [assign(one, settings or []) if _trains(one) else one for one in budget]
+        noisy = [with_budget(one, *budget, fewest) if _trains(one) else one for one in configs]
+        configs = [assign(one, settings or []) if _trains(one) else one for one in noisy]
     how: dict[str, Any] = {
         "seed": seed or 0,
         "baseline": baseline,

@@ -52,8 +52,10 @@ Epsilon = Annotated[
     float | None,
     typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
 ]
-Delta = Annotated[float, typer.Option(help="δ of the budget, below 1/clients.")]
-Noise = Annotated[str, typer.Option(metavar="central|distributed|local", help="Who adds the noise.")]
+Delta = Annotated[float | None, typer.Option(help="δ of the budget, below 1/clients. Default: 1e-5.")]
+Noise = Annotated[
+    str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
+]
 NOT_COVERED = (
     "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
     "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
@@ -94,6 +96,15 @@ JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
 ]
+
+
+def budget_of(epsilon: float | None, delta: float | None, noise: str | None) -> tuple[float, float, str] | None:
+    """The budget that was asked for; δ or noise without ε would promise something and do nothing."""
+    if epsilon is None:
+        if delta is not None or noise is not None:
+            raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon 10")
+        return None
+    return epsilon, 1e-5 if delta is None else delta, noise or "central"
 
 
 def own_file(

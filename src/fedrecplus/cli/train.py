@@ -26,6 +26,7 @@ from fedrecplus.cli.options import (
     SimulationOnly,
     SplitBy,
     TestFile,
+    budget_of,
     check_file_place,
     config_of,
     load_with_bar,
@@ -91,8 +92,8 @@ def train_command(
     simulation_only: SimulationOnly = False,
     settings: Settings = None,
     epsilon: Epsilon = None,
-    delta: Delta = 1e-5,
-    noise: Noise = "central",
+    delta: Delta = None,
+    noise: Noise = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -132,10 +133,11 @@ def train_command(
     start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
-    chosen = check(assign(start, settings or [])) if epsilon is None else start
+    budget = budget_of(epsilon, delta, noise)
+    chosen = check(assign(start, settings or [])) if budget is None else start
     ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
-    if epsilon is not None:
-        chosen = check(assign(with_budget(chosen, epsilon, delta, noise, ratings.clients), settings or []))
+    if budget is not None:
+        chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
     how = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
@@ -236,6 +238,13 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
     if (privacy := result["privacy"]) is not None:
-        say(f"(ε, δ) = ({privacy['epsilon']:.2f}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
-        say(NOT_COVERED)
+        say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
+        if privacy["unit"] == "user":
+            say(NOT_COVERED)
+            say(f"uploads went by channel.rule={result['channel']}; under a budget, predicted ratings rank the lists")
+        elif "epsilon_of_largest_user" in privacy:
+            say(
+                f"no claim about a person: for the one with most ratings it adds up to ε = "
+                f"{privacy['epsilon_of_largest_user']:.3g}, and the statistics are exact figures"
+            )
     say(f"run folder: {folder}")

@@ -21,7 +21,7 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     if noise not in MECHANISMS:
         raise UserError(f"--noise {noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
     source, budget = "--epsilon", {"privacy.epsilon": epsilon, "privacy.delta": delta}
-    config = change(config, "privacy.rule", noise, source)
+    config = _changed(config, {"privacy.rule": noise, **budget}, source)  # refuses what is no ε or δ
     if noise == "local":  # a baseline: what others do to the algorithm as it is
         return _changed(config, budget, source)
     rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines.statistics import public_items
+from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
@@ -63,6 +64,8 @@ def prepare(
     config = check(config)
     if config.privacy.part.UNIT is not None:
         check_delta(config.privacy.options.delta, ratings.clients)
+    if secrets is None:  # a simulation: too small a cohort is found before anything is released
+        _check_cohort(ratings, config)
     public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
@@ -70,6 +73,19 @@ def prepare(
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
     return Problem(config, ratings, public, indptr, secrets)
+
+
+def _check_cohort(ratings: Ratings, config: Config) -> None:
+    """Refuse data with fewer people than the channel's sums are made for."""
+    least = getattr(config.channel.options, "least_cohort", 1)
+    able = int((np.diff(ratings.indptr) > 0).sum())
+    asked = int(able * config.cohort.fraction)
+    if asked < least:
+        raise UserError(
+            f"a cohort of {asked} clients is too small for channel.rule={config.channel.rule}: sums of few people are "
+            f"nearly single uploads, and channel.least_cohort = {least}",
+            f"take more people, a larger cohort.fraction, or --set channel.least_cohort={max(asked, 2)}, knowing that",
+        )
 
 
 def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:

@@ -187,8 +187,8 @@ def _scheme_name(scheme: str, tables: Tables) -> str:
 
 
 def _rounds_of(tables: Tables) -> float:
-    """Rounds that one client takes part in."""
-    return float(tables["server"]["rounds"]) * float(tables.get("cohort", {}).get("fraction", 1.0))
+    """Rounds that one client takes part in; none of a predictor that isn't trained in rounds."""
+    return float(tables.get("server", {}).get("rounds", 0)) * float(tables.get("cohort", {}).get("fraction", 1.0))
 
 
 def _skips(tables: Tables) -> bool:

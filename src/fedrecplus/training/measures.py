@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
+from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import by_group, errors_of
 from fedrecplus.training.ranking import DEPTHS, LIKED, lists_of
@@ -42,24 +43,29 @@ class Evaluation:
 
     def __getitem__(self, name: str) -> float | None:
         """A figure by its name: ``rmse``, ``ndcg@10``."""
-        value: float | None = self.ranking[name] if "@" in name else getattr(self, name)
+        known = {**self.ranking, "mae": self.mae, "rmse": self.rmse, "nmse": self.nmse}
+        if name not in known:
+            raise unknown_name("figure", name, known)
+        value: float | None = known[name]
         return value
 
 
 def evaluate(
-    model: Run | Recommender,
+    model: Any,
     training: RatingsLike,
     test: RatingsLike,
     at: Sequence[int] = DEPTHS,
     relevant_from: float | None = None,
 ) -> Evaluation:
-    """Judge a trained model on test ratings; clients, items and both sets of ratings are matched by id.
+    """Judge a run, a recommender or a fitted ``FedRec`` on test ratings; clients and items are matched by id.
 
     ``training`` are the ratings that it was trained on: what a client rated there is not recommended to it. Lists have
     the lengths ``at``. A test item is relevant from the rating ``relevant_from`` up, on the standard scale 1 to 5; if
     not given, as the model's config has it (4). Of likes alone every test item is relevant.
     """
-    recommender = model.recommender if isinstance(model, Run) else model
+    recommender = model.recommender if isinstance(model, Run) else getattr(model, "recommender_", model)
+    if not isinstance(recommender, Recommender):
+        raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
     training = as_ratings(training)
     training, test = join(training, as_test(test, training))
     predictor, fallback = _aligned(recommender, training)

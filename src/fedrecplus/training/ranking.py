@@ -252,7 +252,8 @@ def _cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int
     return rows, ratings.items[places].astype(np.int64)
 
 
-def _checked(at: Sequence[int]) -> list[int]:
+def _checked(at: Sequence[int] | int) -> list[int]:
+    at = (at,) if isinstance(at, int) else at
     if not at or any(depth < 1 for depth in at):
         raise UserError(f"lists of {', '.join(map(str, at)) or 'no'} items can't be judged", "give at=(5, 10, 20)")
     return sorted(set(at))

@@ -34,8 +34,8 @@ def check_with(config: Any) -> None:
     how, model = config.aggregation, config.model
     if model.part.has("statistic_size") or config.uploads_all_items:
         raise UserError(
-            f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than rows of "
-            "rated and pseudo items",
+            f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than rows "
+            "of rated and pseudo items",
             "set model.rule=mf, as FedRec++ has it, or channel.rule=sums",
         )
     if how.rule != "uniform" or config.weighs_on_client:
