@@ -226,6 +226,10 @@ def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: 
     assert answer(encode_stage(replace(stage, session=b"x" * 16), b""), store).facts["refusal"] == "sum"
     assert answer(encode_stage(replace(stage, name="unmask"), b""), store).facts["refusal"] == "request"
     assert answer(advert_request(tmp_path), store).facts["refusal"] == "sum", "a second sum over the same table"
+    assert answer(asked["advertise"], store).facts["refusal"] == "sum", "nor under the first one's session"
+    same_session = advert_request(tmp_path, session=session)
+    assert answer(same_session, store).facts["refusal"] == "sum"
+    assert answer(asked["reveal"], store).facts == again.facts, "the last answer is still there"
     other_model = advert_request(tmp_path)
     other_model.facts["model"] = "beef"
     assert answer(other_model, store).facts["refusal"] == "sum", "nor under another name"
