@@ -131,14 +131,14 @@ def test_a_client_never_gives_a_share_of_both_secrets_of_a_neighbour() -> None:
     cohort = Cohort(6, WHOLE).until("reveal")
     client, told = cohort.clients[0], cohort.survivors[0]
     client.reveal(told)
-    without = messages.pack(messages.Survivors(1, SESSION, 5, messages.to_bits([True] * 5 + [False])))
+    without = messages.pack(messages.Survivors(messages.VERSION, SESSION, 5, messages.to_bits([True] * 5 + [False])))
     with pytest.raises(Refused, match="already"):
         client.reveal(without)
 
 
 def test_with_pinned_identities_nobody_reveals_what_the_others_have_not_signed() -> None:
     cohort = Cohort(6, WHOLE, pinned=True).until("consent")
-    lie = messages.pack(messages.Survivors(1, SESSION, 5, messages.to_bits([True] * 5 + [False])))
+    lie = messages.pack(messages.Survivors(messages.VERSION, SESSION, 5, messages.to_bits([True] * 5 + [False])))
     cohort.clients[0].consent(lie)
     for client in range(1, 6):
         cohort.server.take(client, cohort.clients[client].consent(cohort.asked[client]))
@@ -147,7 +147,33 @@ def test_with_pinned_identities_nobody_reveals_what_the_others_have_not_signed()
         with pytest.raises(Refused, match=r"signature|signed"):
             cohort.clients[0].reveal(survivors, signed[1])
     with pytest.raises(Refused, match="signed"):
-        cohort.clients[1].reveal(cohort.survivors[1], messages.pack(messages.Consents(1, SESSION, b"\0", b"")))
+        cohort.clients[1].reveal(cohort.survivors[1], messages.pack(messages.Consents(messages.VERSION, SESSION, b"\0", b"")))
+
+
+def test_a_consent_is_about_people_and_not_about_places_in_a_list() -> None:
+    """The server tells half of the clients of other neighbours: the same bits would stand for other people."""
+    cohort = Cohort(7, WHOLE, pinned=True)
+    cohort.stage()
+    adverts = {client: advert.record() for client, advert in cohort.server._adverts.items()}
+
+    def hear_of(client: int, others: list[int]) -> None:
+        records = b"".join(adverts[other] for other in others if other != client)
+        told = messages.Neighbourhood(messages.VERSION, SESSION, 4, len(others), records)
+        cohort.clients[client].share(messages.pack(told))
+
+    first, second = [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 6]
+    for client in range(5):
+        hear_of(client, first if client < 3 else second)
+    everybody = messages.pack(messages.Survivors(messages.VERSION, SESSION, 6, messages.to_bits([True] * 6)))
+    signed = []
+    for client in range(5):
+        cohort.clients[client].state.done["mask"] = b"it has sent a vector"
+        signed.append(messages.unpack(messages.Consent, cohort.clients[client].consent(everybody), SESSION).signature)
+    near = messages.to_bits([True] * 4 + [False])
+    with pytest.raises(Refused, match="client 3: the signature"):
+        cohort.clients[0].reveal(
+            everybody, messages.pack(messages.Consents(messages.VERSION, SESSION, near, b"".join(signed[1:])))
+        )
 
 
 def test_with_pinned_identities_keys_of_somebody_else_are_refused() -> None:

@@ -262,7 +262,8 @@ class SecureServer:
     def _take_consent(self, sender: int, data: bytes) -> None:
         message = _from(unpack(Consent, data, self.session), sender)
         assert self.pinned is not None
-        keys.verify(self.pinned[sender], message.signature, b"survivors", self._told[sender], sender)
+        signed = keys.signed_survivors(self._told[sender], (sender, *self._neighbours[sender]))
+        keys.verify(self.pinned[sender], message.signature, b"survivors", signed, sender)
         self._consents[sender] = message.signature
 
     def _close_consent(self) -> dict[int, bytes]:
