@@ -263,6 +263,32 @@ def test_two_clients_with_one_key_are_refused() -> None:
         cohort.server.take(1, twins[1].advertise())
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(
+    ("field", "content", "reason"),
+    [
+        ("signature", b"x", "signature"),
+        ("sender", bytes(9), "sender of 9 bytes"),
+        ("cipher_key", bytes(32), "low order"),
+        ("mask_key", bytes(32), "low order"),
+        ("mask_key", bytes(31), "length"),
+        ("mask_key", None, "one key for both"),
+    ],
+)
+def test_an_unsound_advertisement_is_refused_by_name_and_the_others_go_on(
+    field: str, content: bytes | None, reason: str, pinned: bool
+) -> None:
+    cohort = Cohort(6, WHOLE, pinned)
+    advert = messages.unpack(messages.Advertisement, cohort.clients[0].advertise(), SESSION)
+    unsound = msgspec.structs.replace(advert, **{field: advert.cipher_key if content is None else content})
+    with pytest.raises(Refused, match=f"client 0.*{reason}"):
+        cohort.server.take(0, messages.pack(unsound))
+    cohort.until("done", {"advertise": [0]})
+    assert cohort.server.survivors == (1, 2, 3, 4, 5)
+    assert_equal(cohort.server.total, cohort.plain())
+    assert [client for client, _ in cohort.server.refused] == [0]
+
+
 def test_vectors_of_another_length_are_refused() -> None:
     cohort = Cohort(5, WHOLE).until("mask")
     message = messages.unpack(messages.MaskedVector, cohort.answer(0), SESSION)

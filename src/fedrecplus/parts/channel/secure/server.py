@@ -23,6 +23,8 @@ from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
+    NUMBER_BYTES,
+    SIGNATURE_BYTES,
     VERSION,
     Advertisement,
     Consent,
@@ -119,6 +121,8 @@ class SecureServer:
         self._unmasking = Unmasking()
         self._seen: dict[tuple[str, int], bytes] = {}
         self._told: dict[int, bytes] = {}
+        self._probe = keys.private_key(secrets.token_bytes(KEY_BYTES))
+        """agrees with every sound public key"""
 
     def to_bytes(self) -> bytes:
         """What is needed to finish a sum of which only the last stage is left."""
@@ -193,8 +197,16 @@ class SecureServer:
             self.layout.from_bits(message.rows)
         except ValueError as error:
             raise Refused(f"client {sender}: {error}") from None
-        if any(len(key) != KEY_BYTES for key in (message.cipher_key, message.mask_key)):
-            raise Refused(f"client {sender}: a public key of the wrong length")
+        if len(message.signature) != (SIGNATURE_BYTES if self.pinned is not None else 0):
+            raise Refused(f"client {sender}: a signature of {len(message.signature)} bytes")
+        # what a neighbour would refuse later, and without a name, is refused here
+        for key in (message.cipher_key, message.mask_key):
+            try:
+                keys.agree(self._probe, key, b"probe", self.session)
+            except Refused as refused:
+                raise Refused(f"client {sender}: {refused}") from None
+        if message.cipher_key == message.mask_key:
+            raise Refused(f"client {sender} has one key for both purposes")
         if any({message.cipher_key, message.mask_key} & {a.cipher_key, a.mask_key} for a in self._adverts.values()):
             raise Refused(f"client {sender} has a key that somebody else has")
         if self.pinned is not None:
@@ -340,6 +352,8 @@ class SecureServer:
 
 
 def _from(message: Sent, sender: int) -> Sent:
+    if len(message.sender) != NUMBER_BYTES:
+        raise Refused(f"client {sender}: a sender of {len(message.sender)} bytes")
     if to_number(message.sender) != sender:
         raise Refused(f"client {sender} sent a message in the name of client {to_number(message.sender)}")
     return message
