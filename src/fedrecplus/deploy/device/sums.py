@@ -30,6 +30,7 @@ from fedrecplus.deploy.wire import (
     Stage,
     decode_stage_request,
     encode_stage,
+    mask_context,
     persons_bound,
     sum_encoding,
     sum_layout,
@@ -72,7 +73,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
-    client = SecureClient(number, request.session, layout, rows, least, **identities.for_sums())
+    client = SecureClient(number, request.sum_session, layout, rows, least, **identities.for_sums())
     stage = Stage(request.model, request.round, request.session, FIRST)
     persons = len(uploads.arrays["clients"])
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
@@ -95,7 +96,8 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         if stage.name == "share":
             content = client.share(message)
         elif stage.name == "mask":
-            content = client.mask(message, _vector(store, kept, client, _persons(packet)))
+            persons = _persons(packet)
+            content = client.mask(message, _vector(store, kept, client, persons), mask_context(persons))
         elif stage.name == "consent":
             content = client.consent(message)
         else:
@@ -167,7 +169,7 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
 
 def _persons(packet: Packet) -> int:
     persons = packet.facts.get("persons")
-    if not isinstance(persons, int) or persons < 1:
+    if not isinstance(persons, int) or not 1 <= persons < 2**62:
         raise Refusal("request", "a sum of nobody")
     return persons
 

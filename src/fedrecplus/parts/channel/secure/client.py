@@ -191,8 +191,12 @@ class SecureClient:
             counts[slice(None) if rows is None else rows] += 1
         return counts
 
-    def mask(self, inbox: bytes, vector: RingVector) -> bytes:
-        """The vector plus its self mask and a mask with each neighbour that has shared its secrets."""
+    def mask(self, inbox: bytes, vector: RingVector, context: bytes = b"") -> bytes:
+        """The vector plus its self mask and a mask with each neighbour that has shared its secrets.
+
+        ``context`` is what the vector was made by and the server told only now: masks cancel between those alone who
+        were told the same.
+        """
         self._after("share", "mask")
         message = unpack(Inbox, inbox, self.state.session)
         plain = self._opened(message)
@@ -200,7 +204,7 @@ class SecureClient:
             raise Refused(f"{len(plain)} neighbours have shared their secrets, and {self.threshold} are needed")
         if self.layout.to_bits(vector.rows) != self.state.rows:
             raise Refused("the vector spans other rows than were advertised")
-        self._once("mask", inbox + vector.to_bytes())
+        self._once("mask", inbox + vector.to_bytes() + context)
         self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
         add_mask(masked, keys.mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
@@ -208,7 +212,7 @@ class SecureClient:
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
-                key = keys.pair_key(private, advert.mask_key, self.state.session, self.state.number, other)
+                key = keys.pair_key(private, advert.mask_key, self.state.session, self.state.number, other, context)
                 add_mask(masked, key, self.layout, shared, minus=self.state.number > other)
         return pack(MaskedVector(VERSION, self.state.session, self._sender, masked.to_bytes()))
 

@@ -78,9 +78,11 @@ def verify(identity: bytes, signature: bytes, purpose: bytes, content: bytes, se
         raise Refused(f"client {sender}: the signature is not that of its pinned identity") from None
 
 
-def pair_key(private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int) -> bytes:
-    """The key of the mask that two clients share."""
-    return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)))
+def pair_key(
+    private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int, context: bytes = b""
+) -> bytes:
+    """The key of the mask that two clients share, if both were told the same ``context``."""
+    return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)) + context)
 
 
 def mask_key(seed: bytes, session: bytes) -> bytes:

@@ -87,6 +87,7 @@ class KeptSum(msgspec.Struct, frozen=True):
     commitments: dict[int, bytes]
     vectors: list[int]
     consents: list[int]
+    context: bytes
     total: bytes
 
 
@@ -109,6 +110,8 @@ class SecureServer:
         self.stage = "advertise"
         self.plan: graph.GraphPlan | None = None
         self.shuffle = shuffle or secrets.SystemRandom().shuffle
+        self.context = b""
+        """what all clients are told beside the messages before they mask: see ``SecureClient.mask``"""
         self.total: RingVector = zeros(layout)
         self.refused: list[tuple[int, str]] = []
         """clients whose messages were refused, and why"""
@@ -132,7 +135,7 @@ class SecureServer:
             KeptSum(
                 self.session, self.layout, sorted(self.asked), self.options, self.plan, list(self._adverts.values()),
                 self._neighbours, sorted(self._shares), self._commitments, sorted(self._vectors),
-                sorted(self._consents), self.total.to_bytes(),
+                sorted(self._consents), self.context, self.total.to_bytes(),
             )
         )  # fmt: skip
 
@@ -145,6 +148,7 @@ class SecureServer:
         server._adverts = {advert.number: advert for advert in kept.adverts}
         server._shares, server._commitments = {client: {} for client in kept.shared}, kept.commitments
         server._vectors, server._consents = set(kept.vectors), dict.fromkeys(kept.consents, b"")
+        server.context = kept.context
         server.total.add(from_bytes(kept.total, kept.layout))
         return server
 
@@ -317,7 +321,8 @@ class SecureServer:
         rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = keys.pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
+                mask_key = self._adverts[other].mask_key
+                key = keys.pair_key(private, mask_key, self.session, gone, other, self.context)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
