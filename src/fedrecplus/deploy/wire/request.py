@@ -171,6 +171,12 @@ def check_deployable(config: Config) -> Config:
             f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
             "set privacy.rule=central, whose noise comes from the server's operating system",
         )
+    if getattr(config.privacy.options, "amplification", False):
+        raise UserError(
+            "privacy.amplification=true is for simulation: a deployment's cohort has a fixed size, is drawn by a seed "
+            "that nodes know, and is in the journal",
+            "set privacy.amplification=false",
+        )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
     if config.covariance == "full":
