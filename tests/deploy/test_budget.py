@@ -66,7 +66,6 @@ def test_delta_is_compared_with_nodes_at_first_and_with_people_when_they_come(tm
     assert lines_of(tmp_path / "run" / LEDGER) == [], "nothing was released"
 
 
-
 def test_the_result_says_what_the_server_saw_and_what_the_ledger_has_spent(tmp_path: Path) -> None:
     config = budget_config("secure-sum")
     homes = begun(tmp_path, config, source="secure-sum", epsilon=1.0)

@@ -159,8 +159,11 @@ def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list
     sums = {"channel__rule": "secure", "channel__masks": "computed", "channel__least_cohort": 3}
     config, path = small_config("fedmf", **sums), Path(home[1]) / "store.db"
     for source, epsilon, word in (
-        ("participants", None, "policy"), ("secure-sum", None, "policy"), ("secure-sum", 2.0, None), ("public", None, None)
-    ):  # fmt: skip
+        ("participants", None, "policy"),
+        ("secure-sum", None, "policy"),
+        ("secure-sum", 2.0, None),
+        ("public", None, None),
+    ):
         catalogue = with_public(source=source, epsilon=epsilon)
         state = start_server(config, catalogue.public)
         model = f"{MODEL}{epsilon or 0:.0f}" if word is None else MODEL

@@ -147,7 +147,9 @@ def test_with_pinned_identities_nobody_reveals_what_the_others_have_not_signed()
         with pytest.raises(Refused, match=r"signature|signed"):
             cohort.clients[0].reveal(survivors, signed[1])
     with pytest.raises(Refused, match="signed"):
-        cohort.clients[1].reveal(cohort.survivors[1], messages.pack(messages.Consents(messages.VERSION, SESSION, b"\0", b"")))
+        cohort.clients[1].reveal(
+            cohort.survivors[1], messages.pack(messages.Consents(messages.VERSION, SESSION, b"\0", b""))
+        )
 
 
 def test_a_consent_is_about_people_and_not_about_places_in_a_list() -> None:

@@ -104,9 +104,7 @@ def spent(lines: list[dict[str, Any]], delta: float) -> float:
     return epsilon_of(releases, delta, accountant)
 
 
-def privacy_of(
-    config: Config, public: PublicItems, most_numbers: int, *, seeded: bool = True
-) -> dict[str, Any] | None:
+def privacy_of(config: Config, public: PublicItems, most_numbers: int, *, seeded: bool = True) -> dict[str, Any] | None:
     """What ``result.json`` says of the whole training's privacy; None where nothing is claimed.
 
     ``most_numbers`` are those of the largest upload, for a claim that is made number by number; ``seeded`` says whether
