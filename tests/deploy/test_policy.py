@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import Config
+from fedrecplus.config import Config, check
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.server import Journal, serve
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, encode_request
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import start_server
@@ -158,10 +158,16 @@ def test_a_catalogue_with_an_unknown_source_is_refused_when_it_is_read() -> None
 def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list[str]) -> None:
     sums = {"channel__rule": "secure", "channel__masks": "computed", "channel__least_cohort": 3}
     config, path = small_config("fedmf", **sums), Path(home[1]) / "store.db"
-    for source, word in (("participants", "policy"), ("public", None)):
-        catalogue = with_public(source=source)
+    for source, epsilon, word in (
+        ("participants", None, "policy"),
+        ("secure-sum", None, "policy"),
+        ("secure-sum", 2.0, None),
+        ("public", None, None),
+    ):
+        catalogue = with_public(source=source, epsilon=epsilon)
         state = start_server(config, catalogue.public)
-        reply = answer(encode_request(MODEL, state, config, catalogue, attach=True, session=b"s" * 16), path)
+        model = f"{MODEL}{epsilon or 0:.0f}" if word is None else MODEL
+        reply = answer(encode_request(model, state, config, catalogue, attach=True, session=b"s" * 16), path)
         assert reply.facts.get("refusal") == word
 
 
@@ -183,3 +189,11 @@ def test_no_round_is_taken_part_in_beyond_the_budget_of_the_first_settings(home:
     another_V = replace(state, V=state.V + 1.0)
     reply = answer(encode_request(MODEL, another_V, config, PUBLIC, attach=True), path)
     assert reply.facts["refusal"] == "policy", "a round that is done once more is one more release"
+
+
+def test_amplification_by_sampling_is_not_claimed_of_a_deployment() -> None:
+    sums = {"channel__rule": "secure", "channel__masks": "computed", "statistics__source": "public"}
+    budget = {"privacy__rule": "central", "cohort__sampling": "poisson", "cohort__fraction": 0.1}
+    check_deployable(check(small_config("fedmf", **sums, **budget)))
+    with pytest.raises(UserError, match="amplification"):
+        check_deployable(check(small_config("fedmf", **sums, **budget, privacy__amplification=True)))

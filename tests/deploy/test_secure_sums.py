@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -28,7 +30,8 @@ from fedrecplus.deploy.wire import (
     encode_stage,
 )
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel.secure.messages import Advertisement, unpack
+from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack
+from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, InProcessGrid, InProcessLink, prepared, small_config
 from tests.deploy.replay import simulated
@@ -97,7 +100,7 @@ def test_below_the_threshold_the_round_fails_closed_and_begins_anew_with_fresh_k
 
     def tamper(node: int, packet: Packet) -> Packet | Refusal:
         if packet.facts.get("stage") == "advertise":
-            advert = unpack(Advertisement, message(packet), bytes.fromhex(str(packet.facts["session"])))
+            advert = msgspec.msgpack.decode(message(packet), type=Advertisement)
             keys.extend((advert.cipher_key, advert.mask_key))
         if packet.facts.get("stage") == stage and node > 2 and len(lost) < 2:
             lost.append(str(packet.facts["session"]))
@@ -226,6 +229,10 @@ def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: 
     assert answer(encode_stage(replace(stage, session=b"x" * 16), b""), store).facts["refusal"] == "sum"
     assert answer(encode_stage(replace(stage, name="unmask"), b""), store).facts["refusal"] == "request"
     assert answer(advert_request(tmp_path), store).facts["refusal"] == "sum", "a second sum over the same table"
+    assert answer(asked["advertise"], store).facts["refusal"] == "sum", "nor under the first one's session"
+    same_session = advert_request(tmp_path, session=session)
+    assert answer(same_session, store).facts["refusal"] == "sum"
+    assert answer(asked["reveal"], store).facts == again.facts, "the last answer is still there"
     other_model = advert_request(tmp_path)
     other_model.facts["model"] = "beef"
     assert answer(other_model, store).facts["refusal"] == "sum", "nor under another name"
@@ -428,6 +435,61 @@ def test_a_server_that_swaps_a_key_learns_nothing_where_identities_are_pinned(
         serve(link, tmp_path / "run")
     assert "the signature is not that of its pinned identity" in caplog.text
     assert {packet.facts["stage"] for _, packet in link.asked} == {"advertise", "share"}, "it gets no further"
+
+
+def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for 2³⁰ persons makes everybody's numbers nothing but the victim's: the sum would be the victim's vector."""
+    link = InProcessLink(pinned(tmp_path, 1, small_ratings(clients=5, items=30), nodes=5))
+    ask, totals, close = link.ask, list[bytes](), SecureServer._close_reveal
+
+    def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+        persons = {node: 5 if node == 1 else 2**30 for node in packets}
+        masking = {node for node, packet in packets.items() if packet.facts["stage"] == "mask"}
+        changed = {
+            node: Packet({**packet.facts, "persons": persons[node]}, packet.arrays) if node in masking else packet
+            for node, packet in packets.items()
+        }
+        return ask(changed, seconds)
+
+    def noting(server: SecureServer) -> dict[int, bytes]:
+        done = close(server)
+        totals.append(server.total.moves.tobytes())
+        return done
+
+    link.ask = lying  # type: ignore[method-assign]
+    monkeypatch.setattr(SecureServer, "_close_reveal", noting)
+    with contextlib.suppress(UserError):  # noise makes the training diverge
+        serve(link, tmp_path / "run")
+    moves = np.frombuffer(totals[0], np.uint32).reshape(30, -1)
+    assert moves.any(axis=1).all(), "rows that the victim has not rated look no different"
+    assert len(set(totals[0])) > 150, "masks between those who were told otherwise are still in it"
+
+
+@pytest.mark.parametrize("of", ["V", "config"])
+def test_nodes_that_were_asked_for_different_things_refuse_each_other(
+    of: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    homes = pinned(tmp_path)
+    honest = advert_request(tmp_path)
+    honest.facts["pinned"] = 1
+    other = Packet(dict(honest.facts), dict(honest.arrays))
+    if of == "V":
+        other.arrays["V"] = honest.arrays["V"] + 1e-3
+    else:
+        other.facts["config"] = dumps(secure_config(channel__bound=1e3))
+    replies = [answer(other if node == 0 else honest, home.store) for node, home in enumerate(homes)]
+    first, *others = (msgspec.msgpack.decode(message(reply), type=Advertisement) for reply in replies)
+    assert {advert.session for advert in others} == {others[0].session}
+    assert first.session != others[0].session
+    for strangers, refused in (([first], True), ([], False)):
+        asked = sorted([*strangers, *others[1:]], key=lambda advert: advert.number)
+        records = b"".join(advert.record() for advert in asked)
+        told = Neighbourhood(VERSION, others[0].session, len(asked), len(asked) + 1, records)
+        said = answer(encode_stage(Stage(MODEL, 0, b"s" * 16, "share"), pack(told)), homes[1].store)
+        assert ("refusal" in said.facts) == refused
+    assert "the signature is not that of its pinned identity" in caplog.text
 
 
 def test_a_node_with_a_strange_identity_is_refused_and_the_others_go_on(tmp_path: Path) -> None:

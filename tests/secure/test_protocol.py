@@ -131,14 +131,14 @@ def test_a_client_never_gives_a_share_of_both_secrets_of_a_neighbour() -> None:
     cohort = Cohort(6, WHOLE).until("reveal")
     client, told = cohort.clients[0], cohort.survivors[0]
     client.reveal(told)
-    without = messages.pack(messages.Survivors(1, SESSION, 5, messages.to_bits([True] * 5 + [False])))
+    without = messages.pack(messages.Survivors(messages.VERSION, SESSION, 5, messages.to_bits([True] * 5 + [False])))
     with pytest.raises(Refused, match="already"):
         client.reveal(without)
 
 
 def test_with_pinned_identities_nobody_reveals_what_the_others_have_not_signed() -> None:
     cohort = Cohort(6, WHOLE, pinned=True).until("consent")
-    lie = messages.pack(messages.Survivors(1, SESSION, 5, messages.to_bits([True] * 5 + [False])))
+    lie = messages.pack(messages.Survivors(messages.VERSION, SESSION, 5, messages.to_bits([True] * 5 + [False])))
     cohort.clients[0].consent(lie)
     for client in range(1, 6):
         cohort.server.take(client, cohort.clients[client].consent(cohort.asked[client]))
@@ -147,7 +147,35 @@ def test_with_pinned_identities_nobody_reveals_what_the_others_have_not_signed()
         with pytest.raises(Refused, match=r"signature|signed"):
             cohort.clients[0].reveal(survivors, signed[1])
     with pytest.raises(Refused, match="signed"):
-        cohort.clients[1].reveal(cohort.survivors[1], messages.pack(messages.Consents(1, SESSION, b"\0", b"")))
+        cohort.clients[1].reveal(
+            cohort.survivors[1], messages.pack(messages.Consents(messages.VERSION, SESSION, b"\0", b""))
+        )
+
+
+def test_a_consent_is_about_people_and_not_about_places_in_a_list() -> None:
+    """The server tells half of the clients of other neighbours: the same bits would stand for other people."""
+    cohort = Cohort(7, WHOLE, pinned=True)
+    cohort.stage()
+    adverts = {client: advert.record() for client, advert in cohort.server._adverts.items()}
+
+    def hear_of(client: int, others: list[int]) -> None:
+        records = b"".join(adverts[other] for other in others if other != client)
+        told = messages.Neighbourhood(messages.VERSION, SESSION, 4, len(others), records)
+        cohort.clients[client].share(messages.pack(told))
+
+    first, second = [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 6]
+    for client in range(5):
+        hear_of(client, first if client < 3 else second)
+    everybody = messages.pack(messages.Survivors(messages.VERSION, SESSION, 6, messages.to_bits([True] * 6)))
+    signed = []
+    for client in range(5):
+        cohort.clients[client].state.done["mask"] = b"it has sent a vector"
+        signed.append(messages.unpack(messages.Consent, cohort.clients[client].consent(everybody), SESSION).signature)
+    near = messages.to_bits([True] * 4 + [False])
+    with pytest.raises(Refused, match="client 3: the signature"):
+        cohort.clients[0].reveal(
+            everybody, messages.pack(messages.Consents(messages.VERSION, SESSION, near, b"".join(signed[1:])))
+        )
 
 
 def test_with_pinned_identities_keys_of_somebody_else_are_refused() -> None:
@@ -235,6 +263,32 @@ def test_two_clients_with_one_key_are_refused() -> None:
     cohort.server.take(0, twins[0].advertise())
     with pytest.raises(Refused, match="somebody else"):
         cohort.server.take(1, twins[1].advertise())
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(
+    ("field", "content", "reason"),
+    [
+        ("signature", b"x", "signature"),
+        ("sender", bytes(9), "sender of 9 bytes"),
+        ("cipher_key", bytes(32), "low order"),
+        ("mask_key", bytes(32), "low order"),
+        ("mask_key", bytes(31), "length"),
+        ("mask_key", None, "one key for both"),
+    ],
+)
+def test_an_unsound_advertisement_is_refused_by_name_and_the_others_go_on(
+    field: str, content: bytes | None, reason: str, pinned: bool
+) -> None:
+    cohort = Cohort(6, WHOLE, pinned)
+    advert = messages.unpack(messages.Advertisement, cohort.clients[0].advertise(), SESSION)
+    unsound = msgspec.structs.replace(advert, **{field: advert.cipher_key if content is None else content})
+    with pytest.raises(Refused, match=f"client 0.*{reason}"):
+        cohort.server.take(0, messages.pack(unsound))
+    cohort.until("done", {"advertise": [0]})
+    assert cohort.server.survivors == (1, 2, 3, 4, 5)
+    assert_equal(cohort.server.total, cohort.plain())
+    assert [client for client, _ in cohort.server.refused] == [0]
 
 
 def test_vectors_of_another_length_are_refused() -> None:

@@ -60,6 +60,10 @@ class Ledger:
         multiplier, sampling = self.plan.rounds[round_number], self.plan.sampling
         self._note(f"round {round_number + 1}", multiplier, sampling, again=fresh)
 
+    def spent(self) -> float:
+        """ε of this run's releases so far, those that were repeated with fresh noise included."""
+        return spent([line for line in lines_of(self.path) if line["run"] == self.run], self.delta)
+
     def _note(self, release: str, multiplier: float, sampling: float, *, again: bool = False) -> None:
         noted = [line for line in lines_of(self.path) if line["run"] == self.run and line["release"] == release]
         if noted and not again:
@@ -100,10 +104,11 @@ def spent(lines: list[dict[str, Any]], delta: float) -> float:
     return epsilon_of(releases, delta, accountant)
 
 
-def privacy_of(config: Config, public: PublicItems, most_numbers: int) -> dict[str, Any] | None:
+def privacy_of(config: Config, public: PublicItems, most_numbers: int, *, seeded: bool = True) -> dict[str, Any] | None:
     """What ``result.json`` says of the whole training's privacy; None where nothing is claimed.
 
-    ``most_numbers`` are those of the largest upload, for a claim that is made number by number.
+    ``most_numbers`` are those of the largest upload, for a claim that is made number by number; ``seeded`` says whether
+    the noise came from the seed, as in simulation, or from the operating system.
     """
     plan, options, part = plan_of(config), config.privacy.options, config.privacy.part
     if part.has("claim"):
@@ -121,5 +126,5 @@ def privacy_of(config: Config, public: PublicItems, most_numbers: int) -> dict[s
         "noise_multiplier": list(plan.rounds),
         "sampling": {"probability": plan.sampling, "rounds": len(plan.rounds)},
         "statistics": {"source": public.source, "epsilon": public.epsilon, "noise_multiplier": plan.statistics},
-        "seeded_noise": True,
+        "seeded_noise": seeded,
     }

@@ -33,7 +33,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
         "simulation_only": task.config.simulation_only,
         "rounds": outcome.state.server.round,
-        **_channel(task.config),
+        **channel_of(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
         "test_ratings": len(task.test) if task.test is not None else 0,
@@ -52,7 +52,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
     }
 
 
-def _channel(config: Config) -> dict[str, Any]:
+def channel_of(config: Config) -> dict[str, Any]:
     """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
     options = config.channel.options
     names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))

@@ -48,7 +48,10 @@ def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]
     if person not in clients:
         raise UserError("nothing was sent for this person yet", "`fedrecplus device status` lists what was sent")
     arrays = Packet.of_bytes(store.value("SELECT content FROM answers WHERE model = ?", name)).arrays
-    at = arrays["clients"].tolist().index(store.wire_number(name, person))
+    numbers, own = arrays["clients"].tolist(), store.wire_number(name, person)
+    if own not in numbers:
+        raise UserError("the last upload is of an earlier version", "take part in one more round")
+    at = numbers.index(own)
     end = int(arrays["rows"][: at + 1].sum(dtype=np.int64))
     here = slice(end - int(arrays["rows"][at]), end)
     rated = set(clients[person].items.tolist())

@@ -41,9 +41,11 @@ class Policy(msgspec.Struct, frozen=True):
             raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
         if self.pin and self.catalogue not in ("", catalogue.digest):
             raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
+        if config.privacy.rule != "none" and catalogue.tells_participants:
+            raise Refusal("policy", f"privacy.rule={config.privacy.rule} with exact figures, which no budget covers")
         if self.bare:
             return
-        if is_secure(config) and catalogue.tells_participants and catalogue.public.source == "participants":
+        if is_secure(config) and catalogue.tells_participants:  # however they were added up
             raise Refusal("policy", "exact figures of the participants beside secure sums tell what the sums hide")
         if not config.shows_rows:
             return

@@ -124,7 +124,7 @@ def _clients(
     store: Store, shown: Mapping[int, ShownRows], message: Broadcast, catalogue: ItemCatalogue, request: Request
 ) -> list[Device]:
     """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
-    before, secret, step = load_clients(store, request.model), store.secret, store.scale.standard_step
+    before = load_clients(store, request.model)
     clients, batch, config = [], store.batch, request.config
     names = {rows.catalogue for rows in shown.values()}
     drawing = {name: pinned_public(load_catalogue(store, name), catalogue) for name in names}
@@ -132,25 +132,25 @@ def _clients(
         items, values = rated_items(ratings, catalogue)
         one = before.get(person)
         if person in shown:
-            known = one or newcomer(secret, person, items, values, step, request, catalogue)
+            known = one or newcomer(store, person, items, values, request, catalogue)
             one = shown[person].client(known, catalogue, message, config)
         if one is not None:
             public = drawing[shown[person].catalogue] if person in shown else catalogue.public
             clients.append(with_batch(one, items, values, batch, message, public, config))
         elif len(items):
-            clients.append(newcomer(secret, person, items, values, step, request, catalogue))
+            clients.append(newcomer(store, person, items, values, request, catalogue))
     if not clients:
         log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return clients
 
 
 def newcomer(
-    secret: int, person: int, items: Items, values: Values, step: float, request: Request, catalogue: ItemCatalogue
+    store: Store, person: int, items: Items, values: Values, request: Request, catalogue: ItemCatalogue
 ) -> Device:
-    """A person before their first round of a model."""
-    model = request.config.model
-    U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
-    return Device(person, items, values, step, U, client_secret(secret, person))
+    """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
+    model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
+    U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
+    return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
 
 def train_locally(
@@ -204,20 +204,21 @@ def _line(request: Request, reply: Packet, started: float, *, again: bool) -> Se
     return SentLine.of(request.model, request.round, persons, rows, reply, started, request.size, again=again)
 
 
-def client_secret(store_secret: int, person: int) -> int:
-    """The key of one person's draws."""
-    return int(keys(subkey(store_secret, "secrets"), np.array([person]))[0])
+def client_secret(store: Store, person: int) -> int:
+    """The key of one person's draws, some of which uploads show: it leads to nobody else's and not to the store's."""
+    if store.as_in_simulation:
+        return int(keys(subkey(store.secret, "secrets"), np.array([person]))[0])
+    return store.one_way_key("person", person)
 
 
 def load_clients(store: Store, model: str) -> dict[int, Device]:
     """Everybody who took part in this model before, with the rated items that uploads hold: later ones wait."""
-    secret, step = store.secret, store.scale.standard_step
-    clients = {}
+    step, clients = store.scale.standard_step, {}
     for person, items, ratings, U, pseudo, virtual in store.connection.execute(
         "SELECT person, items, ratings, U, pseudo_items, virtual_ratings FROM taking_part WHERE model = ?", (model,)
     ):
         kept = None if pseudo is None else PseudoItems(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
-        own, rated = client_secret(secret, person), np.frombuffer(items, np.int64)
+        own, rated = client_secret(store, person), np.frombuffer(items, np.int64)
         clients[person] = Device(person, rated, np.frombuffer(ratings), step, np.frombuffer(U), own, kept)
     return clients
 

@@ -6,6 +6,8 @@ It is a SQLite file on the device's own disk that only its owner may read.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import resource
@@ -23,7 +25,7 @@ import numpy as np
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
-from fedrecplus.randomness import new_secret, subkey
+from fedrecplus.randomness import new_secret
 
 OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
@@ -66,7 +68,7 @@ CREATE TABLE sent (
     stage TEXT NOT NULL DEFAULT 'upload') STRICT;
 """
 _FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
-"""from fedrecplus 0.1, whose models nobody goes on with; ratings, secret and log stay"""
+"""from fedrecplus 0.1, whose models nobody goes on with; ratings and log stay"""
 _TO_3 = f"{_SHOWN} {_SUMS} ALTER TABLE sent ADD COLUMN stage TEXT NOT NULL DEFAULT 'upload';"
 _OLDER = {1: _FROM_1 + _TO_3, 2: _TO_3}
 """layout → what makes it this one; before 3, each model had a pseudo set of its own"""
@@ -153,6 +155,7 @@ class Store:
             store = cls(path, opened)
             version = store.value("PRAGMA user_version")
             if version in _OLDER:
+                store._replace_secret()
                 store._change_layout(_OLDER[version])
             elif version != layout:
                 raise UserError(f"{path} has layout {version}, this version knows {_LAYOUT}", "upgrade fedrecplus")
@@ -160,6 +163,12 @@ class Store:
 
     def _change_layout(self, script: str) -> None:
         self.connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {_LAYOUT}; COMMIT;")
+
+    def _replace_secret(self) -> None:
+        """A new secret for a store of an earlier layout: the numbers that its uploads carried gave the old one away."""
+        if not self.as_in_simulation:
+            with self.changing():
+                self.put("facts", [("secret", str(new_secret()))])
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -221,9 +230,22 @@ class Store:
 
     def wire_number(self, model: str, person: int) -> int:
         """The number a person has towards the server: another one for each model, so that they can't be joined."""
-        if self.fact("numbers") != "hidden":
-            return person
-        return subkey(self.secret, "wire-number", int(model, 16), person) >> 2
+        return person if self.as_in_simulation else self.one_way_key("wire-number", int(model, 16), person) >> 2
+
+    @property
+    def as_in_simulation(self) -> bool:
+        """Whether it was made with a seed, to be compared with a simulation: nothing is hidden then."""
+        return bool(self.fact("numbers") != "hidden")
+
+    def one_way_key(self, purpose: str, *numbers: int) -> int:
+        """64 bits for a purpose, by HMAC-SHA256.
+
+        What leaves the device, or follows from what leaves, must not lead back to the secret. ``randomness.subkey``
+        does: each of its steps can be inverted.
+        """
+        message = json.dumps([purpose, *numbers]).encode()
+        digest = hmac.new(str(self.secret).encode(), message, hashlib.sha256).digest()
+        return int.from_bytes(digest[:8], "big")
 
     def persons(self) -> dict[str, int]:
         """Name → number."""

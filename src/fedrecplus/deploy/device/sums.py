@@ -30,6 +30,7 @@ from fedrecplus.deploy.wire import (
     Stage,
     decode_stage_request,
     encode_stage,
+    mask_context,
     persons_bound,
     sum_encoding,
     sum_layout,
@@ -67,12 +68,12 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     if request.pinned != identities.pinned:
         raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
     V = Packet({}, {"V": request.V}).digest
-    _refuse_second(store, V, request.session.hex())
+    _refuse_second(store, V)
     layout = sum_layout(request.config, request.V.shape)
     least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
-    client = SecureClient(number, request.session, layout, rows, least, **identities.for_sums())
+    client = SecureClient(number, request.sum_session, layout, rows, least, **identities.for_sums())
     stage = Stage(request.model, request.round, request.session, FIRST)
     persons = len(uploads.arrays["clients"])
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
@@ -95,7 +96,8 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         if stage.name == "share":
             content = client.share(message)
         elif stage.name == "mask":
-            content = client.mask(message, _vector(store, kept, client, _persons(packet)))
+            persons = _persons(packet)
+            content = client.mask(message, _vector(store, kept, client, persons), mask_context(persons))
         elif stage.name == "consent":
             content = client.consent(message)
         else:
@@ -108,7 +110,7 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         rows = client.layout.items if stage.name == "mask" else 0
         if stage.name == "reveal":
             survivors = client.state.survivors if identities.pinned else message
-            _refuse_second(store, kept.V, kept.session)
+            _refuse_second(store, kept.V)
             store.put("unmasked", [(kept.V, kept.model, kept.session, hashlib.sha256(survivors).hexdigest())])
         changed = (None, content) if stage.name == "reveal" else (client.to_bytes(), None)
         store.connection.execute("UPDATE sums SET state = ?, reply = ? WHERE session = ?", (*changed, kept.session))
@@ -136,10 +138,10 @@ def _again(store: Store, stage: Stage, kept: _Kept, message: bytes) -> Packet:
     return encode_stage(stage, kept.reply)
 
 
-def _refuse_second(store: Store, V: str, session: str) -> None:
-    """Refuse to help unmask another sum over a V of which one was unmasked."""
+def _refuse_second(store: Store, V: str) -> None:
+    """Refuse to help unmask another sum over a V of which one was unmasked, be it under the same session's name."""
     done = store.value("SELECT session FROM unmasked WHERE V = ?", V)
-    if done not in (None, session):
+    if done is not None:
         raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}; a new model needs a new seed")
 
 
@@ -167,7 +169,7 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
 
 def _persons(packet: Packet) -> int:
     persons = packet.facts.get("persons")
-    if not isinstance(persons, int) or persons < 1:
+    if not isinstance(persons, int) or not 1 <= persons < 2**62:
         raise Refusal("request", "a sum of nobody")
     return persons
 

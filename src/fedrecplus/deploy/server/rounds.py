@@ -28,7 +28,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import os_words
+from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
@@ -172,6 +172,7 @@ class _ServedRun:
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
         if (ledger := Ledger.of(self.folder.path, config, self.deployment.model)) is not None:
+            check_delta(ledger.delta, sums.clients)  # before the first round nobody knew how many people come
             ledger.before_round(state.round, fresh=True)  # a round that is repeated after a crash draws other noise
         after = server_round(state, sums, public, config, os_words)
         try:

@@ -26,11 +26,14 @@ from fedrecplus.deploy.wire import (
     ItemCatalogue,
     Packet,
     Refusal,
+    Request,
     Stage,
+    decode_request,
     decode_stage_reply,
     encode_stage,
     identity_number,
     longest_message,
+    mask_context,
     sum_encoding,
     sum_layout,
 )
@@ -142,8 +145,10 @@ class SecureRound:
         self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
     ) -> Pending:
         """All exchanges but the last; ``Aborted`` where too few are left."""
-        session = Stage.of(next(iter(requests.values())).facts).session
-        server, numbers, persons = self._keys(session, round_number, shape, requests, summed)
+        request = decode_request(next(iter(requests.values())), [choice.rule for choice in self.config.choices])
+        session = request.session
+        server, numbers, persons = self._keys(request, shape, requests, summed)
+        server.context = mask_context(persons)
         questions = server.close()
         while server.stage != "reveal":
             more = {"persons": persons} if server.stage == "mask" else {}
@@ -153,12 +158,13 @@ class SecureRound:
         return Pending(model, round_number, session, numbers, persons, questions, server.to_bytes())
 
     def _keys(
-        self, session: bytes, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
+        self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
     ) -> tuple[SecureServer, dict[int, int], int]:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
-        layout, due = sum_layout(self.config, shape), Stage(self.desk.deployment.model, round_number, session, FIRST)
+        layout, session = sum_layout(self.config, shape), request.sum_session
+        due = Stage(request.model, request.round, request.session, FIRST)
         most = longest_message(FIRST, len(requests), 0, layout.items // 8 + 1)
 
         def take(node: int, packet: Packet) -> None:
@@ -174,7 +180,7 @@ class SecureRound:
             adverts[node], persons[node] = (number, message), count
             summed.bytes_up += packet.size
 
-        self._gather(requests, take, FIRST, round_number, summed, len(requests))
+        self._gather(requests, take, FIRST, request.round, summed, len(requests))
         options = server_options(self.config.channel.options)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         numbers = {}

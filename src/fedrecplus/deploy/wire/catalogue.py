@@ -93,7 +93,7 @@ class ItemCatalogue:
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
         source, epsilon = self.public.source, self.public.epsilon
-        if _kind(source) == "public":
+        if self.is_public:
             return f"counts of {_SOURCES['public']}{source.removeprefix('public')}"
         cost = "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
         return f"counts of {_SOURCES[_kind(source)]}, {cost}"
@@ -101,7 +101,12 @@ class ItemCatalogue:
     @property
     def tells_participants(self) -> bool:
         """Whether its figures are exact ones of the participants: two of them differ by who joined in between."""
-        return _kind(self.public.source) != "public" and self.public.epsilon is None
+        return not self.is_public and self.public.epsilon is None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether its figures are of other people than the participants."""
+        return _kind(self.public.source) == "public"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays, for a file or the wire."""

@@ -18,7 +18,7 @@ from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 from fedrecplus.settings import settings_of
 
 Facts = dict[str, str | int | float]
-PROTOCOL = 4
+PROTOCOL = 5
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
 REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
@@ -46,12 +46,17 @@ class Packet:
 
     @property
     def digest(self) -> str:
+        """A short name: the beginning of ``sha256``."""
+        return self.sha256.hex()[:32]
+
+    @property
+    def sha256(self) -> bytes:
         """A hash over facts and arrays, their names, types and shapes."""
         hashed = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
         for name, table in sorted(self.arrays.items()):
             hashed.update(f"{name} {table.dtype} {table.shape}".encode())
             hashed.update(np.ascontiguousarray(table).tobytes())
-        return hashed.hexdigest()[:32]
+        return hashed.digest()
 
     def to_bytes(self) -> bytes:
         """For a file or a column of a database."""

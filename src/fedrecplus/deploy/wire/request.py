@@ -57,6 +57,17 @@ class Request:
         facts: Facts = {"catalogue": self.catalogue, "round": self.round, "settings": fixed_settings(self.config)}
         return Packet(facts, self.tables).digest
 
+    @cached_property
+    def sum_session(self) -> bytes:
+        """What the secure sum is called within its protocol: the server's session, bound to all that was asked.
+
+        Each side computes it by itself. Nodes that were asked for other things (V, settings, catalogue, round, model)
+        can't open each other's shares and refuse each other's signatures, so no sum comes of them.
+        """
+        facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
+        facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
+        return Packet(facts, self.tables).sha256
+
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
         """The round's broadcast; encoded items are computed here, from what everybody knows."""
         V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
@@ -159,6 +170,12 @@ def check_deployable(config: Config) -> Config:
         raise UserError(
             f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
             "set privacy.rule=central, whose noise comes from the server's operating system",
+        )
+    if getattr(config.privacy.options, "amplification", False):
+        raise UserError(
+            "privacy.amplification=true is for simulation: a deployment's cohort has a fixed size, is drawn by a seed "
+            "that nodes know, and is in the journal",
+            "set privacy.amplification=false",
         )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")

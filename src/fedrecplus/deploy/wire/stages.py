@@ -51,6 +51,11 @@ class Stage:
         return stage
 
 
+def mask_context(persons: int) -> bytes:
+    """What masks are bound to beside the session: the persons that a sum has room for set every number's scale."""
+    return b"persons" + persons.to_bytes(8, "big")
+
+
 def is_later_stage(packet: Packet) -> bool:
     """Whether a request is of a sum's second stage or a later one."""
     return packet.facts.get("stage") not in (None, FIRST)

@@ -191,8 +191,12 @@ class SecureClient:
             counts[slice(None) if rows is None else rows] += 1
         return counts
 
-    def mask(self, inbox: bytes, vector: RingVector) -> bytes:
-        """The vector plus its self mask and a mask with each neighbour that has shared its secrets."""
+    def mask(self, inbox: bytes, vector: RingVector, context: bytes = b"") -> bytes:
+        """The vector plus its self mask and a mask with each neighbour that has shared its secrets.
+
+        ``context`` is what the vector was made by and the server told only now: masks cancel between those alone who
+        were told the same.
+        """
         self._after("share", "mask")
         message = unpack(Inbox, inbox, self.state.session)
         plain = self._opened(message)
@@ -200,7 +204,7 @@ class SecureClient:
             raise Refused(f"{len(plain)} neighbours have shared their secrets, and {self.threshold} are needed")
         if self.layout.to_bits(vector.rows) != self.state.rows:
             raise Refused("the vector spans other rows than were advertised")
-        self._once("mask", inbox + vector.to_bytes())
+        self._once("mask", inbox + vector.to_bytes() + context)
         self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
         add_mask(masked, keys.mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
@@ -208,7 +212,7 @@ class SecureClient:
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
-                key = keys.pair_key(private, advert.mask_key, self.state.session, self.state.number, other)
+                key = keys.pair_key(private, advert.mask_key, self.state.session, self.state.number, other, context)
                 add_mask(masked, key, self.layout, shared, minus=self.state.number > other)
         return pack(MaskedVector(VERSION, self.state.session, self._sender, masked.to_bytes()))
 
@@ -222,7 +226,7 @@ class SecureClient:
         self._survivors(survivors)
         self._once("consent", survivors)
         self.state.survivors = survivors
-        signature = keys.sign(self.identity, b"survivors", survivors)
+        signature = keys.sign(self.identity, b"survivors", keys.signed_survivors(survivors, self._near))
         return pack(Consent(VERSION, self.state.session, self._sender, signature))
 
     # Stage 5
@@ -272,8 +276,7 @@ class SecureClient:
     def _survivors(self, data: bytes) -> set[int]:
         """The survivors among its neighbours, and itself, if they are such that a share can be given away."""
         message = unpack(Survivors, data, self.state.session)
-        near = sorted([self.state.number, *self._neighbours()])
-        alive, needed = set(from_bits(message.alive, near)), self.threshold
+        alive, needed = set(from_bits(message.alive, self._near)), self.threshold
         if self.state.number not in alive:
             raise Refused("the server counts this client among those that dropped out")
         if message.count < max(self.state.least_cohort, len(alive)):
@@ -297,10 +300,11 @@ class SecureClient:
             raise Refused("other survivors than this client has signed")
         message = unpack(Consents, consents, self.state.session)
         signers = from_bits(message.present, list(self._neighbours()))
+        signed = keys.signed_survivors(survivors, self._near)  # everybody is a neighbour, so theirs are the same
         for other, signature in zip(signers, cut(message.signatures, len(signers), SIGNATURE_BYTES), strict=True):
             if self.pinned is None or other not in alive:
                 raise Refused(f"client {other} has no say in this")
-            keys.verify(self.pinned[other], signature, b"survivors", survivors, other)
+            keys.verify(self.pinned[other], signature, b"survivors", signed, other)
         if len(signers) < self.threshold:
             raise Refused(f"{len(signers)} neighbours signed these survivors, and {self.threshold} are needed")
 
@@ -317,6 +321,11 @@ class SecureClient:
             message = unpack(Neighbourhood, self.state.neighbourhood, self.state.session)
             self._adverts = advertisements(message, len(self.state.rows), self.state.pinned)
         return self._adverts
+
+    @property
+    def _near(self) -> list[int]:
+        """Itself and its neighbours, ascending."""
+        return sorted([self.state.number, *self._neighbours()])
 
     def _agree(self, other: int) -> bytes:
         """The secret with a neighbour that shares are encrypted under."""

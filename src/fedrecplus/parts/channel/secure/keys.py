@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from fedrecplus.parts.channel.secure.messages import KEY_BYTES, Advertisement, Refused
+from fedrecplus.parts.channel.secure.messages import KEY_BYTES, NUMBER_BYTES, Advertisement, Refused
 
 _NAME = b"fedrecplus secure sum 1 "
 _NONCE = bytes(12)
@@ -78,9 +78,11 @@ def verify(identity: bytes, signature: bytes, purpose: bytes, content: bytes, se
         raise Refused(f"client {sender}: the signature is not that of its pinned identity") from None
 
 
-def pair_key(private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int) -> bytes:
-    """The key of the mask that two clients share."""
-    return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)))
+def pair_key(
+    private: X25519PrivateKey, other: bytes, session: bytes, one: int, two: int, context: bytes = b""
+) -> bytes:
+    """The key of the mask that two clients share, if both were told the same ``context``."""
+    return agree(private, other, b"pair mask", pair(session, min(one, two), max(one, two)) + context)
 
 
 def mask_key(seed: bytes, session: bytes) -> bytes:
@@ -96,6 +98,14 @@ def commit(session: bytes, seed: bytes) -> bytes:
 def signed_keys(session: bytes, sender: int, cipher: bytes, mask: bytes, rows: bytes) -> bytes:
     """What an advertisement's signature is on."""
     return pair(session, sender, len(rows)) + cipher + mask + rows
+
+
+def signed_survivors(survivors: bytes, near: Iterable[int]) -> bytes:
+    """What a consent's signature is on: the server's message, and the numbers of those whose bits it holds.
+
+    Bits alone say places: clients that were told of different neighbours would sign the same bytes about other people.
+    """
+    return survivors + b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in sorted(near))
 
 
 def check_signature(advert: Advertisement, pinned: Mapping[int, bytes]) -> None:

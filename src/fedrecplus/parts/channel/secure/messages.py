@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 KEY_BYTES = 32
 NUMBER_BYTES = 8
 SIGNATURE_BYTES = 64

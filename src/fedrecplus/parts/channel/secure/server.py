@@ -23,6 +23,8 @@ from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
+    NUMBER_BYTES,
+    SIGNATURE_BYTES,
     VERSION,
     Advertisement,
     Consent,
@@ -85,6 +87,7 @@ class KeptSum(msgspec.Struct, frozen=True):
     commitments: dict[int, bytes]
     vectors: list[int]
     consents: list[int]
+    context: bytes
     total: bytes
 
 
@@ -107,6 +110,8 @@ class SecureServer:
         self.stage = "advertise"
         self.plan: graph.GraphPlan | None = None
         self.shuffle = shuffle or secrets.SystemRandom().shuffle
+        self.context = b""
+        """what all clients are told beside the messages before they mask: see ``SecureClient.mask``"""
         self.total: RingVector = zeros(layout)
         self.refused: list[tuple[int, str]] = []
         """clients whose messages were refused, and why"""
@@ -119,6 +124,8 @@ class SecureServer:
         self._unmasking = Unmasking()
         self._seen: dict[tuple[str, int], bytes] = {}
         self._told: dict[int, bytes] = {}
+        self._probe = keys.private_key(secrets.token_bytes(KEY_BYTES))
+        """agrees with every sound public key"""
 
     def to_bytes(self) -> bytes:
         """What is needed to finish a sum of which only the last stage is left."""
@@ -128,7 +135,7 @@ class SecureServer:
             KeptSum(
                 self.session, self.layout, sorted(self.asked), self.options, self.plan, list(self._adverts.values()),
                 self._neighbours, sorted(self._shares), self._commitments, sorted(self._vectors),
-                sorted(self._consents), self.total.to_bytes(),
+                sorted(self._consents), self.context, self.total.to_bytes(),
             )
         )  # fmt: skip
 
@@ -141,6 +148,7 @@ class SecureServer:
         server._adverts = {advert.number: advert for advert in kept.adverts}
         server._shares, server._commitments = {client: {} for client in kept.shared}, kept.commitments
         server._vectors, server._consents = set(kept.vectors), dict.fromkeys(kept.consents, b"")
+        server.context = kept.context
         server.total.add(from_bytes(kept.total, kept.layout))
         return server
 
@@ -193,8 +201,16 @@ class SecureServer:
             self.layout.from_bits(message.rows)
         except ValueError as error:
             raise Refused(f"client {sender}: {error}") from None
-        if any(len(key) != KEY_BYTES for key in (message.cipher_key, message.mask_key)):
-            raise Refused(f"client {sender}: a public key of the wrong length")
+        if len(message.signature) != (SIGNATURE_BYTES if self.pinned is not None else 0):
+            raise Refused(f"client {sender}: a signature of {len(message.signature)} bytes")
+        # what a neighbour would refuse later, and without a name, is refused here
+        for key in (message.cipher_key, message.mask_key):
+            try:
+                keys.agree(self._probe, key, b"probe", self.session)
+            except Refused as refused:
+                raise Refused(f"client {sender}: {refused}") from None
+        if message.cipher_key == message.mask_key:
+            raise Refused(f"client {sender} has one key for both purposes")
         if any({message.cipher_key, message.mask_key} & {a.cipher_key, a.mask_key} for a in self._adverts.values()):
             raise Refused(f"client {sender} has a key that somebody else has")
         if self.pinned is not None:
@@ -262,7 +278,8 @@ class SecureServer:
     def _take_consent(self, sender: int, data: bytes) -> None:
         message = _from(unpack(Consent, data, self.session), sender)
         assert self.pinned is not None
-        keys.verify(self.pinned[sender], message.signature, b"survivors", self._told[sender], sender)
+        signed = keys.signed_survivors(self._told[sender], (sender, *self._neighbours[sender]))
+        keys.verify(self.pinned[sender], message.signature, b"survivors", signed, sender)
         self._consents[sender] = message.signature
 
     def _close_consent(self) -> dict[int, bytes]:
@@ -304,7 +321,8 @@ class SecureServer:
         rows, private = self.layout.from_bits(self._adverts[gone].rows), keys.private_key(secret)
         for other in self._neighbours[gone]:
             if other in self._vectors:
-                key = keys.pair_key(private, self._adverts[other].mask_key, self.session, gone, other)
+                mask_key = self._adverts[other].mask_key
+                key = keys.pair_key(private, mask_key, self.session, gone, other, self.context)
                 shared = shared_rows(rows, self.layout.from_bits(self._adverts[other].rows))
                 add_mask(self.total, key, self.layout, shared, minus=other < gone)
 
@@ -339,6 +357,8 @@ class SecureServer:
 
 
 def _from(message: Sent, sender: int) -> Sent:
+    if len(message.sender) != NUMBER_BYTES:
+        raise Refused(f"client {sender}: a sender of {len(message.sender)} bytes")
     if to_number(message.sender) != sender:
         raise Refused(f"client {sender} sent a message in the name of client {to_number(message.sender)}")
     return message
