@@ -39,7 +39,8 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config,
         return sums
     vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
     multiplier, name = plan.rounds[round_number], f"round {round_number}"
-    noisy, sd = with_noise(vector, multiplier, privacy.options.clip, sums.clients, name, config, words)
+    sensitivity = privacy.options.clip + rounding_norm(sums, config)
+    noisy, sd = with_noise(vector, multiplier, sensitivity, sums.clients, name, config, words)
     answering = config.cohort.fraction * (1.0 - config.cohort.dropout)
     return replace(
         sums,
@@ -50,6 +51,14 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config,
         clients=1,  # how many there were is not released; a model takes overall/clients, the mean weight
         noise=sd,
     )
+
+
+def rounding_norm(sums: Sums, config: Config) -> float:
+    """What a channel's rounding, which comes after clipping, can add to the norm of one client's vector."""
+    channel = config.channel
+    if not channel.part.has("rounding_norm"):
+        return 0.0
+    return float(channel.part.rounding_norm(sums.total.size, sums.statistic.size, sums.clients, channel.options))
 
 
 def with_noise(

@@ -42,6 +42,7 @@ from fedrecplus.settings import Annotated, number, text
 VIEW = "sums"
 SIMULATION_ONLY = True
 rounding_error = _summing.rounding_error
+rounding_norm = _summing.rounding_norm
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
 """a seed, encrypted and authenticated for its holder"""

@@ -48,6 +48,7 @@ from fedrecplus.settings import Annotated, number, text
 
 VIEW = "sums"
 rounding_error = _summing.rounding_error
+rounding_norm = _summing.rounding_norm
 _log = logging.getLogger("fedrecplus")
 
 
