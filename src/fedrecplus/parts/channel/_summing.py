@@ -76,11 +76,12 @@ def encoding_for(
 ) -> Encoding:
     """The fixed-point numbers of a round, from public figures.
 
-    Whole tables: a row's range is made for its public count. Where rows differ, everybody sees how many clients span a
-    row (``senders``), pseudo items included, and these count.
+    Whole tables: a row's range is made for its public count where that is exact, else for the whole cohort. Where rows
+    differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count.
     """
     if layout.whole or senders is None:
-        own = public.source in ("participants", "secure-sum")  # counts of others say little of how many these are
+        # counts of others say little of how many these are, and under a budget counts are weighted and noisy
+        own = public.source in ("participants", "secure-sum") and public.epsilon is None
         most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
         left_out = public.popularity < settings.fewest_contributors
     else:
