@@ -75,7 +75,13 @@ def check_with(config: Any) -> None:
     """Refuse what can't be together with sums over rings."""
     settings: Settings = config.channel.options
     check_bits(settings)
-    if settings.weights == "public" and settings.rows == "whole" and config.uploads_all_items:
+    if settings.rows != "whole" and config.uploads_all_items:
+        raise UserError(
+            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
+            "are no rows to leave out",
+            "set channel.rows=whole and channel.weights=sent",
+        )
+    if settings.weights == "public" and config.uploads_all_items:
         raise UserError(
             f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
             "set channel.weights=sent",
