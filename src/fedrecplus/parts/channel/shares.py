@@ -84,15 +84,7 @@ def exchange(
     return mark(devices, uploads), 0
 
 
-def add_up(
-    uploads: Sequence[Upload],
-    message: Broadcast,
-    seed: int,
-    settings: Settings,
-    *,
-    asked: Sequence[int] = (),
-    noise: Any = None,
-) -> tuple[Sums, Traffic]:
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The cohort's sums, and what shares, lists and masked vectors cost.
 
     Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).

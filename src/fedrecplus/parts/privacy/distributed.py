@@ -25,6 +25,8 @@ from fedrecplus.settings import Annotated, number, text
 
 UNIT = "user"
 MECHANISM = "discrete Gaussian noise, a share from each device, under secure sums"
+NOISE_ON_DEVICES = True
+"""whoever adds up never has the sums without noise"""
 ACCOUNTANT = "RDP"
 """a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
 Array = NDArray[np.float64]

@@ -113,19 +113,11 @@ def exchange(
     return (mark(devices, uploads) if shows_rows(settings) else dict(uploads)), 0
 
 
-def add_up(
-    uploads: Sequence[Upload],
-    message: Broadcast,
-    seed: int,
-    settings: Settings,
-    *,
-    asked: Sequence[int] = (),
-    noise: Any = None,
-) -> tuple[Sums, Traffic]:
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
 
-    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Whoever was
-    ``asked`` and sent nothing is not in the cohort; a simulation adds the devices' ``noise`` where sums are released.
+    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of devices
+    is not added here: a simulation draws that of all together (``rounds/release.py``).
     """
     clients = np.array([upload.client for upload in uploads], dtype=np.int64)
     size = len(uploads[0].statistic) if uploads else 0
