@@ -22,6 +22,7 @@ from tests.small_data import small_ratings
         (["privacy.amplification=true", "cohort.sampling=poisson"], "claims amplification by sampling"),
         (["privacy.rule=distributed", "channel.rule=clear"], "one device's share of the noise hides nothing"),
         (["privacy.rule=distributed", "cohort.dropout=0.5"], "fewer devices answer"),
+        (["privacy.rule=distributed", "channel.rule=secure", "channel.dropout=0.48"], "fewer devices answer"),
         (["channel.rule=secure", "channel.bits=16"], "rounding by chance after clipping"),
         (["privacy.rule=local", "privacy.clip=0"], "without clipping"),
     ],

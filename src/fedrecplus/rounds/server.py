@@ -64,14 +64,20 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 
 
 def server_round(
-    state: ServerState, sums: Sums, public: PublicItems, config: Config, words: Words | None = None
+    state: ServerState,
+    sums: Sums,
+    public: PublicItems,
+    config: Config,
+    words: Words | None = None,
+    asked: int | None = None,
 ) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
 
-    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``.
+    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``. Noise
+    of devices depends on how many were ``asked``.
     """
     optimizer, model = config.server_optimizer, config.model
-    sums = released(sums, state.round, public, config, words)
+    sums = released(sums, state.round, public, config, words, asked)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:

@@ -207,6 +207,11 @@ def vanishing(clients: NDArray[np.int64], round_number: int, seed: int, settings
     return {int(clients[place]): VANISHING[int(draws[place] * len(VANISHING))] for place in gone}
 
 
+def arriving(settings: Settings) -> float:
+    """The share of a simulated cohort whose vectors come: who vanishes before the last stage alone is in the sum."""
+    return 1.0 - settings.dropout * (1.0 - 1.0 / len(VANISHING))
+
+
 def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
