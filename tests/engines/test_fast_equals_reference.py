@@ -36,6 +36,7 @@ NUMBERS = {
     "channel.least_cohort": ["2"],
     "channel.bound": ["1000"],
     "channel.statistic_bound": ["1000"],
+    "channel.largest_weight": ["1e9"],
 }
 PAIRED = [kind for kind in KINDS.values() if kind.name != "privacy"]
 """noise has tests of its own: it is drawn for sums, whoever made them, and refuses most other parts"""
