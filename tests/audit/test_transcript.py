@@ -87,6 +87,22 @@ def test_a_person_replaced_in_sums_is_gone_from_them(recorded) -> None:
         assert back is None or np.allclose(back.sums[t].total, sums.total)
 
 
+def test_a_person_replaced_leaves_public_weights_alone(recorded) -> None:
+    for settings in (
+        ("channel.rule=secure", "aggregation.weigh_on=client"),
+        ("channel.rule=sums", "privacy.rule=central", "statistics.source=secure-sum"),
+    ):
+        recording, _ = recorded("fedmf", "aggregation.rule=uniform", "privacy.rule=none", *settings)
+        transcript, contributions = recording.transcript, recording.contributions
+        client, other = transcript.clients[:2]
+        replaced = contributions.replaced(transcript, client, other)
+        for t, sums in transcript.sums.items():
+            assert np.abs(replaced.sums[t].total - sums.total).max() > 0
+            np.testing.assert_allclose(replaced.sums[t].weights, sums.weights)
+            assert replaced.sums[t].overall == sums.overall
+            assert replaced.sums[t].clients == sums.clients
+
+
 def test_clients_that_sit_rounds_out_are_attacked_by_the_rounds_they_were_in(recorded) -> None:
     settings = ("cohort.fraction=0.5", "model.learning_rate=0.2")
     transcript = recorded("fedrec", *settings)[0].transcript

@@ -35,7 +35,8 @@ def test_the_ledger_adds_up_to_the_result(tmp_path: Path, noise: str) -> None:
     assert releases(tmp_path) == ["statistics", *(f"round {number}" for number in range(1, 5))]
     assert spent(lines_of(tmp_path / LEDGER), 1e-5) == pytest.approx(privacy["epsilon"])
     assert 9.9 < privacy["epsilon"] <= 10.0
-    assert (privacy["unit"], privacy["neighbouring"], privacy["delta"]) == ("user", "add-or-remove-one", 1e-5)
+    neighbouring = {"central": "add-or-remove-one", "distributed": "zero-out-one"}[noise]
+    assert (privacy["unit"], privacy["neighbouring"], privacy["delta"]) == ("user", neighbouring, 1e-5)
     assert privacy["seeded_noise"] is True
     assert len(privacy["noise_multiplier"]) == 4
     assert run.result["statistics"]["source"] == "secure-sum"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrecplus.config import assign, check, preset, with_budget
+from fedrecplus.config import assign, check, preset, with_budget, with_channel
 from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
 from tests.small_data import small_ratings
@@ -22,6 +22,8 @@ from tests.small_data import small_ratings
         (["privacy.amplification=true", "cohort.sampling=poisson"], "claims amplification by sampling"),
         (["privacy.rule=distributed", "channel.rule=clear"], "one device's share of the noise hides nothing"),
         (["privacy.rule=distributed", "cohort.dropout=0.5"], "fewer devices answer"),
+        (["privacy.rule=distributed", "channel.rule=secure", "channel.dropout=0.48"], "fewer devices answer"),
+        (["channel.rule=secure", "channel.bits=16"], "rounding by chance after clipping"),
         (["privacy.rule=local", "privacy.clip=0"], "without clipping"),
     ],
 )
@@ -29,6 +31,13 @@ def test_a_claim_that_means_nothing_is_refused(changes: list[str], reason: str) 
     config = with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000)
     with pytest.raises(UserError, match=reason):
         check(assign(config, changes))
+
+
+def test_a_budget_sets_the_ring_to_32_bits() -> None:
+    coarse = assign(with_channel(preset("fedmf"), "secure"), ["channel.bits=16"])
+    config = with_budget(coarse, 10.0, 1e-5, "central", 3000)
+    assert config.channel.options.bits == 32
+    check(config)
 
 
 def test_delta_must_be_below_one_over_the_clients() -> None:

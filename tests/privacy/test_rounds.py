@@ -9,9 +9,10 @@ import pytest
 
 from fedrecplus.config import Config, assign, preset, with_budget
 from fedrecplus.engines import engine_of, prepare
+from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import seeded_words
 from fedrecplus.protocol import Sums
-from fedrecplus.rounds import plan_of, released
+from fedrecplus.rounds import neighbouring, plan_of, released
 from fedrecplus.testing import small_ratings
 
 RATINGS = small_ratings(clients=60)
@@ -80,3 +81,36 @@ def test_secure_sums_carry_a_budget_too(noise: str) -> None:
         tables.append(after.server.V)
     common = np.isclose(tables[0], tables[1], atol=1e-3).all(axis=1)
     assert common.mean() > 0.5  # rare rows are left out of secure sums
+
+
+def test_a_ring_s_claim_is_about_those_who_take_part() -> None:
+    found = {rule: neighbouring(config(f"channel.rule={rule}")) for rule in ("sums", "secure")}
+    assert found == {"sums": "add-or-remove-one", "secure": "zero-out-one"}
+
+
+@pytest.mark.parametrize(
+    "dropout",
+    [["cohort.dropout=0.1"], ["channel.rule=secure", "channel.bound=100", "channel.dropout=0.13"]],
+)
+def test_a_round_fails_where_fewer_devices_answer_than_the_noise_is_calibrated_to(dropout: list[str]) -> None:
+    reasons, few = [], 0
+    for seed in range(8):
+        chosen = config(*dropout, f"seed={seed}", "privacy.honest=0.9", noise="distributed")
+        problem, engine = prepare(RATINGS, chosen), engine_of(chosen)
+        few += len(problem.cohort(0)) < 54
+        try:
+            engine.round(problem, engine.start(problem))
+        except UserError as reason:
+            reasons.append(str(reason))
+    assert 0 < len(reasons) < 8, "a share of 0.9 is near what is left"
+    assert all("of 60 devices answered" in reason for reason in reasons)
+    assert len(dropout) > 1 or len(reasons) == few
+
+
+def test_shares_of_noise_are_as_large_as_the_number_asked_wants() -> None:
+    chosen = config(noise="distributed")
+    public = prepare(RATINGS, chosen).public
+    all_answer, some_answer = (released(sums(clients), 0, public, chosen, asked=60) for clients in (60, 48))
+    assert some_answer.noise == pytest.approx(all_answer.noise * np.sqrt(48 / 60))
+    with pytest.raises(UserError, match="41 of 60 devices answered"):
+        released(sums(41), 0, public, chosen, asked=60)

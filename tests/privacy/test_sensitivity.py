@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedrecplus.parts.channel import encode, encoding_for, layout_of, secure
 from fedrecplus.parts.privacy import _budget, central, contribution, distributed, local, sensitivity
-from fedrecplus.protocol import Upload
+from fedrecplus.protocol import PublicItems, Upload
 from fedrecplus.rounds import client_round, local_update, pseudo_items
 from fedrecplus.testing import example_round
 
@@ -88,3 +91,16 @@ def test_the_chain_clips_what_local_training_gave() -> None:
     sent, _ = client_round(message, devices[0], problem.config)
     assert np.linalg.norm(raw.delta) > 1e-3
     np.testing.assert_allclose(sent.delta / np.linalg.norm(sent.delta), raw.delta / np.linalg.norm(raw.delta))
+
+
+def test_rounding_in_a_ring_lifts_no_update_over_what_noise_is_calibrated_to() -> None:
+    rng, clients, settings = np.random.default_rng(0), 50, secure.Settings(bound=2.0, least_cohort=2)
+    layout = layout_of((200, 4), 0, settings)
+    encoding = encoding_for(layout, PublicItems(np.zeros((200, 0)), np.full(200, 9)), clients, settings)
+    allowed = 2.0 + secure.rounding_norm(800, 0, clients, settings)
+    assert 2.0 < allowed < 2.001
+    for client in range(5):
+        upload = Upload(client, np.arange(200), rng.normal(size=(200, 4)))
+        sent = central.protect(upload, 0, None, central.Settings(clip=2.0))  # type: ignore[arg-type]
+        steps = encode(replace(sent, weight=1.0), encoding).moves.view("<i4")
+        assert np.linalg.norm(steps / encoding.scales[:, None]) <= allowed

@@ -190,6 +190,8 @@ def test_whole_tables_need_no_pseudo_items() -> None:
         (("channel.rows=blocks", "pseudo_items.rule=none"), "shows the server which items were rated"),
         (("channel.bits=24",), "no such ring"),
         (("model.rule=fcf",), "uploads rows of all items"),
+        (("model.rule=fcf", "channel.rows=rows"), "no rows to leave out"),
+        (("model.rule=fcf", "channel.rows=blocks"), "no rows to leave out"),
     ],
 )
 def test_combinations_that_make_no_sense_are_refused(changed: tuple[str, ...], reason: str) -> None:

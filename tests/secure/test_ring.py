@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,10 +16,13 @@ from fedrecplus.parts.channel import (
     contributors,
     decode,
     encode,
+    encoding_for,
     encoding_of,
     from_bytes,
+    layout_of,
+    secure,
 )
-from fedrecplus.protocol import Upload
+from fedrecplus.protocol import PublicItems, Upload
 
 
 def upload(client: int, items: list[int], delta: np.ndarray, weight: float | None = 1.0, statistic=()) -> Upload:
@@ -81,6 +86,16 @@ def test_rare_rows_are_more_precise_than_popular_ones() -> None:
 def test_public_counts_are_taken_with_slack_and_the_cohort_bounds_them() -> None:
     assert contributors(np.array([0, 100, 1000]), 500).tolist() == [16, 141, 500]
     assert contributors(np.array([-3, 5]), 1).tolist() == [1, 1]
+
+
+def test_under_a_budget_every_row_has_room_for_the_whole_cohort() -> None:
+    cohort, chosen = 500, secure.Settings(bound=2.0)
+    exact = PublicItems(np.zeros((3, 0)), np.array([3, 40, 400]), source="secure-sum", people=cohort)
+    noisy, layout = replace(exact, epsilon=2.0), layout_of((3, 1), 0, chosen)
+    narrow, wide = (encoding_for(layout, public, cohort, chosen) for public in (exact, noisy))
+    assert narrow.scales[0] > wide.scales[0], "exact counts may be relied on"
+    vectors = [encode(upload(client, [0, 1, 2], np.full((3, 1), 2.0)), wide) for client in range(cohort)]
+    np.testing.assert_allclose(decode(add_all(vectors, layout), wide).total, 2.0 * cohort, rtol=1e-4)
 
 
 def test_uniform_weights_are_exact() -> None:

@@ -195,7 +195,7 @@ def _attacked(
 def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
-    if config.privacy.part.has("noisy") and not config.privacy.part.has("ring_noise"):
+    if config.privacy.part.has("noisy") and not config.privacy.part.has("NOISE_ON_DEVICES"):
         found.append("the server adds the noise: attacked is what it releases, and it sees the sums without")
     if config.channel.part.VIEW == "nothing":
         found.append("clients alone decrypt the sums: the attacker is one of them")

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.audit.truth import AuditTruth
+from fedrecplus.config import Config
+from fedrecplus.parts.channel import RingSettings, layout_of
 from fedrecplus.protocol import Sums
 
 Array = NDArray[np.float64]
@@ -67,12 +69,25 @@ class Contributions:
         """The transcript, with somebody else's contributions in the place of the client's own."""
         return transcript.with_sums(
             {
-                t: exchanged(sums, self.of_round[t][client], self.of_round[t][other])
+                t: as_sent(sums, exchanged(sums, self.of_round[t][client], self.of_round[t][other]), transcript.config)
                 if client in transcript.cohorts[t]
                 else sums
                 for t, sums in transcript.sums.items()
             }
         )
+
+
+def as_sent(before: Sums, after: Sums, config: Config) -> Sums:
+    """Exchanged sums with the weights that such a cohort would show: public figures stay what they are.
+
+    Under a budget all weights are public. A ring that sends no weights of rows has Σw over all times public shares.
+    """
+    if config.privacy.part.has("plan"):
+        return replace(after, weights=before.weights, overall=before.overall, clients=before.clients)
+    ring = config.channel.options
+    if isinstance(ring, RingSettings) and not layout_of(before.total.shape, before.statistic.size, ring).weights:
+        return replace(after, weights=before.weights * (after.overall / before.overall))
+    return after
 
 
 def exchanged(sums: Sums, out: Contribution | None, into: Contribution | None) -> Sums:

@@ -119,7 +119,8 @@ def note(
     else:
         transcript.note(message, _listed(engine, problem, private, message, transcript), orders)
         sums = engine.sums(problem, private, message, cohort)[0]
-        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config)
+        asked = len(problem.asked(message.round))
+        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config, asked=asked)
         _note_contributions(transcript, contributions, engine, problem, private, message)
     if not transcript.crowd and "lists" in transcript.shows:
         present = np.intersect1d(transcript.watched, cohort)

@@ -33,6 +33,8 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     found = {**suited(epsilon, delta, clients), **budget}
     if hasattr(config.channel.options, "bound"):
         found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
+    if hasattr(config.channel.options, "bits"):
+        found["channel.bits"] = 32  # rounding must not lift an update over its clip
     return _changed(config, found, source)
 
 

@@ -153,6 +153,13 @@ class Config:
         return items if self.shows_rows else items[:0]
 
     @property
+    def answering(self) -> float:
+        """The share of the asked clients that is in a round's sums, in a simulation."""
+        channel = self.channel
+        arriving = float(channel.part.arriving(channel.options)) if channel.part.has("arriving") else 1.0
+        return (1.0 - self.cohort.dropout) * arriving
+
+    @property
     def uploads_all_items(self) -> bool:
         """Whether every upload has a row of every item."""
         return self.model.part.has("ALL_ITEMS")

@@ -41,7 +41,8 @@ class Engine(ABC):
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
-        server = server_round(state.server, sums, problem.public, problem.config)
+        asked = len(problem.asked(state.server.round))
+        server = server_round(state.server, sums, problem.public, problem.config, asked=asked)
         return replace(state, server=server, private=private), report
 
     @abstractmethod

@@ -36,18 +36,23 @@ class Problem:
         scale = self.ratings.scale
         return scale.standardise(scale.values(np.arange(scale.levels)))
 
-    def cohort(self, round_number: int) -> NDArray[np.int64]:
-        """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
+    def asked(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round, ascending: those with ratings, sampled."""
         able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
         how, seed = self.config.cohort, self.config.seed
         if how.fraction < 1.0:
             draws = uniform(subkey(seed, "sampling", round_number), able)
-            asked = max(1, round(how.fraction * len(able)))
-            by_draw = np.argsort(draws, kind="stable")[:asked]
+            count = max(1, round(how.fraction * len(able)))
+            by_draw = np.argsort(draws, kind="stable")[:count]
             able = able[draws < how.fraction] if how.sampling == "poisson" else np.sort(able[by_draw])
-        if how.dropout > 0.0:
-            able = able[uniform(subkey(seed, "dropout", round_number), able) >= how.dropout]
         return able
+
+    def cohort(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round and answer, ascending."""
+        asked, dropout = self.asked(round_number), self.config.cohort.dropout
+        if dropout > 0.0:
+            asked = asked[uniform(subkey(self.config.seed, "dropout", round_number), asked) >= dropout]
+        return asked
 
 
 def prepare(

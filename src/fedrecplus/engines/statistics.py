@@ -65,7 +65,7 @@ def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicI
     else:
         return replace(exact, source="secure-sum")
     clients = int(np.count_nonzero(np.diff(ratings.indptr)))
-    total, sd = with_noise(_total(ratings, cap), multiplier, sensitivity(cap), clients, STATISTICS, config)
+    total, sd = with_noise(_total(ratings, cap), multiplier, sensitivity(cap), clients, clients, STATISTICS, config)
     found = figures(total, sd, cap)
     cost = epsilon_of([Release(multiplier)], delta, plan.accountant if plan else "PLD")
     return replace(

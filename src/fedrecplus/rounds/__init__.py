@@ -10,7 +10,7 @@ from fedrecplus.rounds.client import (
     select_items,
 )
 from fedrecplus.rounds.extension import extend_server
-from fedrecplus.rounds.release import STATISTICS, plan_of, released, with_noise
+from fedrecplus.rounds.release import STATISTICS, neighbouring, plan_of, released, with_noise
 from fedrecplus.rounds.server import (
     ServerState,
     add_up,
@@ -31,6 +31,7 @@ __all__ = [
     "encode_items",
     "extend_server",
     "local_update",
+    "neighbouring",
     "outgoing",
     "plan_of",
     "predictions",

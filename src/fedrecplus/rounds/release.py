@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import ReleasePlan, Words
+from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, ReleasePlan, Words
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -29,18 +29,38 @@ def plan_of(config: Config) -> ReleasePlan | None:
     return plan
 
 
-def released(sums: Sums, round_number: int, public: PublicItems, config: Config, words: Words | None = None) -> Sums:
+def neighbouring(config: Config) -> str:
+    """Which data sets the claim can hardly tell apart.
+
+    Where devices add noise, or a ring is made for so many clients, all depends on how many take part, and the server
+    sees who does: a person's numbers are hidden, not that the person was asked.
+    """
+    by_cohort = config.privacy.part.has("NOISE_ON_DEVICES") or config.channel.part.has("rounding_norm")
+    return ZERO_OUT if by_cohort else NEIGHBOURING
+
+
+def released(
+    sums: Sums,
+    round_number: int,
+    public: PublicItems,
+    config: Config,
+    words: Words | None = None,
+    asked: int | None = None,
+) -> Sums:
     """The sums as the server's step may see them. A simulation draws the noise from the seed, a server from ``words``.
 
-    Weights by item are those of the statistics, which are paid for already, times the share of clients that answers.
+    ``asked`` is how many clients the round began with; those in the sum, if nobody says. Weights by item are those of
+    the statistics, which are paid for already, times the share of clients that is in a sum.
     """
     privacy, plan = config.privacy, plan_of(config)
     if plan is None:
         return sums
     vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
     multiplier, name = plan.rounds[round_number], f"round {round_number}"
-    noisy, sd = with_noise(vector, multiplier, privacy.options.clip, sums.clients, name, config, words)
-    answering = config.cohort.fraction * (1.0 - config.cohort.dropout)
+    sensitivity = privacy.options.clip + rounding_norm(sums, config)
+    asked = sums.clients if asked is None else asked
+    noisy, sd = with_noise(vector, multiplier, sensitivity, asked, sums.clients, name, config, words)
+    answering = config.cohort.fraction * config.answering
     return replace(
         sums,
         total=noisy[:rows].reshape(sums.total.shape),
@@ -52,18 +72,26 @@ def released(sums: Sums, round_number: int, public: PublicItems, config: Config,
     )
 
 
+def rounding_norm(sums: Sums, config: Config) -> float:
+    """What a channel's rounding, which comes after clipping, can add to the norm of one client's vector."""
+    channel = config.channel
+    if not channel.part.has("rounding_norm"):
+        return 0.0
+    return float(channel.part.rounding_norm(sums.total.size, sums.statistic.size, sums.clients, channel.options))
+
+
 def with_noise(
     vector: Array,
     multiplier: float,
     sensitivity: float,
+    asked: int,
     answered: int,
     name: str,
     config: Config,
     words: Words | None = None,
 ) -> tuple[Array, float]:
-    """One release: a sum over so many clients, with the mechanism's noise, and its standard deviation."""
+    """One release, with the mechanism's noise, and its standard deviation: a sum over those who answered."""
     part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
-    asked = round(answered / (1.0 - config.cohort.dropout)) if name != STATISTICS else answered
     key = subkey(config.seed, "release", name)
     options = config.privacy.options
     found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,14 +64,20 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
 
 
 def server_round(
-    state: ServerState, sums: Sums, public: PublicItems, config: Config, words: Words | None = None
+    state: ServerState,
+    sums: Sums,
+    public: PublicItems,
+    config: Config,
+    words: Words | None = None,
+    asked: int | None = None,
 ) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
 
-    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``.
+    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``. Noise
+    of devices depends on how many were ``asked``.
     """
     optimizer, model = config.server_optimizer, config.model
-    sums = released(sums, state.round, public, config, words)
+    sums = released(sums, state.round, public, config, words, asked)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:
@@ -112,20 +117,11 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
 
 
-def add_up(
-    uploads: Sequence[Upload], message: Broadcast, config: Config, asked: Sequence[int] = ()
-) -> tuple[Sums, Traffic]:
-    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost.
-
-    ``asked`` are the clients that the round began with, those who dropped out included; those with an upload, if empty.
-    """
-    channel, privacy = config.channel, config.privacy
+def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:
+    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost."""
+    channel = config.channel
     if channel.part.has("add_up"):
-        noise = partial(privacy.part.ring_noise, settings=privacy.options) if privacy.part.has("ring_noise") else None
-        among = tuple(asked) or tuple(upload.client for upload in uploads)
-        found: tuple[Sums, Traffic] = channel.part.add_up(
-            uploads, message, config.seed, channel.options, asked=among, noise=noise
-        )
+        found: tuple[Sums, Traffic] = channel.part.add_up(uploads, message, config.seed, channel.options)
         return found
     return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
-from fedrecplus.parts.privacy import NEIGHBOURING, Release, ReleasePlan, epsilon_of
+from fedrecplus.parts.privacy import Release, ReleasePlan, epsilon_of
 from fedrecplus.protocol import PublicItems
-from fedrecplus.rounds import plan_of
+from fedrecplus.rounds import neighbouring, plan_of
 
 LEDGER = "privacy.jsonl"
 Report = TypeVar("Report")
@@ -120,7 +120,7 @@ def privacy_of(config: Config, public: PublicItems, most_numbers: int, *, seeded
         "epsilon": epsilon_of(plan.releases(), options.delta, plan.accountant),
         "delta": options.delta,
         "unit": part.UNIT,
-        "neighbouring": NEIGHBOURING,
+        "neighbouring": neighbouring(config),
         "mechanism": part.MECHANISM,
         "accountant": f"{plan.accountant} (dp-accounting)",
         "noise_multiplier": list(plan.rounds),

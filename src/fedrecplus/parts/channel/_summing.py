@@ -14,6 +14,7 @@ from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import (
     BITS,
+    WEIGHT_BITS,
     Encoding,
     Items,
     OutOfBounds,
@@ -75,11 +76,12 @@ def encoding_for(
 ) -> Encoding:
     """The fixed-point numbers of a round, from public figures.
 
-    Whole tables: a row's range is made for its public count. Where rows differ, everybody sees how many clients span a
-    row (``senders``), pseudo items included, and these count.
+    Whole tables: a row's range is made for its public count where that is exact, else for the whole cohort. Where rows
+    differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count.
     """
     if layout.whole or senders is None:
-        own = public.source in ("participants", "secure-sum")  # counts of others say little of how many these are
+        # counts of others say little of how many these are, and under a budget counts are weighted and noisy
+        own = public.source in ("participants", "secure-sum") and public.epsilon is None
         most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
         left_out = public.popularity < settings.fewest_contributors
     else:
@@ -122,6 +124,21 @@ def rounding_error(uploads: Sequence[Upload], message: Broadcast, settings: Ring
     encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
     items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
     return encoding.rounding_error(np.bincount(items, minlength=layout.items))
+
+
+def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettings) -> float:
+    """The most that rounding to the nearest step can add to the L2 norm of one client's changes and statistic.
+
+    A ring may have been made for four times the clients that are left in the sum: of a cohort up to half may vanish,
+    and silos count as the next power of two.
+    """
+    room = 4 * max(clients, 1)
+    step, of_statistic = (
+        bound / max((2 ** (bits - 1) - 1) // room, 1)
+        for bound, bits in ((settings.bound, settings.bits), (settings.statistic_bound, WEIGHT_BITS))
+    )
+    squares = moves * step**2 + statistic * of_statistic**2
+    return 0.5 * float(np.sqrt(squares))
 
 
 def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[int, Upload]:

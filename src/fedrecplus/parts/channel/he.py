@@ -97,15 +97,7 @@ def exchange(
     return mark(devices, uploads), 0
 
 
-def add_up(
-    uploads: Sequence[Upload],
-    message: Broadcast,
-    seed: int,
-    settings: Settings,
-    *,
-    asked: Sequence[int] = (),
-    noise: Any = None,
-) -> tuple[Sums, Traffic]:
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise here, see above.
 
     After: Chai, Wang, Chen, Yang 2020

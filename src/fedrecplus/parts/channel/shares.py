@@ -42,6 +42,7 @@ from fedrecplus.settings import Annotated, number, text
 VIEW = "sums"
 SIMULATION_ONLY = True
 rounding_error = _summing.rounding_error
+rounding_norm = _summing.rounding_norm
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
 """a seed, encrypted and authenticated for its holder"""
@@ -83,15 +84,7 @@ def exchange(
     return mark(devices, uploads), 0
 
 
-def add_up(
-    uploads: Sequence[Upload],
-    message: Broadcast,
-    seed: int,
-    settings: Settings,
-    *,
-    asked: Sequence[int] = (),
-    noise: Any = None,
-) -> tuple[Sums, Traffic]:
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The cohort's sums, and what shares, lists and masked vectors cost.
 
     Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).

@@ -1,6 +1,6 @@
 """Differential privacy: who adds the noise."""
 
-from fedrecplus.parts.privacy._accounting import NEIGHBOURING, Release, ReleasePlan, epsilon_of, planned
+from fedrecplus.parts.privacy._accounting import NEIGHBOURING, ZERO_OUT, Release, ReleasePlan, epsilon_of, planned
 from fedrecplus.parts.privacy._checks import check_delta
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, seeded_gaussian, seeded_words
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
@@ -8,6 +8,7 @@ from fedrecplus.parts.privacy._suited import suited
 
 __all__ = [
     "NEIGHBOURING",
+    "ZERO_OUT",
     "Figures",
     "Release",
     "ReleasePlan",

@@ -16,6 +16,8 @@ from typing import Any
 from fedrecplus.errors import UserError
 
 NEIGHBOURING = "add-or-remove-one"
+ZERO_OUT = "zero-out-one"
+"""one person's numbers are replaced by zeros, and who takes part is known; sensitivities are those of add or remove"""
 _STEP = 1e-3
 """discretisation of privacy losses, always upwards: of one Gaussian it adds a millionth to ε"""
 _CLOSE = 1e-3

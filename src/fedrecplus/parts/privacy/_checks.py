@@ -38,6 +38,13 @@ def check_claim(config: Any) -> None:
             "person's data, and that is not accounted for",
             "set channel.rows=whole",
         )
+    bits = getattr(config.channel.options, "bits", 32)
+    if bits < 32:
+        raise UserError(
+            f"{rule} with channel.bits={bits}: its steps are coarse, and rounding by chance after clipping can lift an "
+            "update far over privacy.clip, which the noise is calibrated to",
+            "set channel.bits=32",
+        )
     if getattr(privacy, "amplification", False) and (
         config.cohort.fraction >= 1.0 or config.cohort.sampling != "poisson"
     ):

@@ -1,7 +1,8 @@
 """Every device adds its share of discrete Gaussian noise in the ring, under secure sums: no server is trusted.
 
 The shares of the fewest honest devices that may be left (``honest``, of those asked) are enough noise for the budget;
-with more of them there is more noise than is claimed. A device sends no weights: the server divides by the counts of
+with more of them there is more noise than is claimed. The server sees who takes part: what is claimed is that a
+person's numbers could as well be zeros. A device sends no weights: the server divides by the counts of
 the statistics. In simulation the shares are drawn from keys, at the aggregate: integers add up to the same in any
 order.
 
@@ -25,6 +26,8 @@ from fedrecplus.settings import Annotated, number, text
 
 UNIT = "user"
 MECHANISM = "discrete Gaussian noise, a share from each device, under secure sums"
+NOISE_ON_DEVICES = True
+"""whoever adds up never has the sums without noise"""
 ACCOUNTANT = "RDP"
 """a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
 Array = NDArray[np.float64]
@@ -55,12 +58,11 @@ def check_with(config: Any) -> None:
             "nothing where its upload is seen alone",
             "set channel.rule=secure (or sums, in simulation)",
         )
-    answering = 1.0 - config.cohort.dropout
-    if config.privacy.options.honest > answering:
+    if config.privacy.options.honest > config.answering:
         raise UserError(
-            f"privacy.honest={config.privacy.options.honest:g} with cohort.dropout={config.cohort.dropout:g}: fewer "
-            "devices answer than the noise is calibrated to",
-            f"set privacy.honest to {0.9 * answering:.2g} or less",
+            f"privacy.honest={config.privacy.options.honest:g} where cohort.dropout and channel.dropout leave a share "
+            f"of {config.answering:.2g}: fewer devices answer than the noise is calibrated to",
+            f"set privacy.honest to {0.9 * config.answering:.2g} or less",
         )
 
 

@@ -48,6 +48,7 @@ from fedrecplus.settings import Annotated, number, text
 
 VIEW = "sums"
 rounding_error = _summing.rounding_error
+rounding_norm = _summing.rounding_norm
 _log = logging.getLogger("fedrecplus")
 
 
@@ -74,7 +75,13 @@ def check_with(config: Any) -> None:
     """Refuse what can't be together with sums over rings."""
     settings: Settings = config.channel.options
     check_bits(settings)
-    if settings.weights == "public" and settings.rows == "whole" and config.uploads_all_items:
+    if settings.rows != "whole" and config.uploads_all_items:
+        raise UserError(
+            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
+            "are no rows to leave out",
+            "set channel.rows=whole and channel.weights=sent",
+        )
+    if settings.weights == "public" and config.uploads_all_items:
         raise UserError(
             f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
             "set channel.weights=sent",
@@ -106,19 +113,11 @@ def exchange(
     return (mark(devices, uploads) if shows_rows(settings) else dict(uploads)), 0
 
 
-def add_up(
-    uploads: Sequence[Upload],
-    message: Broadcast,
-    seed: int,
-    settings: Settings,
-    *,
-    asked: Sequence[int] = (),
-    noise: Any = None,
-) -> tuple[Sums, Traffic]:
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
 
-    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Whoever was
-    ``asked`` and sent nothing is not in the cohort; a simulation adds the devices' ``noise`` where sums are released.
+    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of devices
+    is not added here: a simulation draws that of all together (``rounds/release.py``).
     """
     clients = np.array([upload.client for upload in uploads], dtype=np.int64)
     size = len(uploads[0].statistic) if uploads else 0
@@ -206,6 +205,11 @@ def vanishing(clients: NDArray[np.int64], round_number: int, seed: int, settings
     draws = uniform(subkey(seed, "vanishing", round_number), clients) / settings.dropout
     gone = np.flatnonzero(draws < 1.0)
     return {int(clients[place]): VANISHING[int(draws[place] * len(VANISHING))] for place in gone}
+
+
+def arriving(settings: Settings) -> float:
+    """The share of a simulated cohort whose vectors come: who vanishes before the last stage alone is in the sum."""
+    return 1.0 - settings.dropout * (1.0 - 1.0 / len(VANISHING))
 
 
 def failed(round_number: int, reason: Aborted) -> UserError:

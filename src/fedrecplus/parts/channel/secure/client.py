@@ -128,11 +128,6 @@ class SecureClient:
         self._adverts: dict[int, Advertisement] | None = None
 
     @property
-    def sent_vector(self) -> bool:
-        """Whether its masked vector has left: it must not be in another sum of the same round (differencing)."""
-        return "mask" in self.state.done
-
-    @property
     def rounding_key(self) -> int:
         """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
         return int.from_bytes(self._secret(b"rounding")[:8], "big")
@@ -172,11 +167,6 @@ class SecureClient:
         return pack(SealedShares(VERSION, self.state.session, self._sender, commitment, b"".join(sealed)))
 
     # Stage 3
-
-    @property
-    def cohort(self) -> int:
-        """How many clients advertised keys: what the encoding's range is made for."""
-        return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).cohort
 
     @property
     def threshold(self) -> int:
