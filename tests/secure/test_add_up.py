@@ -199,6 +199,16 @@ def test_combinations_that_make_no_sense_are_refused(changed: tuple[str, ...], r
         check(example_config("channel.rule=secure", "simulation_only=false", *changed))
 
 
+@pytest.mark.parametrize("rule", ["secure", "shares", "he"])
+@pytest.mark.parametrize(
+    ("rows", "reason"), [("blocks", "no rows to leave out"), ("whole", "public counts say nothing")]
+)
+def test_models_that_upload_all_items_send_whole_tables_with_weights(rule: str, rows: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        check(example_config(f"channel.rule={rule}", "model.rule=fcf", f"channel.rows={rows}"))
+    check(example_config(f"channel.rule={rule}", "model.rule=fcf", "channel.weights=sent"))
+
+
 def test_uniform_weights_by_the_server_are_no_secret_and_allowed() -> None:
     check(example_config("channel.rule=secure", "aggregation.weigh_on=server"))
 

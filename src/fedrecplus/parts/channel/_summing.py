@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,10 +59,24 @@ class RingSettings(Settings):
     least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
 
 
-def check_bits(settings: RingSettings) -> None:
-    """Refuse rings that there are not."""
+def check_ring(config: Any) -> None:
+    """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
+    settings: RingSettings = config.channel.options
     if settings.bits not in BITS:
         raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
+    if not config.uploads_all_items:
+        return
+    if settings.rows != "whole":
+        raise UserError(
+            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
+            "are no rows to leave out",
+            "set channel.rows=whole and channel.weights=sent",
+        )
+    if settings.weights == "public":
+        raise UserError(
+            f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
+            "set channel.weights=sent",
+        )
 
 
 def layout_of(shape: tuple[int, ...], statistic_size: int, settings: RingSettings) -> RingLayout:

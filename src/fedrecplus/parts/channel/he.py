@@ -39,7 +39,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, key_of, library, without_secret
 from fedrecplus.parts.channel._ring import WEIGHT_BITS, Items, RingLayout, RingVector, add_all, decode, zeros
-from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible
+from fedrecplus.parts.channel._summing import RingSettings, check_ring, encoded, mark, visible
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
 from fedrecplus.settings import Annotated, number, text
 
@@ -64,7 +64,7 @@ class Settings(RingSettings):
 def check_with(config: Any) -> None:
     """Refuse what encryption can't do, and a missing library before the first round."""
     settings: Settings = config.channel.options
-    check_bits(settings)
+    check_ring(config)
     if settings.rows == "rows":
         raise UserError(
             "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",

@@ -33,7 +33,7 @@ import numpy as np
 from fedrecplus.device import Device
 from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, add_all, decode
-from fedrecplus.parts.channel._summing import RingSettings, check_bits, encoded, mark, visible, widened
+from fedrecplus.parts.channel._summing import RingSettings, check_ring, encoded, mark, visible, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
@@ -63,8 +63,8 @@ class Settings(RingSettings):
 
 
 def check_with(config: Any) -> None:
-    """Refuse rings that there are not."""
-    check_bits(config.channel.options)
+    """Refuse what can't be summed in a ring."""
+    check_ring(config)
 
 
 def shows_rows(settings: Settings) -> bool:

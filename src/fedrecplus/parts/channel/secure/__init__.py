@@ -28,7 +28,7 @@ from fedrecplus.parts.channel._ring import (
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings,
-    check_bits,
+    check_ring,
     encoding_for,
     layout_of,
     mark,
@@ -74,18 +74,7 @@ def shows_rows(settings: Settings) -> bool:
 def check_with(config: Any) -> None:
     """Refuse what can't be together with sums over rings."""
     settings: Settings = config.channel.options
-    check_bits(settings)
-    if settings.rows != "whole" and config.uploads_all_items:
-        raise UserError(
-            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
-            "are no rows to leave out",
-            "set channel.rows=whole and channel.weights=sent",
-        )
-    if settings.weights == "public" and config.uploads_all_items:
-        raise UserError(
-            f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
-            "set channel.weights=sent",
-        )
+    check_ring(config)
     if settings.rows != "whole" and not config.hides_rows and not config.simulation_only:
         raise UserError(
             f"channel.rows={settings.rows} without pseudo items shows the server which items were rated",
