@@ -21,7 +21,7 @@ Chosen = dict[str, str]
 Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
-def trainings(start: Config, values: Values, tries: int = 60, seed: int = 0) -> list[tuple[Chosen, Config]]:
+def trainings(start: Config, values: Values, tries: int = 30, seed: int = 0) -> list[tuple[Chosen, Config]]:
     """Configs that cover every pair that can be in one config; the same list each time."""
     draws = random.Random(seed)
     left = dict.fromkeys(
