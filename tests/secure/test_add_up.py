@@ -215,6 +215,9 @@ def test_uniform_weights_by_the_server_are_no_secret_and_allowed() -> None:
 
 def test_a_cohort_under_the_minimum_is_refused() -> None:
     config = example_config("channel.rule=secure", "channel.least_cohort=31")
-    problem = prepare(small_ratings(), config)
-    with pytest.raises(UserError, match="at least 31 are needed"):
-        engine_of(config).round(problem, engine_of(config).start(problem))
+    with pytest.raises(UserError, match="a cohort of 30 clients is too small"):
+        prepare(small_ratings(), config)
+    shrunk = assign(config, ["channel.least_cohort=30", "cohort.dropout=0.2"])
+    problem = prepare(small_ratings(), shrunk)
+    with pytest.raises(UserError, match="at least 30 are needed"):
+        engine_of(shrunk).round(problem, engine_of(shrunk).start(problem))

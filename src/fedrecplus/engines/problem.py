@@ -82,7 +82,7 @@ def prepare(
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:
     """Refuse data with fewer people than the channel's sums are made for."""
-    least = getattr(config.channel.options, "least_cohort", 1)
+    least = getattr(config.channel.options, "least_cohort", 0)
     able = int((np.diff(ratings.indptr) > 0).sum())
     asked = int(able * config.cohort.fraction)
     if asked < least:
