@@ -15,12 +15,13 @@ DEV  := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 REPORT := $(VENV)/.report
 BENCH := $(VENV)/.bench
+DIST := $(VENV)/.dist
 PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper test test-slow lint format docs bench clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -57,6 +58,31 @@ paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/
 	$(FEDRECPLUS) audit $(AUDITED) $(STUDIED) --users 50 --rounds 8 --json $(PAPER)/audit.json
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html
 
+# Every protection beside the others: error, lists, bytes, seconds, budgets and attacks, as a page and as the tables of
+# the README. Folds are trained without cryptography, to the same numbers; one run with all of it brings the seconds.
+FRONTIER := runs/frontier
+IN_CLEAR := fedmf fedrec fedrec+ fedrec+private
+comma    := ,
+empty    :=
+frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (hours)
+	rm -rf $(FRONTIER) && mkdir -p $(FRONTIER)
+	$(FEDRECPLUS) compare $(STUDIED) --algorithms $(subst $(empty) ,$(comma),$(IN_CLEAR)) --json $(FRONTIER)/clear.json
+	$(FEDRECPLUS) audit $(IN_CLEAR) $(STUDIED) --json $(FRONTIER)/clear-audit.json
+	set -e; for sent in secure:whole:masks secure:blocks:masks secure:rows:masks shares:rows:shares he:whole:encryption; do \
+	  set -- $$(echo $$sent | tr : " "); how="--channel $$1 --rows $$2"; to=$(FRONTIER)/$$1-$$2; \
+	  $(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+ $$how --json $$to.json; \
+	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+ $$how --set channel.$$3=computed --out $$to-run; \
+	  $(FEDRECPLUS) audit fedrec+ $(STUDIED) $$how --json $$to-audit.json; \
+	done
+	$(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+secure --channel secure --json $(FRONTIER)/preset.json
+	$(FEDRECPLUS) audit fedrec+secure $(STUDIED) --channel secure --json $(FRONTIER)/preset-audit.json
+	set -e; for epsilon in 1 5 10 20; do for fold in 0 1 2 3 4; do \
+	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+secure --channel secure --epsilon $$epsilon --noise distributed \
+	    --fold $$fold --out $(FRONTIER)/epsilon-$$epsilon-fold$$fold; done; \
+	  $(FEDRECPLUS) audit $(FRONTIER)/epsilon-$$epsilon-fold0 $(STUDIED) --json $(FRONTIER)/epsilon-$$epsilon-audit.json; \
+	done
+	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
+
 test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"
 
@@ -77,6 +103,17 @@ docs: $(DOCS) ## build the documentation into site/
 
 bench: $(BENCH) ## speed and memory, as ratios: a table, and runs/bench.json (some ten minutes)
 	@$(PY) -m benchmarks --json runs/bench.json
+
+# Wheel and sdist, as somebody gets them: metadata checked, installed into a clean environment, a small demo run there.
+CHECKED := build/clean-venv
+dist: $(DIST) ## build wheel and sdist into dist/, check them, and try the wheel in a clean environment
+	rm -rf dist $(CHECKED)
+	$(PY) -m build --outdir dist .
+	$(PY) -m twine check --strict dist/*
+	$(PYTHON) -m venv $(CHECKED)
+	$(CHECKED)/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd build && clean-venv/bin/fedrecplus demo --folds 2 --out clean-demo \
+	  --dataset synthetic:clients=60,items=40,ratings_per_client=10
 
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
@@ -99,7 +136,7 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy]'
+	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he]'
 	@touch $@
 
 $(DOCS): $(CORE)
@@ -112,8 +149,13 @@ $(REPORT): $(CORE)
 	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
-# Surprise is built by a C compiler; where there is none, the bench says that it left it out
+# Surprise and implicit may need a C compiler; where there is none, the bench says what it left out
 $(BENCH): $(DEV)
 	@echo "Installing what the bench compares with ..."
-	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise: the bench goes without it" >&2
+	@$(PIP_INSTALL) -e '.[bench]' || echo "no scikit-surprise or implicit: the bench goes without them" >&2
+	@touch $@
+
+$(DIST): $(CORE)
+	@echo "Installing what builds the distributions ..."
+	@$(PIP_INSTALL) -e '.[dist]'
 	@touch $@

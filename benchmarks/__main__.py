@@ -11,7 +11,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, surprise_svd
+from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, lists, secure, surprise_svd
 from benchmarks.line import Line, as_table
 from fedrecplus.workers import core_count
 
@@ -23,11 +23,13 @@ MEASURES = {
     "kernels": kernels.measure,
     "compilation": compilation.measure,
     "growth": growth.measure,
+    "secure": secure.measure,
+    "lists": lists.measure,
 }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory of the fast engine.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed, memory, and lists beside peers.")
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}; none: all")
     parser.add_argument("--json", type=Path, default=Path("runs/bench.json"), help="where to write the numbers")
     wanted = parser.parse_args()

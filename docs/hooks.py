@@ -1,4 +1,4 @@
-"""Writes docs/settings.md before the site is built: what every part says of its own settings."""
+"""Writes pages before the site is built: settings.md from the parts, commands.md from the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import click
+import typer
+
+from fedrecplus.cli.main import COMMANDS, app
 from fedrecplus.config import describe
 from fedrecplus.markdown import markdown_table
 from fedrecplus.parts import KINDS, built_in, part
@@ -21,15 +25,22 @@ Every setting with its default, range and meaning. A setting `option` of the sec
 NAME` shows what a preset sets. `fedrecplus settings` prints this list, with the rules of other installed packages.
 
 """
+_COMMANDS_HEAD = """\
+# Commands
+
+What `fedrecplus COMMAND --help` prints.
+
+"""
+_WIDTH = 100
 _COLUMNS = ["setting", "default", "range", "meaning"]
 
 
 def on_pre_build(config: Any) -> None:
     """Called by mkdocs before it collects the pages. An unchanged page is not written: `mkdocs serve` watches it."""
-    page = Path(config["docs_dir"]) / "settings.md"
-    text = settings_page()
-    if not page.exists() or page.read_text(encoding="utf-8") != text:
-        page.write_text(text, encoding="utf-8")
+    for name, text in (("settings.md", settings_page()), ("commands.md", commands_page())):
+        page = Path(config["docs_dir"]) / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
 
 
 def settings_page() -> str:
@@ -45,6 +56,26 @@ def settings_page() -> str:
             text += f"### {kind}: {rule}\n\n{part(kind, rule).summary}\n\n"
             text += f"{_table(settings)}\n" if settings else "No settings.\n\n"
     return text.rstrip() + "\n"
+
+
+def commands_page() -> str:
+    """Every command's help, as the command line prints it."""
+    group: Any = typer.main.get_command(app)
+    text = _COMMANDS_HEAD + _help(group, "fedrecplus")
+    for name in COMMANDS:
+        command = group.get_command(click.Context(group), name)
+        text += f"## {name}\n\n{_help(command, f'fedrecplus {name}')}"
+        inner: dict[str, Any] = getattr(command, "commands", {})
+        for below, one in inner.items():
+            text += f"### {name} {below}\n\n{_help(one, f'fedrecplus {name} {below}')}"
+    return text.rstrip() + "\n"
+
+
+def _help(command: Any, name: str) -> str:
+    """One command's help, indented as a block of code."""
+    context = click.Context(command, info_name=name, terminal_width=_WIDTH, max_content_width=_WIDTH)
+    lines = command.get_help(context).splitlines()
+    return "".join(f"    {line}".rstrip() + "\n" for line in lines) + "\n"
 
 
 def _table(settings: Iterable[Setting]) -> str:

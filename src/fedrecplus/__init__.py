@@ -15,46 +15,87 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedrecplus.config import Config, assign, change, load_config, preset, presets
-    from fedrecplus.data import FileOptions, Ratings, Scale, folds, split, validation_cut
+    from fedrecplus.audit.result import AuditResult, run_audit
+    from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_budget, with_channel
+    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
-    from fedrecplus.training import Recommender, Run, train
+    from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
+    from fedrecplus.training.callbacks import Callback, EarlyStopping, ProgressBar
+    from fedrecplus.training.estimator import FedRec
+    from fedrecplus.training.tracking import MLflow, TensorBoard, WandB
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "fedrecplus.config": ("Config", "assign", "change", "load_config", "preset", "presets"),
-    "fedrecplus.data": ("FileOptions", "Ratings", "Scale", "describe", "folds", "load", "split", "validation_cut"),
+    "fedrecplus.audit.result": ("AuditResult", "run_audit"),
+    "fedrecplus.config": (
+        "Config",
+        "assign",
+        "change",
+        "load_config",
+        "preset",
+        "presets",
+        "with_budget",
+        "with_channel",
+    ),
+    "fedrecplus.data": (
+        "FileOptions",
+        "Ratings",
+        "Scale",
+        "Split",
+        "describe",
+        "folds",
+        "load",
+        "split",
+        "validation_cut",
+    ),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
-    "fedrecplus.training": ("Recommender", "Run", "train"),
+    "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
+    "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "ProgressBar"),
+    "fedrecplus.training.estimator": ("FedRec",),
+    "fedrecplus.training.tracking": ("MLflow", "TensorBoard", "WandB"),
 }
 
 __all__ = [
+    "AuditResult",
+    "Callback",
     "Comparison",
     "Config",
+    "EarlyStopping",
+    "Evaluation",
+    "FedRec",
     "FileOptions",
+    "MLflow",
+    "ProgressBar",
     "Ratings",
     "Recommender",
     "Run",
     "Scale",
+    "Split",
+    "TensorBoard",
     "UserError",
+    "WandB",
     "assign",
     "change",
     "compare",
     "cross_validate",
     "describe",
+    "evaluate",
     "folds",
     "load",
     "load_config",
     "preset",
     "presets",
+    "run_audit",
     "split",
     "train",
     "validation_cut",
+    "with_budget",
+    "with_channel",
 ]
 
 
@@ -64,3 +105,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'fedrecplus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    # what isn't imported yet is there all the same, for completion in notebooks and for help()
+    return sorted({*globals(), *__all__})

@@ -53,3 +53,10 @@ def merge(device: Device, pseudo: PseudoItems) -> Rows:
     order = np.argsort(items, kind="stable")
     ratings = np.concatenate([device.ratings, pseudo.ratings])
     return Rows(items[order], ratings[order], (np.arange(len(items)) < len(device.items))[order])
+
+
+def every_item(device: Device, count: int) -> Rows:
+    """A row of every item, for models that upload all of them; those that are not rated have the rating 0."""
+    ratings, rated = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    ratings[device.items], rated[device.items] = device.ratings, True
+    return Rows(np.arange(count), ratings, rated)

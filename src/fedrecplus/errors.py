@@ -25,6 +25,10 @@ class UserError(Exception):
         return f"{self.problem}\n  → {self.remedy}" if self.remedy else self.problem
 
 
+class DataWarning(UserWarning):
+    """Something that was assumed about the data and that the user should know before training."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that isn't there, with the nearest one that is.
 

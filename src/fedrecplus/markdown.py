@@ -1,8 +1,9 @@
-"""Tables as Markdown and as CSV."""
+"""Tables as Markdown, as CSV and, for notebooks, as HTML."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -30,3 +31,18 @@ def csv_table(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def html_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", below: Sequence[str] = ()
+) -> str:
+    """A table for a notebook, with sentences below it; everything in it is text, never markup.
+
+    >>> html_table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in below)
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"

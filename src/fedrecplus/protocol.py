@@ -38,6 +38,12 @@ class PublicItems:
     """mean of all ratings on the standard scale: one public number"""
     noise: float = 1.0
     """variance of a uniform rating over that of five stars, at least 1: coarse scales need more regularisation"""
+    source: str = "participants"
+    """where counts and averages come from: see ``config.StatisticsSettings``"""
+    epsilon: float | None = None
+    """what they cost of the participants' privacy budget; None where they are exact figures of the participants"""
+    people: int = 0
+    """how many people's ratings the counts are of; 0: not known"""
 
     def averages(self) -> Array:
         """The mean ratings, or the mean of all ratings where none are known."""
@@ -74,7 +80,7 @@ class Upload:
     weight: float | None = None
     """the client's own aggregation weight, where it weighs itself"""
     counts: NDArray[np.int64] | None = None
-    """denoising clients alone: how many gradients each row stands for, negative where noise is taken out"""
+    """how many gradients each row stands for: negative where a denoising client takes noise out, 0 for a fake mark"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """a small dense sum beside the rows, where the model has one"""
 
@@ -102,6 +108,18 @@ class Sums:
     """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
     """Σ w s of the model's small dense statistic"""
+    noise: float = 0.0
+    """standard deviation of the noise on every entry, where there is noise for differential privacy"""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a channel's messages of a round cost, over all clients of the cohort."""
+
+    bytes_up: int
+    """sent by clients, to the server or through it to each other"""
+    bytes_down: int
+    """received by clients besides the broadcast"""
 
 
 @dataclass(frozen=True)

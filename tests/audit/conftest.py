@@ -16,13 +16,13 @@ from fedrecplus.engines import Problem, prepare
 CLIENTS, ITEMS, RATED = 60, 120, 20
 
 
-def small_town(seed: int = 0) -> Ratings:
+def small_town(seed: int = 0, clients: int = CLIENTS) -> Ratings:
     random = np.random.default_rng(seed)
     taste_of_item = np.arange(ITEMS) % 2
     fame = 1.0 / (1.0 + random.permutation(ITEMS) / 12.0)
     quality = random.normal(0.0, 0.6, ITEMS)
     indptr, items, codes = [0], [], []
-    for client in range(CLIENTS):
+    for client in range(clients):
         liked = np.where(taste_of_item == client % 2, 1.0, 0.12)
         chosen = np.sort(random.choice(ITEMS, RATED, replace=False, p=fame * liked / (fame * liked).sum()))
         values = 3.3 + quality[chosen] + 0.8 * (liked[chosen] - 0.5) + random.normal(0.0, 0.8, RATED)
@@ -40,7 +40,7 @@ def small_town(seed: int = 0) -> Ratings:
         np.array(indptr),
         np.array(items, dtype=np.uint16),
         np.array(codes, dtype=np.uint8),
-        np.arange(CLIENTS),
+        np.arange(clients),
         np.arange(ITEMS),
         catalogue,
     )

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.audit.audit import ORDER, guesses
+from fedrecplus.audit.audit import ORDER, guesses, strongest_score
 from fedrecplus.audit.guess import ATTACKS
-from fedrecplus.audit.scoring import score
+from fedrecplus.audit.scoring import area, score
 from fedrecplus.parts import choices
+from fedrecplus.settings import Settings
 
 KEPT = ("pseudo_items.redraw=false", "encoder.rule=public", "pseudo_items.size_classes=false")
 STEPPED = ("model.rule=mf", "model.learning_rate=0.2", "model.local_epochs=1", "server_optimizer.rule=sgd")
@@ -35,10 +36,28 @@ TELLS_ROWS = {
     "crowd": ("fedrec", ("pseudo_items.redraw=false",), 0.62),
     "taste": ("fedrec", ("pseudo_items.redraw=false",), 0.6),
     "shadow": ("fedrec", (), 0.9),
+    "accumulated-changes": (
+        "fedrec+",
+        (
+            "virtual_ratings.rule=predicted",
+            "virtual_ratings.rounding=stochastic",
+            *STEPPED,
+            *KEPT,
+            "model.local_epochs=4",
+        ),
+        0.8,
+    ),
+    "constraints": ("fedrec+private", (), 0.58),
+    "two-models": ("fedrec+private", (), 0.62),
+    "statistics": ("fedrec+private", (), 1.0),
+    "differencing": ("fedmf", ("channel.rule=sums", "cohort.fraction=0.5"), 0.65),
+    "knows-others": ("fedmf", ("channel.rule=sums",), 0.99),
 }
 ALSO_TELLS_ROWS = {
     "a solution over rated rows": ("u-step", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
     "a solution over rated rows, in one upload": ("one-round", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
+    "everybody else's uploads": ("knows-others", "fedrec+private", (), 0.6),
+    "a list without values": ("crowd", "fedrec", ("channel.rule=sums", "channel.rows=rows"), 0.62),
     "counts of denoising clients": ("one-round", "fedrec++", ("model.learning_rate=0.2",), 0.9),
 }
 READS_RATINGS = {
@@ -55,6 +74,12 @@ READS_RATINGS = {
 }  # fmt: skip
 
 
+TELLS_PRESENCE = ("sums",)
+"""says the same of everybody, so it tells what a person's presence does to the sums, and no more"""
+NEED_A_SECOND_DATA_SET = ("shadow-deployment",)
+"""see test_second_data.py"""
+
+
 def result_of(
     recorded: Any, attack: str, scheme: str, settings: tuple[str, ...], permuted: bool = False
 ) -> dict[str, Any]:
@@ -69,7 +94,7 @@ def result_of(
 
 
 def test_every_attack_has_a_scheme_that_it_must_break_and_a_place_in_the_table() -> None:
-    assert set(choices(ATTACKS)) == set(TELLS_ROWS) == set(ORDER)
+    assert set(choices(ATTACKS)) == {*TELLS_ROWS, *TELLS_PRESENCE, *NEED_A_SECOND_DATA_SET} == set(ORDER)
 
 
 @pytest.mark.parametrize("case", [*TELLS_ROWS, *ALSO_TELLS_ROWS])
@@ -97,5 +122,57 @@ def test_weights_solved_over_all_rows_do_not_tell_which_are_rated(recorded) -> N
 
 def test_shadow_is_the_strongest_where_values_tell_little(recorded) -> None:
     """Made-up clients teach next to nothing there: what single attacks know of real people must not be lost."""
-    found = {one: result_of(recorded, one, "fedrec+private", ())["auc"] for one in ORDER}
+    found = {one: result_of(recorded, one, "fedrec+private", ())["auc"] for one in ORDER[: ORDER.index("shadow") + 1]}
     assert found["shadow"] >= max(found.values()) - 0.02, found
+
+
+@pytest.mark.parametrize("attack", TELLS_PRESENCE)
+def test_sums_of_few_show_that_somebody_was_among_them(recorded, attack: str) -> None:
+    """Items have ten raters here: with the person among them, an item looks more popular than those matched with it."""
+    recording, _ = recorded("fedmf", "channel.rule=sums")
+    found = strongest_score(recording, attack, Settings())
+    assert found["auc_control"] == pytest.approx(0.5, abs=0.06)
+    assert found["auc"] - found["auc_control"] > 0.03
+
+
+def test_whoever_knows_everybody_else_reads_all_of_an_exact_sum_and_its_control_nothing(recorded) -> None:
+    recording, _ = recorded("fedmf", "channel.rule=sums")
+    found = strongest_score(recording, "knows-others", Settings())
+    assert found["auc"] == found["rating_exact"] == 1.0
+    assert found["auc_control"] < 0.7
+    assert found["rating_exact_control"] < 0.6
+
+
+def test_noise_in_the_sums_stops_whoever_knows_everybody_else(recorded) -> None:
+    recording, _ = recorded("fedmf", "channel.rule=sums")
+    random, transcript = np.random.default_rng(0), recording.transcript
+    noised = {
+        t: replace(
+            sums,
+            total=sums.total + random.normal(0.0, 20.0, sums.total.shape),
+            weights=sums.weights + random.normal(0.0, 20.0, sums.weights.shape),
+        )
+        for t, sums in transcript.sums.items()
+    }
+    found = strongest_score(replace(recording, transcript=transcript.with_sums(noised)), "knows-others", Settings())
+    assert abs(found["auc"] - found["auc_control"]) < 0.05
+    assert abs(found["rating_exact"] - found["rating_exact_control"]) < 0.05
+
+
+def test_the_same_cohort_in_every_round_leaves_nothing_to_difference(recorded) -> None:
+    recording, _ = recorded("fedmf", "channel.rule=sums")
+    found = strongest_score(recording, "differencing", Settings())
+    plain = strongest_score(recording, "sums", Settings())
+    assert found["auc"] == pytest.approx(plain["auc"], abs=0.01)
+
+
+def test_a_cohort_of_one_is_an_upload(recorded) -> None:
+    recording, _ = recorded("fedmf", "channel.rule=sums", "cohort.fraction=0.0001", "server.rounds=60")
+    transcript = recording.transcript
+    alone = {int(cohort[0]) for cohort in transcript.cohorts.values()} & set(transcript.clients)
+    assert alone
+    for client in alone:
+        (guess,) = guesses(transcript, "differencing")[client]
+        items, ratings = recording.truth.of_client[client]
+        assert area(guess.rated, np.isin(guess.items, items)) == 1.0
+        assert np.array_equal(guess.ratings[items], ratings)

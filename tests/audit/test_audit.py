@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import typer
 from typer.testing import CliRunner
 
 from fedrecplus.audit.audit import AuditExtent, audit_case, cases, run
-from fedrecplus.audit.tables import HEADINGS, line, strongest_to_markdown, summary, to_markdown
+from fedrecplus.audit.tables import (
+    HEADINGS,
+    every_attack_to_markdown,
+    line,
+    strongest_to_markdown,
+    summary,
+    to_markdown,
+)
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -20,7 +28,8 @@ from tests.audit.conftest import small_town
 FIELDS = {
     "scheme", "attack", "pseudo_ratio", "local_epochs", "rmse", "bytes_up_per_client_round", "rating_exact",
     "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr", "chance", "note", "recorded_rounds",
-    "pseudo_items", "virtual_ratings",
+    "pseudo_items", "virtual_ratings", "auc_worst_tenth", "auc_control", "rating_exact_control", "knowing", "channel",
+    "shows", "applies", "against",
 }  # fmt: skip
 QUICK = AuditExtent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
 STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "server_optimizer.rule=sgd")
@@ -48,12 +57,16 @@ def test_rows_have_all_fields_and_make_tables() -> None:
         assert 0.5 < row["rmse"] < 3.0
         assert row["bytes_up_per_client_round"] > 0
     assert {row["pseudo_ratio"] for row in rows} == {1.0, 0.0}
-    assert all(row["auc"] is None for row in rows if row["scheme"] == "fedmf")
+    assert all(row["auc"] == 1.0 and row["against"] == "unrated" for row in rows if row["scheme"] == "fedmf")
+    for row in rows:
+        for name in ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control"):
+            assert 0.0 <= row[name] <= 1.0
     json.dumps(rows, allow_nan=False)
     assert all(len(line(row)) == len(HEADINGS) for row in rows)
     assert len(summary(rows)) == 2
     assert to_markdown(rows).count("\n") == 4
-    assert strongest_to_markdown(rows).count("\n") == 3, "without pseudo rows there is no strongest attack on them"
+    assert strongest_to_markdown(rows).count("\n") == 4
+    assert every_attack_to_markdown(rows).count("\n") == 4
 
 
 @pytest.mark.parametrize(("rate", "trained"), [(9000, False), (3, True)])
@@ -63,10 +76,15 @@ def test_a_scheme_that_diverges_is_trained_with_a_smaller_step_and_rows_say_so(r
     assert "diverged" in summary(rows)[0]
 
 
-def test_under_a_channel_that_shows_sums_all_is_at_chance_and_rows_say_so() -> None:
-    rows = rows_of(small("fedmf", "channel.rule=sums"))
-    assert all(row["auc"] == 0.5 and row["rating_exact"] is None and "sums alone" in row["note"] for row in rows)
-    assert "sums alone" in summary(rows)[0]
+def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
+    rows = rows_of(small("fedmf", "channel.rule=sums"), replace(QUICK, attacks=(*QUICK.attacks, "differencing")))
+    assert [row["applies"] for row in rows] == [False, False, False, True]
+    for row in rows:
+        assert (row["shows"], row["against"]) == (["statistics", "sums"], "unrated")
+        assert row["auc"] == pytest.approx(0.5, abs=0.08)
+        assert row["rating_exact"] == row["rating_exact_control"] > 0.0
+    assert line(rows[0])[7:] == ["–"] * 10
+    assert "differencing" in summary(rows)[0]
 
 
 def test_two_workers_find_what_one_finds() -> None:
@@ -108,8 +126,27 @@ def test_the_command_takes_a_file_or_a_run_and_changes_its_settings(tmp_path: Pa
     content = written(
         tmp_path, monkeypatch, *schemes, "--attacks", "popularity,one-round", "--set", "pseudo_items.ratio=2"
     )
-    assert [row["scheme"] for row in content["rows"]] == [str(folder)] * 2 + [str(file)] * 2
+    assert [row["scheme"] for row in content["rows"]] == ["fedrec"] * 2 + ["mine"] * 2
     assert all(set(row) >= FIELDS and row["pseudo_ratio"] == 2.0 for row in content["rows"])
+
+
+@pytest.mark.parametrize("names", ["", " , "])
+def test_an_empty_list_of_attacks_is_refused_and_does_not_mean_all(names: str, monkeypatch) -> None:
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    monkeypatch.setattr(command, "load_with_bar", lambda *_: pytest.fail("nothing needs to be loaded to find that"))
+    with pytest.raises(UserError, match="names no attack"):
+        CliRunner().invoke(app, ["fedmf", "--dataset", "x", "--attacks", names], catch_exceptions=False)
+
+
+def test_the_settings_of_attacks_are_listed_by_name() -> None:
+    command = pytest.importorskip("fedrecplus.cli.settings")
+    assert ("attack", "two-models") in {(kind, name) for kind, name, _ in command.describe_attacks("attack")}
+    (only,) = command.describe_attacks("attack.two-models")
+    assert only[2].name == "models"
+    with pytest.raises(UserError, match="two-modls"):
+        list(command.describe_attacks("attack.two-modls"))
 
 
 OUTSIDE_ATTACK = '''"""Says that large changes are rated."""

@@ -18,6 +18,8 @@ KNOWS_THE_TRUTH = (
     "fedrecplus.experiments",
     "fedrecplus.deploy",
     "fedrecplus.audit.recording",
+    "fedrecplus.audit.contributions",
+    "fedrecplus.audit.truth",
     "fedrecplus.audit.scoring",
     "fedrecplus.audit.audit",
 )

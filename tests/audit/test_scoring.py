@@ -8,11 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.scoring import AuditTruth, area, expected_hits, score, true_positives_at
+from fedrecplus.audit.scoring import area, expected_hits, score, true_positives_at
+from fedrecplus.audit.truth import AuditTruth, somebody_else
 
 ITEMS = np.arange(10)
 RATED = ITEMS < 5
-TRUTH = AuditTruth({1: (ITEMS[RATED], np.array([1.0, 2.0, 3.0, 4.0, 4.0]))}, step=1.0, majority=4.0)
+USUAL = np.where(ITEMS < 4, 3.0, 4.0)
+"""right of two of the five ratings"""
+
+
+def truth_of(clients: dict, majority: float = 4.0, **more) -> AuditTruth:
+    return AuditTruth(clients, 1.0, majority, np.array([9, 7, 5, 3, 1] * 2), USUAL, **more)
+
+
+TRUTH = truth_of({1: (ITEMS[RATED], np.array([1.0, 2.0, 3.0, 4.0, 4.0]))})
 
 
 def said(rated: np.ndarray, ratings: np.ndarray | None = None) -> dict[int, list[Guess]]:
@@ -40,7 +49,7 @@ def test_saying_the_same_of_all_rows_is_chance() -> None:
     found = score(said(np.zeros(10)), TRUTH, 0.5)
     assert found["auc"] == found["precision"] == found["recall"] == 0.5
     assert found["tpr_at_1pct_fpr"] == pytest.approx(0.01)
-    assert found["rating_exact"] is None
+    assert found["rating_exact"] == 0.4, "without an opinion, the public average is the guess"
 
 
 def test_pseudo_rows_do_not_count_for_ratings() -> None:
@@ -50,27 +59,68 @@ def test_pseudo_rows_do_not_count_for_ratings() -> None:
     assert found["rating_within_one"] == 0.6
 
 
-def test_a_row_without_a_guess_is_a_wrong_guess() -> None:
+def test_a_rating_without_a_guess_is_guessed_as_its_public_average() -> None:
     ratings = np.full(10, np.nan)
     ratings[3] = 4.0
-    assert score(said(np.zeros(10), ratings), TRUTH, 0.5)["rating_exact"] == 0.2
+    assert score(said(np.zeros(10), ratings), TRUTH, 0.5)["rating_exact"] == 0.6
+    ratings[4] = 5.0
+    assert score(said(np.zeros(10), ratings), TRUTH, 0.5)["rating_exact"] == 0.4
 
 
-def test_without_pseudo_rows_there_is_nothing_to_tell_apart() -> None:
+def test_without_pseudo_rows_rated_items_stand_against_unrated_ones() -> None:
+    """All uploaded rows are rated: whoever sees the list knows them all."""
     guess = Guess(0, ITEMS[RATED], silent(ITEMS[RATED]), np.zeros(5))
     found = score({1: [guess]}, TRUTH, 1.0)
-    assert (
-        found["auc"],
-        found["precision"],
-        found["recall"],
-        found["f1"],
-        found["tpr_at_1pct_fpr"],
-        found["chance"],
-    ) == (None,) * 6
+    assert found["auc"] == found["precision"] == found["recall"] == 1.0
+    assert found["precision_chance"] == 0.5
+
+
+def test_an_attack_that_says_nothing_is_at_chance_and_nothing_is_null() -> None:
+    found = score({1: []}, TRUTH, 0.5)
+    assert found["auc"] == found["auc_control"] == found["auc_worst_tenth"] == 0.5
+    assert found["rating_exact"] == found["rating_exact_control"] == 0.4
+
+
+def test_the_control_is_the_same_question_answered_by_what_is_said_of_somebody_else() -> None:
+    ratings = (np.array([1.0, 2.0, 3.0, 4.0, 4.0]), np.ones(3))
+    truth = truth_of({1: (ITEMS[:5], ratings[0]), 2: (ITEMS[4:7], ratings[1])}, against="unrated")
+    of_other = Guess(0, ITEMS, np.ones(10), np.isin(ITEMS, ITEMS[4:7]).astype(float))
+    found = score(said(RATED.astype(float), np.array([1.0, 2.0, 3.0, 4.0, 4.0] * 2)), truth, 0.5, {1: [of_other]})
+    assert (found["auc"], found["rating_exact"], found["rating_exact_control"]) == (1.0, 1.0, 0.2)
+    # of the other's three items one is rated here and two are not: .5 + (1·3 − 2·4)/(2·25)
+    assert found["auc_control"] == pytest.approx(0.4)
+
+
+def test_unrated_items_are_as_popular_as_the_rated_ones_and_as_many() -> None:
+    random = np.random.default_rng(0)
+    popularity = random.integers(1, 300, 400)
+    rated = np.sort(random.choice(400, 60, replace=False, p=popularity / popularity.sum()))
+    truth = AuditTruth({1: (rated, np.ones(60))}, 1.0, 1.0, popularity, np.ones(400))
+    asked = truth.question(1)
+    against = np.setdiff1d(asked, rated)
+    assert len(asked) == 120
+    assert len(against) == 60
+    by_others = popularity - np.isin(np.arange(400), rated)
+    off = np.abs(np.sort(by_others[rated]) - np.sort(by_others[against]))
+    assert np.median(off / by_others[rated].mean()) < 0.03
+    assert area(by_others[asked].astype(float), np.isin(asked, rated)) == pytest.approx(0.5, abs=0.03)
+
+
+def test_who_rated_nearly_all_is_asked_about_as_many_as_are_left() -> None:
+    truth = AuditTruth({1: (ITEMS[:8], np.ones(8))}, 1.0, 1.0, np.full(10, 5), np.ones(10))
+    assert len(truth.question(1)) == 4
+
+
+def test_everybody_has_somebody_else() -> None:
+    clients = np.array([3, 5, 8, 9])
+    others = somebody_else(clients, 0)
+    assert sorted(others) == sorted(others.values()) == clients.tolist()
+    assert all(client != other for client, other in others.items())
+    assert somebody_else(clients[:1], 0) == {}
 
 
 def test_the_worst_tenth_is_the_most_exposed() -> None:
-    truth = AuditTruth({client: (ITEMS[RATED], np.ones(5)) for client in range(10)}, 1.0, 1.0)
+    truth = truth_of({client: (ITEMS[RATED], np.ones(5)) for client in range(10)})
     rows = {client: [Guess(0, ITEMS, silent(ITEMS), np.zeros(10))] for client in range(9)}
     found = score({**rows, 9: [Guess(0, ITEMS, silent(ITEMS), RATED.astype(float))]}, truth, 0.5)
     assert found["auc"] == pytest.approx(0.55)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.audit import guesses
-from fedrecplus.audit.guess import ATTACKS
+from fedrecplus.audit.guess import ATTACKS, sees
 from fedrecplus.audit.recording import record, schedule
 from fedrecplus.engines import engine_of, message_of, rounds
-from fedrecplus.parts import choices
+from fedrecplus.parts import choices, part
 from fedrecplus.rounds import server_round, sums_of
 from tests.audit.conftest import CLIENTS, small_problem
 
@@ -49,14 +49,58 @@ def test_the_secret_seed_is_not_in_a_transcript(recorded) -> None:
 
 
 def test_a_channel_that_shows_sums_gives_the_server_sums_and_no_attack_an_upload(recorded) -> None:
-    transcript = recorded("fedrec", "channel.rule=sums")[0].transcript
+    transcript = recorded("fedrec", "channel.rule=sums", "model.learning_rate=0.2")[0].transcript
     assert (transcript.sent, transcript.crowd) == ({}, {})
     assert transcript.sums.keys() == set(transcript.rounds)
     clear = recorded("fedrec", "channel.rule=clear")[0].transcript
     total = sum(1.0 for _ in clear.crowd)
     assert transcript.sums[0].clients == total == transcript.sums[0].overall
     for attack in choices(ATTACKS):
-        assert guesses(transcript, attack) == {}
+        if not sees(part(ATTACKS, attack)) & transcript.shows:
+            assert not any(guesses(transcript, attack).values())
+
+
+def test_a_channel_that_hides_values_shows_the_list_of_rows(recorded) -> None:
+    hidden = recorded("fedrec", "channel.rule=sums", "channel.rows=rows")[0].transcript
+    clear = recorded("fedrec", "channel.rule=clear")[0].transcript
+    for client in clear.clients:
+        for one, other in zip(hidden.uploads(client), clear.uploads(client), strict=True):
+            assert np.array_equal(one.upload.items, other.upload.items)
+            assert one.upload.delta.size == 0
+            assert one.upload.weight is None
+    assert hidden.shows == {"statistics", "lists", "sums"}
+
+
+def test_a_person_replaced_in_sums_is_gone_from_them(recorded) -> None:
+    recording, _ = recorded("fedmf", "channel.rule=sums", "cohort.fraction=0.5")
+    transcript, contributions = recording.transcript, recording.contributions
+    client, other = transcript.clients[:2]
+    replaced = contributions.replaced(transcript, client, other)
+    for t, sums in transcript.sums.items():
+        change = replaced.sums[t].weights - sums.weights
+        if client not in transcript.cohorts[t]:
+            assert not change.any()
+            continue
+        out, into = (contributions.of_round[t][one] for one in (client, other))
+        assert set(np.flatnonzero(change)) == set(out.items) ^ set(into.items)
+        back = contributions.replaced(replaced, other, client) if other in transcript.cohorts[t] else None
+        assert back is None or np.allclose(back.sums[t].total, sums.total)
+
+
+def test_a_person_replaced_leaves_public_weights_alone(recorded) -> None:
+    for settings in (
+        ("channel.rule=secure", "aggregation.weigh_on=client"),
+        ("channel.rule=sums", "privacy.rule=central", "statistics.source=secure-sum"),
+    ):
+        recording, _ = recorded("fedmf", "aggregation.rule=uniform", "privacy.rule=none", *settings)
+        transcript, contributions = recording.transcript, recording.contributions
+        client, other = transcript.clients[:2]
+        replaced = contributions.replaced(transcript, client, other)
+        for t, sums in transcript.sums.items():
+            assert np.abs(replaced.sums[t].total - sums.total).max() > 0
+            np.testing.assert_allclose(replaced.sums[t].weights, sums.weights)
+            assert replaced.sums[t].overall == sums.overall
+            assert replaced.sums[t].clients == sums.clients
 
 
 def test_clients_that_sit_rounds_out_are_attacked_by_the_rounds_they_were_in(recorded) -> None:

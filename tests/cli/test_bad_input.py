@@ -25,6 +25,8 @@ BAD = {
     "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),
     "no algorithm": (["train", "--dataset", "ratings.csv"], "--algorithm"),
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
+    "unknown algorithm to compare": ([*COMPARE, "--algorithms", "bias-onli"], "did you mean 'bias-only'"),
+    "ablate on one fold": (["ablate", "--dataset", "ratings.csv", "--folds", "1"], "give 2 or more"),
     "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),
     "missing config": ([*TRAIN[:3], "--config", "a.toml"], "a.toml"),
     "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),

@@ -141,6 +141,32 @@ def test_compare_takes_config_files_and_several_data_sets() -> None:
     assert len({row["dataset"] for row in rows}) == 2
 
 
+def test_a_config_file_has_one_name_in_all_commands() -> None:
+    Path("mine.toml").write_text('extends = "fedmf"\n[server]\nrounds = 2\n')
+    Path("tuned.toml").write_text(Path("mine.toml").read_text().replace("extends", 'algorithm = "fedmf"\nextends'))
+    Path("named.toml").write_text(Path("mine.toml").read_text().replace("extends", 'algorithm = "short"\nextends'))
+    for file, name in (("mine.toml", "mine"), ("tuned.toml", "tuned"), ("named.toml", "short")):
+        done("train", "--dataset", "ratings.csv", "--algorithm", file, "--out", name)
+        done(
+            "compare",
+            "--dataset",
+            "ratings.csv",
+            "--algorithms",
+            f"fedmf,{file}",
+            "--folds",
+            "2",
+            "--set",
+            "server.rounds=2",
+            "--json",
+            "c.json",
+        )
+        audited = ["--dataset", "ratings.csv", "--users", "2", "--rounds", "1", "--attacks", "popularity"]
+        done("audit", file, *audited, "--workers", "1", "--json", "a.json")
+        assert json.loads(Path(name, "result.json").read_text())["algorithm"] == name
+        assert {row["algorithm"] for row in json.loads(Path("c.json").read_text())["rows"]} == {"fedmf", name}
+        assert {row["scheme"] for row in json.loads(Path("a.json").read_text())["rows"]} == {name}
+
+
 def test_demo_compares_its_five_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     data = "synthetic:clients=30,items=25,ratings_per_client=6"
     done("demo", "--dataset", data, "--folds", "2", "--json", "d.json")
@@ -184,7 +210,7 @@ def test_settings_lists_all_of_them_on_80_columns(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [
-        ("channel", {"channel", "channel.denoising"}),
+        ("channel", {"channel", *(f"channel.{rule}" for rule in ("denoising", "he", "secure", "shares", "sums"))}),
         ("similar", {"pseudo_items.similar"}),
         ("momentum", {"server_optimizer.momentum"}),
         ("model.mf", {"model.mf"}),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,18 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,won.toml", "--folds", "2"]) == 0
     assert "won " in capsys.readouterr().out
     assert exit_code_of(["train", "--dataset", "ratings.csv", "--config", "won.toml", "--out", "run"]) == 0
-    assert load_config("run/config.toml") == winner
+    assert load_config("run/config.toml") == replace(winner, algorithm="won")
+
+
+def test_settings_can_be_chosen_by_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SHORT, *SEARCH, *ALONE, "--trials", "2"]
+    assert exit_code_of([*command, "--objective", "ndcg@10", "--json", "found.json"]) == 0
+    found, told = json.loads(Path("found.json").read_text()), capsys.readouterr()
+    assert found["best"]["value"] == max(trial["value"] for trial in found["trials"] if trial["value"] is not None)
+    assert "NDCG@10, validation" in told.out
+    assert "NDCG@10 0." in told.err
+    assert exit_code_of([*command, "--objective", "mape"]) == 2
+    assert "'mape' is no objective" in capsys.readouterr().err
 
 
 def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +142,7 @@ def test_workers_cuts_and_a_config_to_start_from(capsys: pytest.CaptureFixture[s
     assert exit_code_of([*again, *more]) == 0
     found = json.loads(Path("found.json").read_text())
     assert found["cut_seeds"] == [7, 8]
-    assert found["start"] == to_tables(load_config("first.toml"))
+    assert found["start"] == {**to_tables(load_config("first.toml")), "algorithm": "first"}
     assert sorted(trial["number"] for trial in found["trials"]) == [0, 1, 2, 3, 4]
     assert to_tables(load_config("tuned-first.toml")) == found["config"]
     assert exit_code_of([*again, "--out", "first.toml"]) == 2

@@ -10,8 +10,16 @@ CONTRACTS: dict[str, type[testing.Contract]] = {
     for contract in vars(testing).values()
     if isinstance(contract, type) and issubclass(contract, testing.Contract) and contract is not testing.Contract
 }
-SMALLER_STEPS = {"adam": ("server_optimizer.learning_rate=0.01",)}
-"""of a rule whose default is meant for other rounds than the example's"""
+_WITH_BUDGET = (
+    "pseudo_items.rule=none", "statistics.source=secure-sum", "channel.rule=sums", "model.rule=reconstruction",
+    "model.factors=2",
+)  # fmt: skip
+CHANGES = {
+    "adam": ("server_optimizer.learning_rate=0.01",),
+    "central": _WITH_BUDGET,
+    "distributed": _WITH_BUDGET,
+}
+"""of a rule whose default is meant for other rounds than the example's, or that refuses some of them"""
 
 
 def test_every_kind_has_a_contract() -> None:
@@ -21,4 +29,4 @@ def test_every_kind_has_a_contract() -> None:
 for kind, contract in CONTRACTS.items():
     for rule in built_in(KINDS[kind]):
         name = f"Test_{kind}_{rule}"
-        globals()[name] = type(name, (contract,), {"rule": rule, "changes": SMALLER_STEPS.get(rule, ())})
+        globals()[name] = type(name, (contract,), {"rule": rule, "changes": CHANGES.get(rule, ())})

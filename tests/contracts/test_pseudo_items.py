@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedrecplus.parts import part
-from fedrecplus.parts.pseudo_items import SetSettings, grouped, pseudo_count, size_class
+from fedrecplus.parts.pseudo_items import SetSettings, grouped, in_wholes, pseudo_count, size_class
 from fedrecplus.parts.pseudo_items._sets import draw_unrated
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import example_round
@@ -129,3 +129,25 @@ def test_a_client_uploads_whole_groups() -> None:
 def test_a_group_is_found_however_small_the_catalogue() -> None:
     few = PublicItems(np.zeros((2, 0)), np.array([4, 1]))
     assert grouped.groups(few, grouped.Settings(ratio=2.0)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.0])
+@pytest.mark.parametrize("public", [NO_CATALOGUE, WITH_YEARS], ids=["bare", "years"])
+def test_size_classes_are_filled_by_whole_groups(public: PublicItems, ratio: float) -> None:
+    """401 items make one group larger than the others; uploads that touch it are larger by as much."""
+    options = grouped.Settings(ratio=ratio, size_classes=True)
+    group = grouped.groups(public, options)
+    larger, extra = grouped.extra_rows(public, options)
+    assert extra == ITEMS % (1 + int(ratio)) > 0
+    _, message, devices = example_round("pseudo_items.rule=grouped")
+    message = replace(message, V=np.zeros((ITEMS, 2)), public=public)
+    dice = np.random.default_rng(0)
+    for number in range(30):
+        items = np.sort(dice.choice(ITEMS, dice.integers(1, 60), replace=False))
+        device = replace(devices[0], items=items, ratings=np.ones(len(items)), secret=number)
+        more = extra if np.isin(items, larger).any() else 0
+        count = pseudo_count(len(items), ITEMS, options, more)
+        rows = np.concatenate([items, grouped.select(count, device, message, options)])
+        assert len(rows) - more == in_wholes(size_class(round((1 + ratio) * len(items))), 1 + int(ratio))
+        there = np.bincount(group[rows], minlength=group.max() + 1)
+        assert ((there == 0) | (there == np.bincount(group))).all()

@@ -99,7 +99,7 @@ def test_gzip_that_is_none_cut_short_or_changed_is_told_apart(write: Write) -> N
 def test_what_is_no_table_of_several_users_and_items_is_told(write: Write) -> None:
     assert "zip archive" in refusal(write(b"PK\x03\x04 and so on")).problem
     assert "not a text file" in refusal(write(bytes(range(256)))).problem
-    assert "2 columns in the first line" in refusal(write("1,2\n3,4\n")).problem
+    assert "1 column in the first line" in refusal(write("1\n3\n")).problem
     assert "single user, 7" in refusal(write("7,1,5\n7,2,3\n")).problem
     assert "single item, 'x'" in refusal(write("1,x,5\n2,x,3\n")).problem
 
@@ -112,6 +112,21 @@ def test_a_missing_column_is_told_with_those_that_are_there(write: Write) -> Non
     assert "did you mean 'opinion'" in refusal(path, rating="opinoin").remedy
     assert "1 to 3" in refusal(path, rating=4).remedy
     assert "share a column" in refusal(path, rating="item").problem
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "value"),
+    [
+        ("3,\n", "line 4", "the item is missing"),
+        (",3\n", "line 4", "the user is missing"),
+        ("3\n", "line 4", "1 column where the first line has 2"),
+        ("3,3,5\n", "line 4", "3 columns where the first line has 2"),
+    ],
+)
+def test_a_bad_line_of_likes_is_named(write: Write, lines: str, place: str, value: str) -> None:
+    error = refusal(write("user,item\n1,1\n2,2\n" + lines))
+    assert f", {place}: " in error.problem
+    assert value in error.problem
 
 
 def test_bad_parquet_is_told(write: Write) -> None:

@@ -151,6 +151,13 @@ def test_the_year_is_taken_off_the_title(text: str, title: str, year: int) -> No
     assert title_and_year(text) == (title, year)
 
 
+def test_movielens_100k_keeps_its_times(ml_100k: Ratings) -> None:
+    assert ml_100k.timestamps is not None
+    assert (ml_100k.timestamps.min(), ml_100k.timestamps.max()) == (874724710, 893286638)
+    frame = ml_100k.to_frame()
+    assert frame.filter((frame["user"] == 196) & (frame["item"] == 242)).row(0) == (196, 242, 3.0, 881250949)
+
+
 def test_movielens_100k_is_whole(ml_100k: Ratings) -> None:
     facts = describe(ml_100k)
     assert (facts["clients"], facts["items"], facts["ratings"]) == (943, 1682, 100_000)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.data import Catalogue, Ratings, describe, load
+from tests.small_data import small_ratings
 
 
 @pytest.fixture
@@ -60,3 +61,8 @@ def test_a_set_is_described(ratings: Ratings) -> None:
     assert facts["activity"] == {"least": 1, "quarter": 1, "median": 1, "three quarters": 1.5, "most": 2}
     assert facts["top_decile_share"] == 0.5
     assert facts["metadata"] == {"titles": 0, "years": 0, "genres": 0}
+
+
+def test_ratings_say_in_a_line_what_they_are() -> None:
+    assert repr(small_ratings()).startswith("Ratings('small', 30 clients × 40 items, ")
+    assert "\n" not in repr(small_ratings())

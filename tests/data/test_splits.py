@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,3 +77,90 @@ def test_impossible_numbers_of_folds_and_shares_are_refused(ratings: Ratings) ->
     for share in (0.0, 1.0, -0.5, float("nan")):
         with pytest.raises(UserError, match="share"):
             validation_cut(ratings, share)
+
+
+FIRST_FOLDS = [4, 3, 0, 4, 4, 3, 3, 3, 1, 0, 2, 1]
+TIMED = pl.DataFrame(
+    {
+        "user": [1, 1, 1, 2, 2, 3, 4, 4],
+        "item": [1, 2, 3, 1, 2, 3, 1, 4],
+        "rating": [5, 4, 3, 2, 1, 5, 4, 3],
+        "timestamp": [10, 30, 20, 40, 60, 50, 80, 80],
+        "fold": [0, 1, 2, 0, 1, 2, 0, 1],
+        "part": ["train", "test", "train", "train", "test", "train", "train", "train"],
+    }
+)
+
+
+def pairs(ratings: Ratings) -> set[tuple[int, int]]:
+    frame = ratings.to_frame()
+    return set(zip(frame["user"].to_list(), frame["item"].to_list(), strict=True))
+
+
+def test_by_time_the_latest_are_tested_and_one_moment_is_not_torn_apart() -> None:
+    training, test = split(TIMED, how="time:0.4")
+    assert training.timestamps is not None
+    assert test.timestamps is not None
+    assert training.timestamps.max() < test.timestamps.min()
+    assert pairs(test) == {(2, 2), (4, 1), (4, 4)}
+    with pytest.raises(UserError, match="of the latest moment"):
+        split(TIMED.with_columns(timestamp=pl.lit(1)), how="time")
+
+
+def test_the_last_of_each_user_is_tested_and_nobody_gets_cold() -> None:
+    assert pairs(split(TIMED, how="last")[1]) == {(1, 2), (2, 2), (4, 4)}
+    training, test = split(TIMED, how="last:2")
+    assert pairs(test) == {(1, 2), (1, 3), (2, 2), (4, 4)}
+    assert (np.diff(training.indptr) > 0).all()
+
+
+def test_a_column_of_folds_is_the_users_own_split() -> None:
+    ratings = Ratings.from_frame(TIMED, fold="fold")
+    assert [len(split(ratings, fold, how="column")[1]) for fold in range(3)] == [3, 3, 2]
+    with pytest.raises(UserError, match="no fold 3"):
+        split(ratings, 3, how="column")
+    words = Ratings.from_frame(TIMED, fold="part")
+    assert pairs(split(words, how="column")[1]) == {(1, 2), (2, 2)}
+    with pytest.raises(UserError, match="names no folds"):
+        split(Ratings.from_frame(TIMED), how="column")
+    with pytest.raises(UserError, match=r"'b' is no fold \(column 'fold'\)"):
+        Ratings.from_frame(TIMED.with_columns(fold=pl.lit("b")), fold="fold")
+
+
+@given(count=st.integers(2, 6), seed=st.integers(0, 1000))
+def test_every_user_is_dealt_out_evenly(ratings: Ratings, count: int, seed: int) -> None:
+    numbers = folds(ratings, count, seed, "user")
+    for client in range(ratings.clients):
+        sizes = np.bincount(numbers[ratings.indptr[client] : ratings.indptr[client + 1]], minlength=count)
+        assert sizes.max() - sizes.min() <= 1
+    sizes = np.bincount(numbers, minlength=count)
+    assert sizes.min() > 0, "not everybody begins with the same fold"
+
+
+@pytest.mark.parametrize(("how", "of"), [("cold-users", "client_of_rating"), ("cold-items", "items")])
+def test_cold_users_and_items_have_no_training_rating(ratings: Ratings, how: str, of: str) -> None:
+    tested = set()
+    for fold in range(4):
+        training, test = split(ratings, fold, 4, how=how)
+        assert not set(getattr(training, of).tolist()) & set(getattr(test, of).tolist())
+        tested |= cells(test)
+    assert tested == cells(ratings)
+
+
+def test_random_folds_are_what_they_always_were() -> None:
+    """The numbers of every table in the documentation hang on them."""
+    ratings = load("synthetic:clients=40,items=30,ratings_per_client=5")
+    first = folds(ratings, 5, 0)
+    assert (first == folds(ratings, 5, 0, "random")).all()
+    assert first[:12].tolist() == FIRST_FOLDS
+
+
+@pytest.mark.parametrize("text", ["times", "time:0", "time:1", "time:x", "last:0", "last:1.5", "random:3", "user:2"])
+def test_a_split_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="split"):
+        split(TIMED, how=text)
+
+
+def test_without_times_there_is_no_split_by_time(ratings: Ratings) -> None:
+    with pytest.raises(UserError, match="no times to split by"):
+        split(ratings, how="time")

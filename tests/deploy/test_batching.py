@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.device import Store, answer, load_clients
+from fedrecplus.deploy.device import Policy, Store, answer, load_clients, save_policy
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
@@ -134,6 +134,8 @@ def test_batches_of_a_silo_are_the_same_through_every_engine(name: str, tmp_path
         with Store.open(path) as store:
             for person in (4, 7, 9):
                 store.rate({str(item): 1.0 + item % 5 for item in range(person, 60, person)}, person)
+            with store.changing():
+                save_policy(store, Policy(bare=True))
         replies[engine] = [answer(_request(config, 0), path)]
         with Store.open(path) as store:
             store.rate({str(item): 2.0 for item in range(100, 120, 3)}, 7)
@@ -251,3 +253,31 @@ def test_newcomers_are_no_more_popular_than_their_company(rule: str, tmp_path: P
         more = popularity[appeared[real]][:, None] - popularity[appeared[~real]]
         wins.append(((more > 0) + 0.5 * (more == 0)).mean())
     assert abs(np.mean(wins) - 0.5) < 0.07, "of a newcomer and its company, popularity picks the newcomer by chance"
+
+
+def test_eight_batches_end_near_what_one_draw_would_give(tmp_path: Path) -> None:
+    """41 rows became 256 when each batch went on to the next size class."""
+    for rule in ("grouped", "matched", "random"):
+        config = small_config(pseudo_items__rule=rule)
+        slow, at_once = (Person(tmp_path / rule / name, config) for name in ("slow", "at once"))
+        items = [str(item) for item in np.random.default_rng(5).permutation(np.arange(24, 200))[:48]]
+        slow.rate(dict.fromkeys(items[:8], 3.0))
+        slow.upload()
+        for start in range(8, 48, 5):
+            slow.rate(dict.fromkeys(items[start : start + 5], 3.0))
+            rows = len(slow.upload())
+        at_once.rate(dict.fromkeys(items, 3.0))
+        one_draw = len(at_once.upload())
+        assert one_draw <= rows <= 1.27 * one_draw, f"{rule}: {rows} rows, {one_draw} by one draw: at most a class more"
+
+
+def test_batches_bring_whole_groups_alone(tmp_path: Path) -> None:
+    person, dice = Person(tmp_path, small_config()), np.random.default_rng(7)
+    group = groups(CATALOGUE.public, person.config.pseudo_items.options)
+    sizes = np.bincount(group)
+    for _ in range(6):
+        rows = np.array(sorted(person.upload()))
+        there = np.bincount(group[rows], minlength=len(sizes))
+        assert np.isin(there, [0, *sizes]).all()
+        assert (there[there > 0] == sizes[there > 0]).all(), "a group that came in part would be told for a decoy"
+        person.rate({str(item): 3.0 for item in dice.choice(200, 7, replace=False)})

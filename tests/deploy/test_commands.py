@@ -32,6 +32,12 @@ def test_a_newcomer_gets_recommendations_without_a_round(
     lines = capsys.readouterr().out.strip().splitlines()
     assert len(lines) == 5
     assert not any(line.startswith(("Item 3 ", "Item 9 ")) for line in lines)
+    more = ["--explore", "0.3", "--include-seen", "--by", "rating", "--json", str(tmp_path / "list.json")]
+    assert exit_code_of(["device", "recommend", "-n", "40", "--model", str(tmp_path / "run"), *more, *home]) == 0
+    assert "explored: score" in capsys.readouterr().out
+    listed = json.loads((tmp_path / "list.json").read_text())
+    assert {"3", "9"} <= {str(row["item"]) for row in listed}
+    assert {str(reason["item"]) for row in listed for reason in row["because"]} == {"3"}, "a 1 speaks for nothing"
     assert exit_code_of(["recommend", str(tmp_path / "run"), "--client", "3"]) == 2
     assert "device recommend" in capsys.readouterr().err, "a server has nobody's factors"
 

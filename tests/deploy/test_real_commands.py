@@ -82,7 +82,7 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
     assert "loss" in said
     assert RunFolder(tmp_path / "run").finished
     assert len(call("device", "recommend", "-n", "3", *anna).strip().splitlines()) == 4
-    assert re.search("[6-9] uploads", call("device", "status", *anna))
+    assert re.search("[6-9] messages", call("device", "status", *anna))
     call("device", "forget", "--yes", *anna)
     assert not (tmp_path / "anna" / "store.db").exists()
 

@@ -13,8 +13,10 @@ import pytest
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import StorageFull, Store
+from fedrecplus.deploy.device.round import client_secret
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.randomness import purpose, subkey
 
 STARS = Scale(1.0, 5.0, 1.0)
 
@@ -39,6 +41,41 @@ def test_secrets_come_from_the_operating_system(tmp_path: Path, path: Path) -> N
         assert one.secret != other.secret
         assert one.wire_number("ab", 0) != one.wire_number("cd", 0), "models can't be joined by the number"
         assert 0 <= one.wire_number("ab", 0) < 2**62
+
+
+def unmixed(key: int, index: int) -> int:
+    """The key that ``randomness.mix`` made this one of."""
+    word = 2**64
+
+    def unshifted(z: int, by: int) -> int:
+        found = z
+        for _ in range(64 // by + 1):
+            found = z ^ (found >> by)
+        return found
+
+    z = unshifted(key, 31) * pow(0x94D049BB133111EB, -1, word) % word
+    z = unshifted(z, 27) * pow(0xBF58476D1CE4E5B9, -1, word) % word
+    return (unshifted(z, 30) - (index + 1) * 0x9E3779B97F4A7C15) % word
+
+
+def test_the_number_on_the_wire_does_not_lead_back_to_the_secret(path: Path) -> None:
+    model, person = "9f3a0c17b2d4e611", 0
+
+    def candidates(number: int) -> set[int]:
+        found = set()
+        for low in range(4):
+            key = number << 2 | low
+            for index in (person, int(model, 16), purpose("wire-number")):
+                key = unmixed(key, index)
+            found.add(key)
+        return found
+
+    with Store.open(path) as store:
+        inverted = subkey(store.secret, "wire-number", int(model, 16), person) >> 2
+        assert store.secret in candidates(inverted), "the attack works on what SplitMix makes"
+        assert store.secret not in candidates(store.wire_number(model, person))
+        own = client_secret(store, person)
+        assert unmixed(unmixed(own, person), purpose("secrets")) != store.secret
 
 
 def test_ratings_are_added_changed_and_taken_back(path: Path) -> None:
@@ -107,10 +144,12 @@ def test_a_store_of_the_version_before_keeps_its_ratings(path: Path) -> None:
         secret = store.secret
         store.connection.executescript(
             "ALTER TABLE models ADD COLUMN mean REAL; INSERT INTO models VALUES ('ab', '{}', 'x', 3, x'00', '', 3.5);"
+            "ALTER TABLE sent DROP COLUMN stage; DROP TABLE shown; DROP TABLE sums; DROP TABLE unmasked;"
             "PRAGMA user_version = 1"
         )
     with Store.open(path) as store:
-        assert (store.ratings(), store.secret, store.models()) == ({0: {"a": 5.0}}, secret, [])
+        assert (store.ratings(), store.models()) == ({0: {"a": 5.0}}, [])
+        assert store.secret != secret, "the numbers that earlier uploads carried gave it away"
         store.connection.execute("PRAGMA user_version = 9")
     with pytest.raises(UserError, match=r"layout 9(.|\n)*upgrade"), Store.open(path):
         pass

@@ -34,11 +34,16 @@ NUMBERS = {
     "cohort.fraction": ["1", "0.5"],
     "cohort.dropout": ["0", "0.2"],
 }
-RULES = {f"{kind.name}.rule": list(built_in(kind)) for kind in KINDS.values()}
+PAIRED = [kind for kind in KINDS.values() if kind.name != "privacy"]
+"""noise has tests of its own: it is drawn for sums, whoever made them, and refuses most other parts"""
+RINGS = ("secure", "shares", "he")
+"""channels that add up in a ring leave out whoever is beyond a bound: tests/secure and tests/channels have them"""
+RULES = {f"{kind.name}.rule": [rule for rule in built_in(kind) if rule not in RINGS] for kind in PAIRED}
 WORDS = {
     f"{kind.name}.{option.name}": [value for value in option.values if value != "full"] or ["true", "false"]
-    for kind in KINDS.values()
+    for kind in PAIRED
     for rule in built_in(kind)
+    if rule not in RINGS
     for option in settings_of(part(kind, rule).settings_type)
     if option.values or isinstance(option.default, bool)
 }
@@ -46,7 +51,7 @@ START = assign(
     Config(),
     [
         "model.factors=4", "model.learning_rate=0.1", "model.init_scale=0.1", "server_optimizer.learning_rate=0.02",
-        "pseudo_items.rule=similar", "server.rounds=4", "seed=3",
+        "pseudo_items.rule=similar", "server.rounds=4", "seed=3", "simulation_only=true",
     ],
 )  # fmt: skip
 """full covariances take seconds a round, and have a test of their own"""
@@ -117,7 +122,12 @@ GROUPED = ["pseudo_items.rule=grouped", "encoder.rule=public", "virtual_ratings.
 
 @pytest.mark.parametrize("name", [name for name in SETS if name != "percent"])
 @pytest.mark.parametrize(
-    "changes", [["pseudo_items.ratio=1.5"], ["pseudo_items.ratio=3", "pseudo_items.size_classes=true"]]
+    "changes",
+    [
+        ["pseudo_items.ratio=1.5"],
+        ["pseudo_items.ratio=2", "pseudo_items.size_classes=true"],
+        ["pseudo_items.ratio=3", "pseudo_items.size_classes=true"],
+    ],
 )
 def test_whole_groups_agree_whatever_the_catalogue(name: str, changes: list[str]) -> None:
     assert_engines_agree(assign(START, [*GROUPED, *changes]), SETS[name])

@@ -15,7 +15,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.data.splits import split
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.compare import Comparison, compare, cross_validate
-from fedrecplus.experiments.report import to_csv, to_json, to_markdown
+from fedrecplus.experiments.report import notes, to_csv, to_json, to_markdown
 from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
 from fedrecplus.experiments.trivial import bias_only, global_mean
 from fedrecplus.training.evaluation import Fallback
@@ -86,7 +86,7 @@ def test_reports_hold_every_row(comparison: Comparison) -> None:
     assert float(lines[-1]["worst_tenth_rmse"]) == comparison.rows[-1]["groups"]["worst_tenth"]["rmse"]
     assert float(lines[-1]["ndcg@10"]) == comparison.rows[-1]["ranking"]["ndcg@10"]
     tables = to_markdown([comparison]).strip().split("\n\n")[1:]
-    assert len(tables) == 4
+    assert len(tables) == 5
     for table in tables:
         assert "| fedrec |" in table
         assert len({line.count("|") for line in table.splitlines()}) == 1
@@ -100,6 +100,48 @@ def test_groups_and_ranking_are_summed_up_over_folds(comparison: Comparison) -> 
         assert summary.ranking["ndcg@10"] == fold_mean([row["ranking"]["ndcg@10"] for row in rows])
         assert summary.to_dict()["groups"]["worst_tenth"]["rmse"]["mean"] == pytest.approx(np.mean(worst))
         assert min(worst) > summary.figures["rmse"].mean
+
+
+def test_lists_are_tested_against_the_baseline_s_client_by_client(comparison: Comparison) -> None:
+    by_fold: dict[str, list[np.ndarray]] = {"fedmf": [], "fedrec": []}
+    for fold in range(3):
+        training, test = split(RATINGS, fold, count=3)
+        for config in CONFIGS[:2]:
+            run = fr.train(training, test, config)
+            by_fold[config.algorithm].append(fr.evaluate(run, training, test, at=(10,)).ndcg_by_client)
+    own, baseline = (client_means(by_fold[name]) for name in ("fedrec", "fedmf"))
+    there = np.isfinite(own) & np.isfinite(baseline)
+    found = {summary.algorithm: summary for summary in comparison.summaries}["fedrec"].list_test
+    assert found.p == pytest.approx(stats.wilcoxon(own[there] - baseline[there]).pvalue)
+    assert found.difference == pytest.approx((own[there] - baseline[there]).mean())
+    assert comparison.summaries[2].list_test is None, "the baseline"
+
+
+def test_a_mean_is_asked_for_by_name(comparison: Comparison) -> None:
+    rows = [row["ranking"]["map@5"] for row in comparison.rows if row["algorithm"] == "pmf"]
+    assert comparison.mean("pmf", "map@5") == pytest.approx(np.mean(rows))
+    with pytest.raises(UserError, match="unknown figure"):
+        comparison.mean("pmf", "rmsd")
+    with pytest.raises(UserError, match="unknown algorithm"):
+        comparison.mean("fedmv")
+
+
+def test_what_nobody_asked_for_is_said_and_popularity_has_its_name() -> None:
+    found = compare(RATINGS, ["popularity", "fedrec++"], folds_count=2)
+    said = " ".join(notes(found))
+    assert "global-mean and bias-only are added to every comparison" in said
+    assert "a better list than those of fedrec++" in said
+    by_name = {summary.algorithm: summary for summary in found.summaries}
+    assert by_name["popularity"].ranking == by_name["global-mean"].ranking
+    assert "| global-mean (popularity) |" in to_markdown([found])
+
+
+def test_algorithms_that_differ_in_what_is_relevant_can_t_be_compared() -> None:
+    other = assign(CONFIGS[1], ["evaluation.relevant_from=3"])
+    with pytest.raises(UserError, match="relevant_from"):
+        compare(RATINGS, [CONFIGS[0], other], folds_count=2)
+    found = compare(RATINGS, [other], folds_count=2)
+    assert {row["ranking"]["relevant_from"] for row in found.rows + found.trivial} == {3.0}
 
 
 def test_a_group_without_test_ratings_has_no_error() -> None:

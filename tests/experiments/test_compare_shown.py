@@ -45,10 +45,10 @@ def test_a_narrow_terminal_gets_the_tests_in_a_table_of_their_own(capsys: pytest
 
 
 @pytest.mark.usefixtures("narrow")
-def test_details_are_tests_groups_and_ranking(capsys: pytest.CaptureFixture[str]) -> None:
+def test_details_are_tests_groups_ranking_and_lists_by_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*COMPARE, "--details"]) == 0
     tables = tables_of(capsys.readouterr().out)
-    assert len(tables) == 4
-    for table, heading in zip(tables[1:], ("mean difference", "worst tenth", "NDCG@10"), strict=True):
+    assert len(tables) == 5
+    for table, heading in zip(tables[1:], ("mean difference", "worst tenth", "NDCG@10", "many"), strict=True):
         assert heading in table[0]
         assert [line.split()[0] for line in table[1:]] == list(NAMES)

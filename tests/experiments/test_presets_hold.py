@@ -17,7 +17,7 @@ from fedrecplus.training import Step, train
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 
-OURS = ("fedmf", "fedrec+", "fedrec+private")
+OURS = ("fedmf", "fedrec+", "fedrec+private", "fedrec+secure")
 STARS = Scale(1.0, 5.0, 1.0)
 
 
@@ -76,8 +76,11 @@ def trivial_error(data: Cut, predictor: Callable[[Ratings], Predictor]) -> float
 @pytest.mark.parametrize("case", SETS)
 def test_our_presets_are_no_worse_than_biases(case: str, name: str) -> None:
     data = cut(SETS[case])
-    error = train(data.fitted, data.held_out, preset(name)).rmse
+    error = train(data.fitted, data.held_out, preset(name)).result["rmse"]
     scale = data.fitted.scale
+    if error is None:  # where all ratings are the same there is nothing to predict
+        assert case == "all the same"
+        return
     assert error <= (1 + NOISE) * trivial_error(data, bias_only) + SMALLEST * (scale.high - scale.low)
 
 
@@ -90,7 +93,7 @@ def test_our_presets_make_little_of_mere_chance(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in presets() if name not in OURS])
-@pytest.mark.parametrize("case", ["likes", "few items", "one rates all", "five each", "all the same"])
+@pytest.mark.parametrize("case", ["likes", "few items", "one rates all", "five each"])
 def test_the_others_presets_stay_on_the_ground(case: str, name: str) -> None:
     data = cut(SETS[case])
     error = train(data.fitted, data.held_out, preset(name)).rmse

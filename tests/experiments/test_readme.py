@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -47,8 +49,9 @@ def test_the_example_is_ten_lines() -> None:
     assert len([line for line in code.splitlines() if line]) <= 10
 
 
-def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On made-up ratings, with the ids that the example asks for: no network, and a second or two."""
+    monkeypatch.chdir(tmp_path)
     ratings = fr.load("synthetic:clients=250,items=300,ratings_per_client=6")
     monkeypatch.setattr(fr, "load", lambda _: ratings)
     code, shown = example()
@@ -58,7 +61,8 @@ def test_the_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_prints_what_the_readme_says() -> None:
+def test_the_example_prints_what_the_readme_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     code, shown = example()
     printed = output_of(code)
     assert words(printed) == words(shown)
@@ -68,4 +72,5 @@ def test_the_example_prints_what_the_readme_says() -> None:
 if __name__ == "__main__":
     code, shown = example()
     text = README.read_text(encoding="utf-8")
+    os.chdir(tempfile.mkdtemp())  # the example saves a model
     README.write_text(text.replace(f"```text\n{shown}```", f"```text\n{output_of(code)}```"), encoding="utf-8")

@@ -15,8 +15,9 @@ from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import apply, parse_dimensions
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, tune
-from fedrecplus.experiments.validation import cut, evaluations
+from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.tuning import Tuned, tune
+from fedrecplus.experiments.validation import Objective, cut, evaluations
 from fedrecplus.files import locked
 from fedrecplus.training import train
 from tests.small_data import small_ratings
@@ -272,3 +273,29 @@ def after(rounds: int) -> Callable[[], bool]:
     """Wants to stop after so many rounds."""
     left = iter(range(rounds))
     return lambda: next(left, None) is None
+
+
+def test_a_ranking_measure_is_maximised_and_nothing_of_the_test_fold_is_looked_at(tmp_path: Path) -> None:
+    one, storage = cut(RATINGS), tmp_path / "study.db"
+    found = tune([one], START, DIMENSIONS, trials=6, objective="ndcg@5", storage=storage)
+    complete = [trial for trial in found.trials if trial.value is not None]
+    assert found.best.value == max(trial.value for trial in complete)
+    assert found.best.rmse is None
+    assert [trial.value for trial in found.leaders()] == sorted((t.value for t in complete), reverse=True)[:5]
+    curve = dict(evaluations(one, found.config, objective=Objective("ndcg@5")))
+    assert curve[8] == found.best.value
+    assert found.best.best_round_value == max(curve.values())
+    run = train(one.fitted, one.held_out, found.config)
+    assert run.ranking["ndcg@5"] == pytest.approx(found.best.value)
+    assert found.to_dict()["objective"] == "ndcg@5"
+    with pytest.raises(UserError, match="other objective"):
+        tune([one], START, DIMENSIONS, trials=7, storage=storage)
+
+
+def test_objectives_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(UserError, match="no objective"):
+        tune([cut(RATINGS)], START, DIMENSIONS, trials=1, objective="ndgc@10")
+    likes = replace(RATINGS, codes=np.full_like(RATINGS.codes, 4))
+    with pytest.raises(UserError, match="no RMSE to choose by"):
+        tune([cut(likes)], START, DIMENSIONS, trials=1)
+    assert tune([cut(likes)], START, DIMENSIONS, trials=1, objective="recall@10").best.value is not None

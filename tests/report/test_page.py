@@ -16,11 +16,12 @@ from fedrecplus.config import loads
 from fedrecplus.errors import UserError
 from fedrecplus.report.build import page, page_of, plotly_js
 from fedrecplus.report.elements import plot, table
+from fedrecplus.report.frontier import to_markdown
 from fedrecplus.report.inputs import gather, kind_of
 from fedrecplus.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs
 
-SECTIONS = {"results", "pseudo-items", "two-by-two", "heterogeneity", "theory", "convergence", "frontier"}
+SECTIONS = {"results", "pseudo-items", "two-by-two", "heterogeneity", "theory", "convergence", "frontier", "audit"}
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,14 @@ def test_every_section_is_there_and_every_tag_is_closed(report: str) -> None:
 
 def test_nothing_is_fetched(report: str) -> None:
     assert not re.search(r"https?://|@import|url\(", own_part(report))
+
+
+def test_lists_stand_beside_errors(report: str) -> None:
+    assert "ranking measures, and lists by group" in report
+    assert "global-mean (popularity)" in report
+    lists = next(each for each in plots(report) if each["layout"]["xaxis"]["title"]["text"] == "NDCG@10")
+    assert lists["data"][0]["y"] == ["global-mean (popularity)", "bias-only", "fedrec", "fedrec+"]
+    assert all(0 <= ndcg <= 1 for ndcg in lists["data"][0]["x"])
 
 
 def test_plots_have_data_beside_them(report: str) -> None:
@@ -142,9 +151,9 @@ def test_sections_of_one_kind_have_names_of_their_own(folder: Path) -> None:
     assert outline.sections == {"theory-1", "theory-2"}
 
 
-def test_the_frontier_shows_every_case_against_error_bytes_and_attacks(folder: Path, report: str) -> None:
+def test_an_audit_shows_every_case_against_error_bytes_and_attacks(folder: Path, report: str) -> None:
     content = json.loads((folder / "audit.json").read_text())
-    section = report.split('<section id="frontier">')[1].split("</section>")[0]
+    section = report.split('<section id="audit">')[1].split("</section>")[0]
     lines = [
         re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line)
         for line in re.findall(r"<tr><th scope=\"row\">.*?</tr>", section)
@@ -155,12 +164,26 @@ def test_the_frontier_shows_every_case_against_error_bytes_and_attacks(folder: P
         shown = next(line for line in lines if line[:2] == [row["scheme"], str(row["local_epochs"])])
         assert shown[3] == f"{row['rmse']:.4f}".removeprefix("0")
         assert shown[4] == f"{row['bytes_up_per_client_round'] / 1000:.1f}"
-        auc = shown[6 + attacks.index(row["attack"])]
-        assert auc == ("–" if row["auc"] is None else f"{row['auc']:.3f}".removeprefix("0"))
-    assert "every uploaded row is a rated item" in section
-    points = plots(section)[0]["data"][0]
-    for x, y in zip(points["x"], points["y"], strict=True):
-        assert y == max(1.0 if row["auc"] is None else row["auc"] for row in content["rows"] if row["rmse"] == x)
+        auc = shown[7 + attacks.index(row["attack"])]
+        assert auc == (f"{row['auc']:.3f}".removeprefix("0") if row["applies"] else "–")
+    assert "tells rated items from" in section
+
+
+def test_the_frontier_joins_comparisons_and_audits(folder: Path, report: str, tmp_path: Path) -> None:
+    pair, table = (folder / "table" / "comparison.json", folder / "audit.json"), tmp_path / "frontier.md"
+    page = ["--out", str(tmp_path / "page.html"), "--markdown", str(table)]
+    assert exit_code_of(["report", *map(str, pair), *page]) == 0
+    comparison, audit = (json.loads(path.read_text()) for path in pair)
+    assert table.read_text() == to_markdown([comparison], [audit])
+    errors = [row["rmse"] for row in comparison["rows"] if row["algorithm"] == "fedrec+"]
+    line = next(line for line in table.read_text().splitlines() if line.startswith("| fedrec+ |"))
+    assert (
+        f"{sum(errors) / len(errors):.4f}".removeprefix("0") in line
+    )  # of the folds, and the audit's attacks beside it
+    assert "popularity" in line or "one-round" in line
+    section = report.split('<section id="frontier">')[1].split("</section>")[0]
+    assert '<th scope="row">fedrec+ · clear</th>' in section
+    assert plots(section)[0]["layout"]["xaxis3"]["title"]["text"] == "AUC, strongest attack"
 
 
 def test_drift_is_drawn_over_k(folder: Path) -> None:

@@ -38,13 +38,13 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("weigh_on", ["server", "client"])
 def test_it_is_summed_with_the_weights(engine: str, weigh_on: str) -> None:
     settings = ["model.rule=own.counting", "model.factors=3", f"engine={engine}", f"aggregation.weigh_on={weigh_on}"]
-    config = assign(Config(), settings)
+    config = assign(Config(), [*settings, "simulation_only=true"])
     problem, runner = prepare(RATINGS, config), engine_of(config)
     state, clients = runner.start(problem), np.arange(RATINGS.clients)
     sums, _, _ = runner.sums(problem, state.private, message_of(problem, state, clients), clients)
     np.testing.assert_allclose(sums.statistic, [len(RATINGS), RATINGS.clients])
 
 
-def test_a_deployment_has_no_room_for_it() -> None:
+def test_a_deployment_in_the_clear_refuses_it() -> None:
     with pytest.raises(UserError, match="statistic"):
         check_deployable(assign(Config(), ["model.rule=own.counting"]))

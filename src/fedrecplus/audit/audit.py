@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.guess import ATTACKS, Guess
+from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
-from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows
+from fedrecplus.audit.second_data import joined, second_deployment
+from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts import choices, is_outside, part
+from fedrecplus.parts import Part, choices, is_outside, part
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor
@@ -29,9 +30,10 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow",
+    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "shadow-deployment",
+    "knows-others", "statistics",
 )  # fmt: skip
-"""in which attacks are shown: from the simplest to the strongest; others come last"""
+"""in which attacks are shown: by what they look at and assume, from the least on; others come last"""
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,31 @@ class AuditExtent:
     rounds: int = 20
     users: int = 200
     attacks: tuple[str, ...] = ()
-    """all, where empty; names or import paths"""
+    """all that there is knowledge for, where empty; names or import paths"""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """attack → its own settings, those that aren't defaults"""
+    second: Ratings | None = None
+    """another data set of the same items, which some attackers are assumed to have"""
 
     @property
     def chosen(self) -> dict[str, Settings]:
         """The attacks that are made, in order, with their settings. Unknown names are errors that name the nearest."""
         known = choices(ATTACKS)
-        wanted = self.attacks or known
+        wanted = self.attacks or tuple(name for name in known if not self._lacks_knowledge(name))
         names = [name for name in (*ORDER, *known, *filter(is_outside, wanted)) if name in wanted]
         found = {}
         for name in dict.fromkeys((*wanted, *self.options)):
             owner = part(ATTACKS, name).settings_type
             found[name] = read_settings(owner, self.options.get(name, {}), "attack", f"{name}.")
+            if name in self.attacks and self._lacks_knowledge(name):
+                raise UserError(
+                    f"attack {name} is that of somebody who has a second data set of the same items",
+                    "give it with --knowing FILE",
+                )
         return {name: found[name] for name in dict.fromkeys(names)}
+
+    def _lacks_knowledge(self, attack: str) -> bool:
+        return self.second is None and knowing(part(ATTACKS, attack)) == "second data set"
 
 
 def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -145,10 +157,21 @@ def audit_case(
         except Diverged as blown_up:
             note = str(blown_up)
             continue
+        _tell(recording, problem, extent)
         smaller = [f"local step × {0.5**retries:g}: diverged with more"] if retries else []
         return _attacked(case, problem, recording, test, extent, progress, smaller)
     progress("diverged", 1.0)
     return [_row(case, name, note=note) for name in extent.chosen]
+
+
+def _tell(recording: Recording, problem: Problem, extent: AuditExtent) -> None:
+    """Give the attacker the second data set, where there is one and an attack asks for it."""
+    asked = any(knowing(part(ATTACKS, name)) == "second data set" for name in extent.chosen)
+    transcript = recording.transcript
+    if extent.second is None or not asked or not hides_rows(transcript.config):
+        return
+    second = second_deployment(joined(extent.second, problem.ratings), problem.config, extent.users)
+    transcript.knowledge = replace(transcript.knowledge, second=second)
 
 
 def _attacked(
@@ -172,8 +195,10 @@ def _attacked(
 def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
-    if not transcript.sent:
-        found.append(f"channel.rule={config.channel.rule} shows sums alone: nothing was attacked, hence .5")
+    if config.privacy.part.has("noisy") and not config.privacy.part.has("NOISE_ON_DEVICES"):
+        found.append("the server adds the noise: attacked is what it releases, and it sees the sums without")
+    if config.channel.part.VIEW == "nothing":
+        found.append("clients alone decrypt the sums: the attacker is one of them")
     if not config.model.part.has("attacker"):
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
@@ -184,22 +209,49 @@ def caveats(transcript: Transcript) -> list[str]:
 
 
 def strongest_score(recording: Recording, attack: str, settings: Settings) -> dict[str, Any]:
-    """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best."""
-    config = recording.transcript.config
-    if not recording.transcript.sent:
-        return {"auc": 0.5, "chance": 0.5, "users": 0, "uploads": 0}
+    """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
+
+    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
+    """
+    transcript, truth = recording.transcript, recording.truth
+    applies = bool(sees(part(ATTACKS, attack)) & transcript.shows)
+    config = transcript.config
     share = 1.0 / (1.0 + config.pseudo_items.options.ratio) if hides_rows(config) else 1.0
-    scores = [
-        score(guesses(view, attack, settings), recording.truth, share) for view in recording.transcript.hypotheses()
-    ]
-    return max(scores, key=lambda found: (found["auc"] or 0.0, found["rating_exact"] or 0.0))
+    scores = []
+    for view in transcript.hypotheses() if applies else ():
+        said = guesses(view, attack, settings)
+        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said)))
+    if not applies:
+        scores = [score(dict.fromkeys(transcript.clients, ()), truth, share)]
+    best = max(scores, key=lambda found: (found["auc"], found["rating_exact"]))
+    return {**best, "applies": applies, "against": truth.against}
 
 
 def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
     """What an attack says of every watched client."""
     made = part(ATTACKS, attack)
-    more = (settings or made.settings_type(),) if made.has("Settings") else ()
-    return {client: made.attack(transcript, client, *more) for client in transcript.clients}
+    return {client: _said(transcript, made, client, settings) for client in transcript.clients}
+
+
+def controls(
+    recording: Recording, view: Transcript, attack: str, settings: Settings, said: Mapping[int, Sequence[Guess]]
+) -> dict[int, Sequence[Guess]]:
+    """What the attack says of each watched client with somebody else's uploads in the place of its own.
+
+    Where it looks at uploads, that is what it says of the other client. Where it has sums alone to look at, the
+    client's contributions are taken out of them and the other's put in.
+    """
+    made, others = part(ATTACKS, attack), recording.truth.others
+    if sees(made) & view.shows != {"sums"}:
+        return {client: said[other] for client, other in others.items()}
+    replaced = recording.contributions.replaced
+    return {c: _said(replaced(view, c, other), made, c, settings) for c, other in others.items()}
+
+
+def _said(transcript: Transcript, attack: Part, client: int, settings: Settings | None) -> Sequence[Guess]:
+    more = (settings or attack.settings_type(),) if attack.has("Settings") else ()
+    found: Sequence[Guess] = attack.attack(transcript, client, *more)
+    return found
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
@@ -219,6 +271,9 @@ def _row(case: AuditCase, attack: str, **figures: Any) -> dict[str, Any]:
     named = {
         "scheme": case.scheme,
         "attack": attack,
+        "knowing": knowing(part(ATTACKS, attack)),
+        "channel": config.channel.rule,
+        "shows": sorted(shown_by(config)),
         "pseudo_items": config.pseudo_items.rule,
         "virtual_ratings": config.virtual_ratings.rule,
         "pseudo_ratio": getattr(config.pseudo_items.options, "ratio", 0.0),

@@ -8,13 +8,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.scoring import AuditTruth
-from fedrecplus.audit.transcript import Transcript
-from fedrecplus.engines import Engine, Problem, SimulationState, engine_of, message_of, rounds
+from fedrecplus.audit.contributions import Contribution, Contributions
+from fedrecplus.audit.known_ratings import KnownRatings
+from fedrecplus.audit.transcript import Knowledge, Transcript
+from fedrecplus.audit.truth import AuditTruth, somebody_else
+from fedrecplus.config import Choice
+from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
+from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
+from fedrecplus.rounds import released, weights_of
 
+Clients = NDArray[np.int64]
 FEWEST_RATINGS = 5
 """clients with fewer are not watched: of two or three ratings there is little to score"""
+MODELS = 5
+"""the same people's sets in so many models are recorded, the attacked one included"""
+LEFT_OUT = 0.01
+"""of the ratings that another model's catalogue counts"""
 CROWD = 2000
 """clients whose sets of rows are noted in one round, for what attackers learn from everybody together"""
 
@@ -27,6 +37,8 @@ class Recording:
     truth: AuditTruth
     state: SimulationState
     bytes_up_per_client_round: float
+    contributions: Contributions
+    """of the watched clients to the sums, where the server sees sums"""
 
 
 def schedule(total: int, recorded: int) -> tuple[int, ...]:
@@ -50,7 +62,7 @@ def schedule(total: int, recorded: int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def watched(problem: Problem, users: int) -> NDArray[np.int64]:
+def watched(problem: Problem, users: int) -> Clients:
     """The clients that are attacked: a random choice, the same for every scheme of one seed."""
     able = np.flatnonzero(np.diff(problem.ratings.indptr) >= FEWEST_RATINGS)
     draws = uniform(subkey(problem.config.seed, "watched"), able)
@@ -62,53 +74,168 @@ def record(problem: Problem, recorded: int, users: int, progress: Callable[[int]
     engine, clients, total = engine_of(problem.config), watched(problem, users), problem.config.server.rounds
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
-    transcript = Transcript(replace(problem.config, seed=0), problem.public, step)
+    truth = truth_of(problem, clients)
+    contributions = Contributions(known_ratings(problem), truth)
+    transcript = Transcript(
+        replace(problem.config, seed=0),
+        problem.public,
+        step,
+        watched=tuple(clients.tolist()),
+        knowledge=Knowledge(others=contributions),
+    )
     state, wanted, orders = (
         engine.start(problem),
         schedule(total, recorded),
         np.zeros(problem.ratings.clients, np.int64),
     )
+    if "lists" in transcript.shows and problem.config.hides_rows:
+        transcript.models = sets_of_other_models(engine, problem, clients)
     loop, bytes_up, sent = rounds(engine, problem, state), 0, 0
     for t in range(total):
         if t in wanted:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop finds divergence a round later
-                note(transcript, engine, problem, state, clients, orders)
+                note(transcript, contributions, engine, problem, state, orders)
         orders[problem.cohort(t)] += 1
         state, report = next(loop)
         bytes_up, sent = bytes_up + report.bytes_up, sent + report.clients
         progress(t + 1)
-    return Recording(transcript, truth_of(problem, clients), state, bytes_up / max(sent, 1))
+    return Recording(transcript, truth, state, bytes_up / max(sent, 1), contributions)
 
 
 def note(
     transcript: Transcript,
+    contributions: Contributions,
     engine: Engine,
     problem: Problem,
     state: SimulationState,
-    clients: NDArray[np.int64],
-    orders: NDArray[np.int64],
+    orders: Clients,
 ) -> None:
     """Write down what the server sees of the state's next round: the channel decides. The state stays as it is."""
-    channel, private, cohort = problem.config.channel.part, state.private, problem.cohort(state.server.round)
-    message = message_of(problem, state)
-    if channel.VIEW == "sums":
-        transcript.note(message, [], orders)
-        transcript.sums[message.round] = engine.sums(problem, private, message, cohort)[0]
-        return
-    present = np.intersect1d(clients, cohort)
-    # clients that talk to each other first send what depends on all of them
-    asked = cohort if channel.has("exchange") else present
-    uploads, _ = engine.uploads(problem, private, message, asked)
-    transcript.note(message, [upload for upload in uploads if upload.client in present], orders)
-    if not transcript.crowd:
-        others = np.setdiff1d(cohort, clients)
+    private, message = state.private, message_of(problem, state)
+    cohort = problem.cohort(message.round)
+    transcript.cohorts[message.round] = cohort
+    if "values" in transcript.shows:
+        transcript.note(message, _seen(engine, problem, private, message, transcript), orders)
+    else:
+        transcript.note(message, _listed(engine, problem, private, message, transcript), orders)
+        sums = engine.sums(problem, private, message, cohort)[0]
+        asked = len(problem.asked(message.round))
+        transcript.sums[message.round] = released(sums, message.round, problem.public, problem.config, asked=asked)
+        _note_contributions(transcript, contributions, engine, problem, private, message)
+    if not transcript.crowd and "lists" in transcript.shows:
+        present = np.intersect1d(transcript.watched, cohort)
+        others = np.setdiff1d(cohort, transcript.watched)
         draws = uniform(subkey(problem.config.seed, "crowd"), others)
         crowd = np.concatenate([present, others[np.argsort(draws, kind="stable")]])[:CROWD]
-        transcript.crowd = engine.item_sets(problem, private, message, np.sort(crowd))
+        transcript.crowd = _sets(engine, problem, private, message, np.sort(crowd))
+        if "values" in transcript.shows and not problem.config.channel.part.has("exchange"):
+            uploads, _ = engine.uploads(problem, private, message, np.sort(crowd))
+            transcript.crowd_sent = {one.client: transcript.as_noted(one, message.round, orders) for one in uploads}
 
 
-def truth_of(problem: Problem, clients: NDArray[np.int64]) -> AuditTruth:
+def sets_of_other_models(engine: Engine, problem: Problem, clients: Clients) -> list[dict[int, NDArray[np.int64]]]:
+    """Which rows clients upload to models over catalogues that lack one rating in a hundred, each another one.
+
+    As devices do that draw a set for each model: the secret is the same, and so is the rule.
+    """
+    found = []
+    for number in range(1, MODELS):
+        draws = np.random.default_rng([problem.config.seed, number])
+        fewer = draws.binomial(problem.public.popularity, 1.0 - LEFT_OUT).astype(np.int64)
+        other = replace(problem, public=replace(problem.public, popularity=fewer))
+        state = engine.start(other)
+        found.append(_sets(engine, other, state.private, message_of(other, state), clients))
+    return found
+
+
+def known_ratings(problem: Problem) -> KnownRatings:
+    """Everybody's ratings, as somebody may be assumed to know them; of many people, some."""
+    able = np.flatnonzero(np.diff(problem.ratings.indptr) > 0)
+    first = watched(problem, CROWD)
+    chosen = np.sort(np.concatenate([first, np.setdiff1d(able, first)[: CROWD - len(first)]]))
+    rated = {int(client): problem.ratings.of(int(client))[0] for client in chosen}
+    return KnownRatings.of(rated, problem.ratings.item_count)
+
+
+def _seen(
+    engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, transcript: Transcript
+) -> list[Upload]:
+    """The watched clients' uploads of a round, as they are sent."""
+    cohort = transcript.cohorts[message.round]
+    present = np.intersect1d(transcript.watched, cohort)
+    # clients that talk to each other first send what depends on all of them
+    asked = cohort if problem.config.channel.part.has("exchange") else present
+    uploads, _ = engine.uploads(problem, private, message, asked)
+    return [upload for upload in uploads if upload.client in present]
+
+
+def _listed(
+    engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, transcript: Transcript
+) -> list[Upload]:
+    """The same without values, where the server sees which rows came and no more."""
+    if "lists" not in transcript.shows:
+        return []
+    present = np.intersect1d(transcript.watched, transcript.cohorts[message.round])
+    sets = _sets(engine, problem, private, message, present)
+    return [Upload(client, items, np.zeros((len(items), 0))) for client, items in sets.items()]
+
+
+def _sets(
+    engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+) -> dict[int, NDArray[np.int64]]:
+    sets = engine.item_sets(problem, private, message, clients)
+    visible, count = problem.config.visible_rows, problem.ratings.item_count
+    return {client: visible(items, count) for client, items in sets.items()}
+
+
+def _note_contributions(
+    transcript: Transcript,
+    contributions: Contributions,
+    engine: Engine,
+    problem: Problem,
+    private: PrivateState,
+    message: Broadcast,
+) -> None:
+    """What the watched clients put into the sums, and what whoever knows all ratings makes of the sums.
+
+    Clipping is recomputed, too: it is part of what a client does. Noise that devices or the server add to sums is not.
+    """
+    watched, cohort = np.array(transcript.watched, dtype=np.int64), transcript.cohorts[message.round]
+    contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
+    rows = "rows" if problem.config.shows_rows else "whole"
+    channel = Choice("channel", "sums").with_options(rows=rows)
+    plain = replace(problem, config=replace(problem.config, channel=channel))
+    contributions.recomputed[message.round] = engine.sums(plain, private, message, cohort)[0]
+    present = np.intersect1d(watched, cohort)
+    contributions.noiseless[message.round] = _contributed(engine, plain, private, message, present)
+
+
+def _contributed(
+    engine: Engine, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+) -> dict[int, Contribution]:
+    uploads, _ = engine.uploads(problem, private, message, clients)
+    found = {}
+    for upload, weight in zip(uploads, weights_of(uploads, message, problem.config), strict=True):
+        times = 1.0 if upload.weight is not None else weight  # a client that weighs itself sends w·Δ
+        found[upload.client] = Contribution(upload.items, times * upload.delta, weight, times * upload.statistic)
+    return found
+
+
+def truth_of(problem: Problem, clients: Clients) -> AuditTruth:
     """What the scorer compares guesses with."""
-    of_client = {int(client): problem.ratings.of(int(client)) for client in clients}
+    config, ratings = problem.config, problem.ratings
+    step = ratings.scale.standard_step
     values, counts = np.unique(problem.ratings.standard_values, return_counts=True)
-    return AuditTruth(of_client, problem.ratings.scale.standard_step, float(values[counts.argmax()]))
+    # a list of blocks has rows that nobody chose to hide among: there, unrated items of the whole catalogue count
+    some = np.unique(problem.ratings.of(int(clients[0]))[0]) if len(clients) else np.empty(0, np.int64)
+    hidden = config.hides_rows and np.array_equal(config.visible_rows(some, problem.ratings.item_count), some)
+    return AuditTruth(
+        of_client={int(client): problem.ratings.of(int(client)) for client in clients},
+        step=step,
+        majority=float(values[counts.argmax()]),
+        popularity=problem.ratings.item_counts(),
+        usual=np.clip(1.0 + step * np.rint((problem.public.averages() - 1.0) / step), 1.0, 5.0),
+        sums=np.asarray(np.bincount(ratings.items, ratings.standard_values, ratings.item_count), dtype=np.float64),
+        against="pseudo" if hidden else "unrated",
+        others=somebody_else(clients, config.seed),
+    )

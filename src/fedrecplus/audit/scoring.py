@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,83 +10,113 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.truth import AuditTruth
 
 Array = NDArray[np.float64]
+Said = Mapping[int, Sequence[Guess]]
+"""client → what an attack says of each of its uploads"""
 _BOOTSTRAP = 1000
 _LEVEL = 0.95
 _WORST = 0.1
 _FALSE_ALARMS = 0.01
-MEANS = (
+CHANCE = 0.5
+NOTHING = Guess(-1, np.empty(0, np.int64), np.empty(0), np.empty(0))
+"""what an attack says that has nothing to look at"""
+_OF_UPLOAD = (
     "rating_exact", "rating_within_one", "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr",
     "precision_chance",
 )  # fmt: skip
+_OF_CONTROL = ("auc_control", "rating_exact_control")
+MEANS = (*_OF_UPLOAD, *_OF_CONTROL)
 """figures of an upload; a score has their means"""
 
 
-@dataclass(frozen=True)
-class AuditTruth:
-    """The watched clients' ratings, in standard units."""
-
-    of_client: Mapping[int, tuple[NDArray[np.int64], Array]]
-    """client → rated items, ascending, and their ratings"""
-    step: float
-    """distance between two ratings of the scale"""
-    majority: float
-    """the most frequent rating of all: what somebody who saw nothing would say"""
-
-    def of(self, client: int, items: NDArray[np.int64]) -> Array:
-        """The client's rating of each item; nan where it has none."""
-        rated, ratings = self.of_client[client]
-        place = np.minimum(np.searchsorted(rated, items), len(rated) - 1)
-        return np.where(rated[place] == items, ratings[place], np.nan)
-
-
-def score(guesses: Mapping[int, Sequence[Guess]], truth: AuditTruth, share: float) -> dict[str, Any]:
+def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = None) -> dict[str, Any]:
     """How well an attack did: ``MEANS`` per upload, then per user, then over users, and what users differ by.
 
-    None where there is nothing to tell apart or nothing was guessed. ``precision_chance`` is the precision of somebody
-    who tosses coins, ``chance`` the area; worst tenths are the users that are read best; intervals are bootstrapped.
-    ``share``: of the rows, those an attacker names as rated, 1/(1 + ρ).
+    ``controls`` is what the attack says of each client when somebody else's uploads stand in for its own: what it
+    would have said anyway. Of a client that it says nothing about, nothing is told apart (an area of .5), and its
+    ratings are guessed as their items' public averages. Worst tenths are the users that are read best; intervals are
+    bootstrapped. ``share``: of the rows, those an attacker names as rated, 1/(1 + ρ).
     """
-    users = [
-        _means([_of_upload(guess, truth.of(client, guess.items), truth, share) for guess in said])
-        for client, said in guesses.items()
-        if said
-    ]
+    controls = controls or {}
+    users = [_of_user(client, some, controls.get(client, ()), truth, share) for client, some in said.items()]
     found: dict[str, Any] = {name: None if np.isnan(value) else float(value) for name, value in _means(users).items()}
-    found |= {"users": len(users), "uploads": sum(len(said) for said in guesses.values())}
-    found["chance"] = None if found["auc"] is None else 0.5
-    for name in ("auc", "rating_exact"):
+    found |= {"users": len(users), "uploads": sum(len(some) for some in said.values()), "chance": CHANCE}
+    for name in ("auc", "rating_exact", *_OF_CONTROL):
         known = np.sort([user[name] for user in users if not np.isnan(user[name])])[::-1]
         found[f"{name}_worst_tenth"] = float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
         found[f"{name}_interval"] = _interval(known) if len(known) else None
     return found
 
 
+def _of_user(
+    client: int, some: Sequence[Guess], controls: Sequence[Guess], truth: AuditTruth, share: float
+) -> dict[str, float]:
+    """Means over a client's uploads; its n-th is compared with the other's n-th."""
+    matched, rows = None, []
+    for number, guess in enumerate(some or (NOTHING,)):
+        asked = guess.items
+        if truth.against == "unrated" or not np.isnan(truth.of(client, asked)).any():
+            matched = truth.question(client) if matched is None else matched
+            asked = matched
+        control = controls[min(number, len(controls) - 1)] if controls else NOTHING
+        rows.append(_of_upload(client, guess, control, asked, truth, share if asked is guess.items else CHANCE))
+    return _means(rows)
+
+
+def _of_upload(
+    client: int, guess: Guess, control: Guess, asked: NDArray[np.int64], truth: AuditTruth, share: float
+) -> dict[str, float]:
+    found = _ratings_read(client, guess, truth)
+    rated = ~np.isnan(truth.of(client, asked))
+    if rated.any() and not rated.all():
+        found |= _told_apart(placed(guess, asked)[0], rated, share)
+        found["auc_control"] = area(placed(control, asked)[0], rated)
+    found["rating_exact_control"] = _ratings_read(client, control, truth)["rating_exact"]
+    return found
+
+
+def _ratings_read(client: int, guess: Guess, truth: AuditTruth) -> dict[str, float]:
+    """Of all of the client's ratings; an item that the attack has no opinion on is guessed as its public average."""
+    found = dict.fromkeys(MEANS, np.nan)
+    items, ratings = truth.of_client[client]
+    said = placed(guess, items)[1]
+    off = np.abs(np.where(np.isnan(said), truth.usual[items], said) - ratings)
+    found["rating_floor"] = float(np.mean(np.abs(ratings - truth.majority) < truth.step / 2))
+    found["rating_exact"] = float(np.mean(off < truth.step / 2))
+    found["rating_within_one"] = float(np.mean(off < 1.5 * truth.step))
+    return found
+
+
+def _told_apart(scores: Array, rated: NDArray[np.bool_], share: float) -> dict[str, float]:
+    named = max(1, round(share * len(rated)))
+    hits, number = expected_hits(scores, rated, named), float(rated.sum())
+    return {
+        "precision_chance": float(rated.mean()),
+        "auc": area(scores, rated),
+        "tpr_at_1pct_fpr": true_positives_at(scores, rated, _FALSE_ALARMS),
+        "precision": hits / named,
+        "recall": hits / number,
+        "f1": 2.0 * hits / (named + number),
+    }
+
+
+def placed(guess: Guess, items: NDArray[np.int64]) -> tuple[Array, Array]:
+    """A guess's scores and ratings of these items; those it says nothing of come last, and have no rating."""
+    if len(guess.items) == 0:
+        return np.zeros(len(items)), np.full(len(items), np.nan)
+    order = np.argsort(guess.items, kind="stable")
+    place = order[np.minimum(np.searchsorted(guess.items, items, sorter=order), len(order) - 1)]
+    there = guess.items[place] == items
+    lowest = float(np.min(guess.rated, initial=0.0)) - 1.0
+    return np.where(there, guess.rated[place], lowest), np.where(there, guess.ratings[place], np.nan)
+
+
 def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Means of what is known."""
     known = {name: [row[name] for row in rows if not np.isnan(row[name])] for name in MEANS}
     return {name: float(np.mean(values)) if values else np.nan for name, values in known.items()}
-
-
-def _of_upload(guess: Guess, ratings: Array, truth: AuditTruth, share: float) -> dict[str, float]:
-    rated = ~np.isnan(ratings)
-    found = dict.fromkeys(MEANS, np.nan)
-    if rated.any():
-        found["rating_floor"] = float(np.mean(np.abs(ratings[rated] - truth.majority) < truth.step / 2))
-        if not np.isnan(guess.ratings).all():
-            off = np.abs(guess.ratings[rated] - ratings[rated])
-            found["rating_exact"] = float(np.mean(off < truth.step / 2))  # a nan is a wrong guess
-            found["rating_within_one"] = float(np.mean(off < 1.5 * truth.step))
-    if rated.any() and not rated.all():
-        found["precision_chance"] = float(rated.mean())
-        found["auc"] = area(guess.rated, rated)
-        found["tpr_at_1pct_fpr"] = true_positives_at(guess.rated, rated, _FALSE_ALARMS)
-        named = max(1, round(share * len(rated)))
-        hits = expected_hits(guess.rated, rated, named)
-        found["precision"], found["recall"] = hits / named, hits / float(rated.sum())
-        found["f1"] = 2.0 * hits / (named + float(rated.sum()))
-    return found
 
 
 def area(scores: Array, rated: NDArray[np.bool_]) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.device import Device, Rows
+from fedrecplus.protocol import Upload
 from fedrecplus.randomness import subkey
 from fedrecplus.rounds.client import client_round
 
@@ -66,9 +67,17 @@ def _live(source: Transcript, client: int, one: Invented, key: int) -> list[Sent
         for _ in range(min(real.order - last - 1, _SETTLING)):
             device = client_round(replace(message, round=max(real.round - 1, 0)), device, config)[1]
         upload, device = client_round(message, device, config)
-        sent.append(Sent(real.round, real.order, replace(upload, delta=upload.delta.astype(np.float32))))
+        sent.append(Sent(real.round, real.order, _as_seen(source, upload)))
         last = real.order
     return sent
+
+
+def _as_seen(source: Transcript, upload: Upload) -> Upload:
+    """What the server would see of an upload: the channel decides."""
+    if "values" in source.shows:
+        return replace(upload, delta=upload.delta.astype(np.float32))
+    items = source.config.visible_rows(upload.items, len(source.public.popularity))
+    return Upload(upload.client, items, np.zeros((len(items), 0)))
 
 
 def trained_rows(transcript: Transcript, round_number: int, items: Items, ratings: Array, U: Array) -> Array:

@@ -10,27 +10,43 @@ from fedrecplus.markdown import markdown_table
 Row = dict[str, Any]
 """one attack on one case; unknown figures are None"""
 HEADINGS = (
-    "scheme", "K", "ρ", "RMSE", "KB up", "attack", "ratings", "by guessing", "AUC", "95 %", "worst tenth", "precision",
-    "recall", "TPR at 1 % FPR",
+    "scheme", "K", "ρ", "RMSE", "KB up", "attack", "knowing", "ratings", "control", "by guessing", "AUC", "95 %",
+    "worst tenth", "control", "precision", "recall", "TPR at 1 % FPR",
 )  # fmt: skip
 
 
 def line(row: Row) -> list[str]:
     """One row as cells."""
-    interval, sent = row.get("auc_interval"), row["bytes_up_per_client_round"]
+    interval = row.get("auc_interval")
+    if not applies(row):
+        return [*_of_case(row), row["attack"], row.get("knowing") or "–", *["–"] * (len(HEADINGS) - 7)]
+    return [
+        *_of_case(row),
+        row["attack"],
+        row.get("knowing") or "–",
+        *(percent(row.get(name)) for name in ("rating_exact", "rating_exact_control", "rating_floor")),
+        number(row["auc"]),
+        f"{number(interval[0])}–{number(interval[1])}" if interval else "–",
+        *(number(row.get(name)) for name in ("auc_worst_tenth", "auc_control", "precision", "recall")),
+        number(row.get("tpr_at_1pct_fpr")),
+    ]
+
+
+def _of_case(row: Row) -> list[str]:
+    """Cells that all rows of one training have."""
+    sent = row["bytes_up_per_client_round"]
     return [
         row["scheme"],
         _format(row["local_epochs"], "d"),
         _format(row["pseudo_ratio"], "g"),
         row["note"] if row["rmse"] is None and row["note"] else number(row["rmse"], 4),
         _format(None if sent is None else sent / 1000, ".1f"),
-        row["attack"],
-        percent(row["rating_exact"]),
-        percent(row["rating_floor"]) if row["rating_exact"] is not None else "–",
-        number(row["auc"]),
-        f"{number(interval[0])}–{number(interval[1])}" if interval else "–",
-        *(number(row.get(name)) for name in ("auc_worst_tenth", "precision", "recall", "tpr_at_1pct_fpr")),
     ]
+
+
+def applies(row: Row) -> bool:
+    """Whether the attack had anything to look at: where not, its row has what is known without any attack."""
+    return row.get("applies") is not False
 
 
 def cases(rows: Sequence[Row]) -> list[list[Row]]:
@@ -47,13 +63,18 @@ def case_name(row: Row) -> str:
 
 
 def auc(row: Row) -> float:
-    """How well rated rows are told from pseudo rows; 1 where there are no pseudo rows, so that nothing is hidden."""
+    """How well rated items are told from others; 1 in audits of before 2026-11-16 where there were no pseudo rows."""
     return 1.0 if row["auc"] is None else float(row["auc"])
 
 
-def strongest(case: Sequence[Row]) -> Row:
-    """The attack with the highest AUC."""
-    return max(case, key=auc)
+def strongest(case: Sequence[Row], knowing: str = "nothing") -> Row:
+    """The attack with the highest AUC among those that assume so much of the attacker, or of all if there are none."""
+    return max([row for row in case if applies(row) and known_to(row) == knowing] or case, key=auc)
+
+
+def known_to(row: Row) -> str:
+    """What the attacker is assumed to know besides what the server sees."""
+    return row.get("knowing") or "nothing"
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
@@ -63,30 +84,52 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 def _verdict(case: Sequence[Row]) -> str:
     note = case[0]["note"] or ""
-    if note and (all(row["rmse"] is None for row in case) or case[0].get("uploads") == 0):
+    if note and all(row["rmse"] is None for row in case):
         return str(note)
     words = []
-    if read := [row for row in case if row["rating_exact"] is not None]:
-        best = max(read, key=lambda row: float(row["rating_exact"]))
-        guessed = "" if best["rating_floor"] is None else f" ({percent(best['rating_floor'])} by guessing)"
-        words.append(f"{best['attack']} reads {percent(best['rating_exact'])} of the ratings{guessed}")
-    if told := [row for row in case if row["auc"] is not None]:
-        best = strongest(told)
-        words.append(f"{best['attack']} tells rated rows from pseudo rows with AUC {number(best['auc'])}")
-    else:
-        words.append("every uploaded row is a rated item")
+    for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
+        some = [row for row in case if applies(row) and known_to(row) == knowing]
+        known = [row for row in some if row["rating_exact"] is not None]
+        assumed = "" if knowing == "nothing" else f"knowing {knowing}, "
+        if known:
+            best = max(known, key=lambda row: float(row["rating_exact"]))
+            words.append(
+                f"{assumed}{best['attack']} reads {percent(best['rating_exact'])} of the ratings"
+                f" (control {percent(best.get('rating_exact_control'))})"
+            )
+        best = strongest(some, knowing)
+        words.append(
+            f"{assumed}{best['attack']} tells rated items from {best.get('against') or 'pseudo'} ones with AUC"
+            f" {number(auc(best))}, worst tenth {number(best.get('auc_worst_tenth'))}"
+            f" (control {number(best.get('auc_control'))})"
+        )
     return "; ".join([*words, *([note] if note else [])])
 
 
 def frontier_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: scheme, K, ρ, RMSE and KB against the ratings read and each attack's AUC."""
+    """Headings and cells: scheme, K, ρ, RMSE and KB against the ratings read and each attack's AUC.
+
+    Then the worst tenth of users and the control of the strongest attack that assumes nothing of the attacker.
+    """
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
     cells = []
     for case in cases(rows):
-        read = [row["rating_exact"] for row in case if row["rating_exact"] is not None]
-        told = {row["attack"]: number(row["auc"]) for row in case}
-        cells.append([*line(case[0])[:5], percent(max(read, default=None)), *(told.get(name, "–") for name in attacks)])
-    return ["scheme", "K", "ρ", "RMSE", "KB up", "ratings read", *attacks], cells
+        read = [row for row in case if row["rating_exact"] is not None and applies(row) and known_to(row) == "nothing"]
+        most = max(read, key=lambda row: float(row["rating_exact"]), default={})
+        told = {row["attack"]: number(row["auc"]) if applies(row) else "–" for row in case}
+        best = strongest(case)
+        cells.append(
+            [
+                *_of_case(case[0]),
+                *(percent(most.get(name)) for name in ("rating_exact", "rating_exact_control")),
+                *(told.get(name, "–") for name in attacks),
+                *(number(best.get(name)) for name in ("auc_worst_tenth", "auc_control")),
+            ]
+        )
+    return [*_OF_CASE, "ratings read", "control", *attacks, "worst tenth", "control"], cells
+
+
+_OF_CASE = ("scheme", "K", "ρ", "RMSE", "KB up")
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
@@ -95,10 +138,28 @@ def to_markdown(rows: Sequence[Row]) -> str:
 
 
 def strongest_to_markdown(rows: Sequence[Row]) -> str:
-    """For a document: the strongest attack on each case, with its interval and its worst tenth of users."""
-    told = [line(strongest(case)) for case in cases([row for row in rows if row["auc"] is not None])]
-    headings = ["scheme", "K", "strongest", "AUC", "95 %", "worst tenth", "TPR at 1 % FPR"]
-    return markdown_table(headings, [[best[0], best[1], best[5], *best[8:11], best[13]] for best in told])
+    """For a document: the strongest attack on each case, for each thing an attacker may know."""
+    cells = []
+    for case in cases([row for row in rows if row["auc"] is not None]):
+        for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
+            best = line(strongest(case, knowing))
+            cells.append([best[0], best[1], knowing, best[5], *best[10:14], best[16], *best[7:9]])
+    headings = ["scheme", "K", "knowing", "strongest", "AUC", "95 %", "worst tenth", "control", "TPR at 1 % FPR"]
+    return markdown_table([*headings, "ratings", "control"], cells)
+
+
+def every_attack_to_markdown(rows: Sequence[Row]) -> str:
+    """For a document: each attack on each case, as mean, worst tenth of users and control."""
+    attacks = list(dict.fromkeys(row["attack"] for row in rows if applies(row)))
+    cells = []
+    for case in cases(rows):
+        told = {row["attack"]: _three(row) for row in case if applies(row)}
+        cells.append([*_of_case(case[0])[:2], *(told.get(name, "–") for name in attacks)])
+    return markdown_table(["scheme", "K", *attacks], cells)
+
+
+def _three(row: Row) -> str:
+    return " / ".join(number(row.get(name)) for name in ("auc", "auc_worst_tenth", "auc_control"))
 
 
 def number(value: float | None, digits: int = 3) -> str:

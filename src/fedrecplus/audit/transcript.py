@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 Array = NDArray[np.float64]
+Items = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -74,6 +75,56 @@ def hides_rows(config: Config) -> bool:
     return config.hides_rows
 
 
+def shown_by(config: Config) -> frozenset[str]:
+    """What a server sees: ``values`` and ``lists`` of rows of single uploads, or ``sums``; ``statistics`` in any case.
+
+    Where it sees nothing because clients alone decrypt the sums, any of these may be the attacker: ``sums``.
+    """
+    if config.channel.part.VIEW == "uploads":
+        return frozenset({"statistics", "values", "lists"})
+    return frozenset({"statistics", "lists", "sums"} if config.shows_rows else {"statistics", "sums"})
+
+
+class Others(Protocol):
+    """An attacker's knowledge of everybody but one person."""
+
+    def rest(self, client: int, round_number: int) -> Sums:
+        """What all others of the cohort add up to, as whoever knows their ratings recomputes it: without any noise."""
+
+    def statistics(self, client: int) -> tuple[Array, Array]:
+        """How many others rated each item, and the sum of their ratings."""
+
+    def likely(self, client: int, items: Items, chance: Array) -> Array:
+        """How likely items are beside each other, learned from the ratings of everybody else."""
+
+    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
+        """Which of these items somebody else has rated."""
+
+
+class SecondData(Protocol):
+    """Another data set of the same items, and a deployment that the attacker ran on it."""
+
+    @property
+    def transcript(self) -> Transcript:
+        """What that deployment showed."""
+
+    def likely(self, client: int | None, items: Items, chance: Array) -> Array:
+        """How likely items are beside each other, learned from that data set, without one of its people."""
+
+    def rated(self, client: int, items: Items) -> NDArray[np.bool_]:
+        """Which of these items somebody of that data set has rated."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an attacker is assumed to know besides what the server sees. Rows of the audit name the assumption."""
+
+    others: Others | None = None
+    """everybody else's ratings"""
+    second: SecondData | None = None
+    """another data set"""
+
+
 @dataclass
 class Transcript:
     """A recorded transcript. Attacks read it; ``once`` keeps what several of them compute alike."""
@@ -87,9 +138,19 @@ class Transcript:
     sums: dict[int, Sums] = field(default_factory=dict)
     """by recorded round, where the channel shows nothing else"""
     sent: dict[int, list[Sent]] = field(default_factory=dict)
-    """a watched client's uploads, by round"""
+    """a watched client's uploads, by round; without columns where the channel shows which rows came and no value"""
     crowd: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """which rows clients uploaded in one round, watched or not: the server sees everybody"""
+    crowd_sent: dict[int, Sent] = field(default_factory=dict)
+    """these uploads with their values, where they are shown"""
+    models: list[dict[int, NDArray[np.int64]]] = field(default_factory=list)
+    """which rows the watched clients upload to other models, of catalogues with slightly different counts"""
+    cohorts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """who took part in each recorded round, ascending"""
+    watched: tuple[int, ...] = ()
+    """the clients that are attacked, where there are no uploads of theirs"""
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """what the attacker is assumed to have from elsewhere"""
 
     def __post_init__(self) -> None:
         self.assumed = assumptions(self.config)[0]
@@ -103,7 +164,12 @@ class Transcript:
     @property
     def clients(self) -> tuple[int, ...]:
         """Watched clients, ascending."""
-        return tuple(sorted(self.sent))
+        return tuple(sorted({*self.sent, *self.watched}))
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """What an attack can look at: see ``shown_by``."""
+        return shown_by(self.config)
 
     @property
     def source(self) -> Transcript:
@@ -124,8 +190,12 @@ class Transcript:
             broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public
         )
         for upload in uploads:
-            small = replace(upload, delta=upload.delta.astype(np.float32))
-            self.sent.setdefault(upload.client, []).append(Sent(broadcast.round, int(orders[upload.client]), small))
+            self.sent.setdefault(upload.client, []).append(self.as_noted(upload, broadcast.round, orders))
+
+    def as_noted(self, upload: Upload, round_number: int, orders: Items) -> Sent:
+        """An upload in the precision of the wire."""
+        small = replace(upload, delta=upload.delta.astype(np.float32))
+        return Sent(round_number, int(orders[upload.client]), small)
 
     def broadcast(self, round_number: int) -> Broadcast:
         """What all clients were told in a recorded round, encoded items included."""
@@ -147,6 +217,16 @@ class Transcript:
             lambda: model.part.item_columns(self.broadcast(round_number).V, self.public, model.options),
         )
 
+    def solved_columns(self, round_number: int) -> Array:
+        """The columns that weights behind an upload are fitted to: all of X, unless the model says otherwise."""
+        model = self.config.model
+        if not model.part.has("solved_columns"):
+            return self.columns(round_number)
+        return self.once(
+            ("columns", "solved", round_number),
+            lambda: model.part.solved_columns(self.broadcast(round_number).V, self.public, model.options),
+        )
+
     def uploads(self, client: int) -> tuple[Sent, ...]:
         """A watched client's recorded uploads, by round, in double precision."""
         return tuple(
@@ -159,6 +239,13 @@ class Transcript:
         if key not in self._kept:
             self._kept[key] = compute()
         return cast(T, self._kept[key])
+
+    def with_sums(self, sums: dict[int, Sums]) -> Transcript:
+        """The same notes with other sums; of what was kept, that which depends on broadcasts alone."""
+        view = copy.copy(self)
+        view.sums = sums
+        view._kept = {key: value for key, value in self._kept.items() if key[0] in ("broadcast", "columns")}
+        return view
 
     def hypotheses(self) -> Iterator[Transcript]:
         """The same notes under everything that may be assumed of the rules; what is kept is shared."""

@@ -42,7 +42,8 @@ def ablate_command(
         typer.Option(metavar="PART.OPTION=V1,V2,…", help="Vary a setting; repeated, every combination is trained."),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(min=1, help="How many folds. Default: 5; heterogeneity: the first of 5.")
+        int | None,
+        typer.Option(min=1, help="How many folds, 2 or more. Default: 5; heterogeneity: the first of 5, 1 to 5."),
     ] = None,
     seed: shared.Seed = None,
     settings: shared.Settings = None,
@@ -95,6 +96,8 @@ def ablate_command(
         clients.check_extent(extent, config)
         content, csv, markdown = _heterogeneity(load_with_bar(dataset, options), config, extent, workers)
     else:
+        if folds == 1:
+            raise UserError("--folds 1 leaves nothing to train on", "give 2 or more; heterogeneity alone takes 1")
         wanted = _wanted(study, vary or [], config)
         ratings = load_with_bar(dataset, options)
         content, csv, markdown = _ablate(ratings, wanted, folds or 5, workers, out)

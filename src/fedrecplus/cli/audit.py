@@ -12,11 +12,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
 from fedrecplus.audit.guess import ATTACKS
+from fedrecplus.audit.second_data import joined
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     JsonFile,
+    Rows,
     Seed,
     Settings,
     check_file_place,
@@ -25,8 +28,9 @@ from fedrecplus.cli.options import (
     names_in,
     reads_own_files,
 )
-from fedrecplus.config import Config, assign, change, check, dumps
+from fedrecplus.config import Config, assign, change, check, dumps, with_channel
 from fedrecplus.data import FileOptions, split
+from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
@@ -55,8 +59,17 @@ def audit_command(
             "--attack-set", metavar="ATTACK.OPTION=VALUE", help="Change an attack's own setting; may be repeated."
         ),
     ] = None,
+    knowing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME-OR-FILE",
+            help="Ratings of the same items by other people, which the attacker has: joined by title or id.",
+        ),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
+    channel: Channel = None,
+    rows_sent: Rows = None,
     settings: Settings = None,
     allow: Allow = None,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
@@ -75,7 +88,9 @@ def audit_command(
       fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
 
     A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated
-    rows are told from pseudo rows: .5 is chance, 1 is certainty. `ratings` is the share of ratings read exactly.
+    rows are told from pseudo rows, or rated items from unrated ones as popular where no pseudo row is seen: .5 is
+    chance, 1 is certainty. `ratings` is the share of ratings read exactly. `control` is what the attack gets with
+    somebody else's uploads in the place of the person's own. `fedrecplus settings attack` lists attacks' options.
     """
     check_file_place(json_file, html_file)
     if html_file:
@@ -83,16 +98,20 @@ def audit_command(
 
         plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
-    extent = AuditExtent(rounds, users, tuple(names_in(attacks)), options_of(attack_settings or []))
-    _ = extent.chosen  # misspellings are found before data is fetched
-    found = cases(_configs(schemes, settings or [], seed, allow or ()))
+    second = None if knowing is None else load_with_bar(knowing, options)
+    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second)
+    _ = extent.chosen  # misspellings are found before anything is trained
+    found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
+    if second is not None:
+        joined(second, training)  # other items are found before anything is trained
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
     show_table(HEADINGS, [line(row) for row in rows], training.name)
     for text in summary(rows):
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
@@ -102,13 +121,25 @@ def audit_command(
         write_text(html_file, page_of([content], training.name))
 
 
+def _names(attacks: str | None) -> tuple[str, ...]:
+    """The attacks that were asked for; none means all, and an empty list is a slip."""
+    if attacks is not None and not names_in(attacks):
+        raise UserError("--attacks names no attack", "leave it out for all, or name some: --attacks popularity,shadow")
+    return tuple(names_in(attacks))
+
+
 def _configs(
-    names: Sequence[str], settings: Sequence[str], seed: int | None, allow: Sequence[str]
+    names: Sequence[str],
+    sent: tuple[str | None, str | None],
+    settings: Sequence[str],
+    seed: int | None,
+    allow: Sequence[str],
 ) -> dict[str, Config]:
     configs = {}
     for name in names:
-        config = assign(config_of(name, allow), settings)
-        configs[name] = check(config if seed is None else change(config, "seed", seed, "--seed"))
+        config = assign(with_channel(config_of(name, allow), *sent), settings)
+        own = name if config.algorithm in configs else config.algorithm  # two runs of one algorithm go by their folders
+        configs[own] = check(config if seed is None else change(config, "seed", seed, "--seed"))
     return configs
 
 

@@ -3,44 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 import typer
 
-from fedrecplus.cli.display import say, show_jobs, show_table
+from fedrecplus.cli.display import say, show_jobs, show_table, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
     Allow,
+    Channel,
     CsvFile,
+    Delta,
+    Epsilon,
     JsonFile,
     MarkdownFile,
+    Noise,
+    Rows,
     Seed,
     Settings,
+    SimulationOnly,
+    SplitBy,
+    TestFile,
     Workers,
+    budget_of,
     check_file_place,
     config_of,
     load_with_bar,
     names_in,
     reads_own_files,
+    split_of,
+    with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign
+from fedrecplus.config import Config, assign, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import Comparison, compare, named_configs
 from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
     SPARE,
     details_tables,
     errors_table,
+    notes,
     published_table,
     to_csv,
     to_json,
     to_markdown,
 )
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
 
 
@@ -48,11 +60,24 @@ from fedrecplus.provenance import Stopwatch
 def compare_command(
     dataset: Annotated[list[str], typer.Option(metavar="NAME-OR-FILE", help="Ratings; may be repeated.")],
     algorithms: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Presets, TOML files, run folders, or global-mean and bias-only.")
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Presets, TOML files, run folders, popularity, or import paths of your own models; "
+            "global-mean and bias-only are added.",
+        ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    noise: Noise = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -76,18 +101,38 @@ def compare_command(
     Examples:
       fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
       fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
+      fedrecplus compare --dataset my.csv --algorithms fedrec+,my_models.Neighbours --split last:1
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
-    RMSE, averaged over folds, against the baseline's. --set changes all algorithms: `fedrecplus settings` lists the
-    settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation, server_optimizer, channel.
+    RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
+    is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
+    algorithms: `fedrecplus
+    settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
+    server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
-    configs = _configs_of(names_in(algorithms), settings or [], allow or [])
+    budget = budget_of(epsilon, delta, noise)
+    before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
+    chosen = _configs_of(names_in(algorithms), allow or [])
+    changes = [*(["simulation_only=true"] if simulation_only else []), *before]
+    configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
-    watch, sets = Stopwatch(), [load_with_bar(name, options) for name in dataset]
-    how = {"seed": seed or 0, "baseline": baseline, "workers": workers, "resume": resume, "overwrite": overwrite}
+    way = split_of(split_by, options, test_file)
+    watch, sets = Stopwatch(), [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
+    if budget is not None:
+        fewest = min(ratings.clients for ratings in sets)
+        noisy = [with_budget(one, *budget, fewest) if _trains(one) else one for one in configs]
+        configs = [assign(one, settings or []) if _trains(one) else one for one in noisy]
+    how: dict[str, Any] = {
+        "seed": seed or 0,
+        "baseline": baseline,
+        "workers": workers,
+        "resume": resume,
+        "overwrite": overwrite,
+        "split": way,
+    }
     comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
     for comparison in comparisons:
         show_comparison(comparison, details)
@@ -95,11 +140,11 @@ def compare_command(
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings], configs: Sequence[Config], out: Path | None, *, folds_count: int = 5, **how: Any
+    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds_count: int = 5, **how: Any
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len({config.algorithm for config in configs} | set(TRIVIAL))
+    count = folds_count * len(set(named_configs(configs, 0)) | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
@@ -115,12 +160,14 @@ def compare_with_bars(
 
 def show_comparison(comparison: Comparison, details: bool = False) -> None:
     """One's own table, and what others report below it. Tests that the table has no room for get one of their own."""
-    whole = show_table(*errors_table(comparison), comparison.dataset, spare=SPARE)
+    whole = show_table(*errors_table(comparison), comparison.title, spare=SPARE)
     tables = details_tables(comparison)
     further = tables if details else [] if whole else tables[:1]
     for table in [*further, *([published_table(comparison)] if comparison.published else [])]:
         say("")
         show_table(*table)
+    for line in notes(comparison):
+        tell(f"note: {line}")
 
 
 def write_reports(
@@ -140,14 +187,19 @@ def write_reports(
         )
 
 
-def _configs_of(names: Sequence[str], settings: Sequence[str], allow: Sequence[str]) -> list[Config]:
-    """A file's config goes by the algorithm that it began as or, where that is taken or not said, by its own name."""
-    configs: list[Config] = []
-    taken = {Config().algorithm, *(name for name in names if not name.endswith(".toml"))}
+def _trains(algorithm: Any) -> TypeGuard[Config]:
+    """Whether it is an algorithm of ours, whose settings may be changed: no trivial predictor, nobody else's model."""
+    return isinstance(algorithm, Config) and algorithm.algorithm not in TRIVIAL
+
+
+def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
+    """Configs, and the import paths of models from outside as they are."""
+    configs: list[Config | str] = []
     for name in names:
-        config = Config(algorithm=name) if name in TRIVIAL else config_of(name, allow)
-        if name.endswith(".toml") and config.algorithm in taken:
-            config = replace(config, algorithm=Path(name).stem)
-        taken.add(config.algorithm)
-        configs.append(config if name in TRIVIAL else assign(config, settings))
+        if name in TRIVIAL:
+            configs.append(Config(algorithm=name))
+        elif is_import_path(name) and not Path(name).exists():
+            configs.append(name)
+        else:
+            configs.append(config_of(name, allow, TRIVIAL))
     return configs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
 from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end
 from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 
@@ -50,6 +51,10 @@ def run_command(
     after: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Go on with the model of a finished run; devices know it still.")
     ] = None,
+    identities: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Identities that all nodes have pinned; secure sums are signed then."),
+    ] = None,
     overwrite: Overwrite = False,
     home: ServerPlace = DEFAULT_HOME,
 ) -> None:
@@ -76,7 +81,12 @@ def run_command(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
         chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
-        deployment = Deployment(nodes, quorum, deadline)
+        if (
+            is_secure(chosen) and chosen.seed == 0
+        ):  # nodes unmask one sum of a table, so each run needs its own first one
+            chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
+        keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
+        deployment = Deployment(nodes, quorum, deadline, identities=keys)
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
@@ -95,14 +105,22 @@ def items_command(
     without_averages: Annotated[
         bool, typer.Option("--without-averages", help="Write no item's average rating; predictions do without.")
     ] = False,
+    participants: Annotated[
+        bool, typer.Option("--participants", help="The ratings are the participants' own, not a public data set's.")
+    ] = False,
 ) -> None:
     """Write the catalogue that a server runs with: ids, titles, features, popularity, averages.
 
     Averages are of three ratings and more; the values of other ratings are in no figure of it.
     """
-    catalogue = ItemCatalogue.published(load_with_bar(dataset, options), averages=not without_averages)
+    catalogue = ItemCatalogue.published(
+        load_with_bar(dataset, options), averages=not without_averages, participants=participants
+    )
+    _refuse_again(catalogue, out)
     catalogue.write(out)
-    say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}")
+    say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}, {catalogue.figures}")
+    if catalogue.tells_participants:
+        say("these are exact figures of the participants: write them once, before anybody else joins, and never again")
 
 
 @deploy_app.command("local")
@@ -137,7 +155,22 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
     config = config_of(name)
     if rounds is not None:
         config = change(config, "server.rounds", rounds)
-    return check(assign(config, settings))
+    config = assign(config, settings)
+    if is_secure(config):  # a simulation may skip what hides nothing in it
+        config = change(config, "channel.masks", "computed")
+    return check(config)
+
+
+def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:
+    """Refuse exact figures of the participants in the place of others: the difference is the ratings of who joined."""
+    if catalogue.tells_participants and out.exists():
+        before = ItemCatalogue.read(out)
+        if before.tells_participants and before.digest != catalogue.digest:
+            raise UserError(
+                f"{out} has exact figures of the participants, and these are others: whoever has both files knows the "
+                "ratings of those who joined or left in between",
+                "keep the catalogue that there is, or count in a public data set",
+            )
 
 
 def _report(out: Path) -> None:

@@ -7,22 +7,33 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli.lists import By, Explore, IncludeSeen, Length, Why, as_rows, show_top_list
+from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import (
     BATCH,
+    CHANNELS,
     OWNER,
+    Identities,
     Store,
     import_many,
     import_own,
+    known_catalogues,
     last_upload,
-    recommend,
+    load_policy,
+    save_policy,
+    top_list,
     unknown_items,
+    with_pin,
 )
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_json_to
+from fedrecplus.training.lists import Wish
 
 device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
 
@@ -108,12 +119,20 @@ def status(
     if facts["unknown_items"]:
         say(f"{facts['unknown_items']} of them are of items that the newest model doesn't know")
     sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
-    say(f"{len(facts['sent'])} uploads, {sent:.1f} kB sent, {received:.1f} kB received")
+    say(f"{len(facts['sent'])} messages, {sent:.1f} kB sent, {received:.1f} kB received")
     say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
-    headings = ["when", "model", "round", "persons", "rows", "bytes", "again", "hash"]
+    for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
+        say(line)
+    pinned = facts["pinned_identities"]
+    said = f"{pinned} identities are pinned" if pinned else "no identities are pinned (`node join --pin`)"
+    claim = (
+        "a server that lies is found out" if pinned else "they hide uploads from a server that keeps to the protocol"
+    )
+    say(f"secure sums: {said}: {claim}")
+    headings = ["when", "model", "round", "what", "persons", "rows", "bytes", "again", "hash"]
     rows = [
-        [line["at"], line["model"], str(line["round"]), str(line["persons"]), str(line["rows"]), str(line["bytes"]),
-         "yes" if line["again"] else "", line["digest"][:12]]
+        [line["at"], line["model"], str(line["round"]), line["stage"], str(line["persons"]), str(line["rows"]),
+         str(line["bytes"]), "yes" if line["again"] else "", line["digest"][:12]]
         for line in facts["sent"]
     ]  # fmt: skip
     if rows:
@@ -122,11 +141,52 @@ def status(
 
 @device_app.command()
 def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
-    """Show the last upload row by row: the server knows the items, not which of them you rated."""
+    """Show the last upload row by row. In the clear the server knows the items, not which of them you rated; under
+    secure sums it knows none of this.
+    """
     with Store.open(home_of(home).store) as store:
         rows = last_upload(store, _person(store, person))
     cells = [[title or item, item, "yes" if rated else "", f"{change:.4f}"] for item, title, rated, change in rows]
     show_table(["title", "item", "rated", "change"], cells)
+
+
+@device_app.command()
+def policy(
+    least_ratio: Annotated[float | None, typer.Option(min=0.0, help="Fewest pseudo items per rated item.")] = None,
+    channel: Annotated[
+        list[str] | None, typer.Option("--channel", help=f"How uploads may travel: {', '.join(CHANNELS)}; repeatable.")
+    ] = None,
+    pin: Annotated[
+        bool | None, typer.Option("--pin/--no-pin", help="Take no catalogue but the newest one seen, or the first.")
+    ] = None,
+    least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
+    allow_bare: Annotated[
+        bool | None,
+        typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show or change what you demand of a server: requests that ask for less protection are refused.
+
+    \b
+    Examples:
+      fedrecplus device policy --channel secure --least-cohort 20
+      fedrecplus device policy --pin
+    """
+    changes = {
+        "least_ratio": least_ratio,
+        "channels": tuple(channel) if channel else None,
+        "least_cohort": least_cohort,
+        "bare": allow_bare,
+    }
+    with Store.open(home_of(home).store) as store, store.changing():
+        new = msgspec.structs.replace(
+            load_policy(store), **{name: value for name, value in changes.items() if value is not None}
+        )
+        new = new if pin is None else with_pin(store, new, pin)
+        save_policy(store, new)
+    for line in _policy_lines(msgspec.to_builtins(new)):
+        say(line)
 
 
 @device_app.command("scale")
@@ -141,19 +201,26 @@ def scale_command(
 
 @device_app.command("recommend")
 def recommend_command(
-    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    n: Length = 10,
+    by: By = "list",
+    include_seen: IncludeSeen = False,
+    explore: Explore = 0.0,
+    why: Why = True,
     model: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
     ] = None,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,
+    json_file: JsonFile = None,
 ) -> None:
     """Show what you would like best. Computed here, from your ratings and a public table: nothing is sent."""
+    check_file_place(json_file)
+    wish = Wish(n, by, not include_seen, explore, why)
     with Store.open(home_of(home).store) as store:
-        best = recommend(store, _person(store, person), n, model)
-    rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
-    show_table(["title", "item", "predicted rating"], rows)
+        found = top_list(store, _person(store, person), wish, model)
+    write_json_to(json_file, as_rows(found))
+    show_top_list(found)
 
 
 @device_app.command("forget")
@@ -176,6 +243,22 @@ def _person(store: Store, name: str) -> int:
     return persons[name]
 
 
+def _policy_lines(policy: dict[str, Any]) -> list[str]:
+    """The owner's demands, in words."""
+    rows = (
+        "may show which items are rated" if policy["bare"] else f"have {policy['least_ratio']:g} pseudo items a rating"
+    )
+    lines = [f"policy: uploads by {', '.join(policy['channels'])}; those that show rows {rows}"]
+    lines.append(f"policy: a secure sum is of {policy['least_cohort']} participants or more")
+    if policy["pin"]:
+        lines.append(f"policy: catalogue {policy['catalogue'] or '(the first that comes)'} and no other")
+    return lines
+
+
+def _catalogue_lines(catalogues: list[dict[str, Any]]) -> list[str]:
+    return [f"catalogue {one['digest'][:12]}: {one['items']} items, {one['figures']}" for one in catalogues]
+
+
 def _facts(store: Store) -> dict[str, Any]:
     sent = store.sent()
     return {
@@ -184,6 +267,9 @@ def _facts(store: Store) -> dict[str, Any]:
         "persons": sum(len(ratings) > 0 for ratings in store.ratings().values()),
         "ratings": sum(len(ratings) for ratings in store.ratings().values()),
         "unknown_items": unknown_items(store),
+        "policy": msgspec.to_builtins(load_policy(store)),
+        "pinned_identities": len(Identities.load(store).pins),
+        "catalogues": known_catalogues(store),
         "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],
         "sent": sent,
         "bytes_sent": sum(line["bytes"] for line in sent),

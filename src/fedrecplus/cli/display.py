@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -17,7 +17,7 @@ from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
     from fedrecplus.experiments.jobs import Job, JobOutcome
-    from fedrecplus.experiments.tuning import Moment
+    from fedrecplus.experiments.trials import Moment
     from fedrecplus.training import Progress, Step
 
 _PIPED_WIDTH = 500
@@ -39,9 +39,15 @@ def _json_on_stdout() -> bool:
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", spare: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    spare: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> bool:
     """Names and figures. Piped, a table is as wide as it needs to be: names are never cut.
+
+    Columns of ``words`` are text, folded like the names in the first column.
 
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; what is still too wide is
     left to the terminal to wrap. Says whether the table is whole.
@@ -49,23 +55,28 @@ def show_table(
     console = plain_console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
-    whole = _least_width(columns) <= room
+    whole = _least_width(columns, words) <= room
     if not whole:
         columns = [column for column in columns if column[0] not in spare]
     table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column(columns[0][0], overflow="fold")
     for heading, *_ in columns[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
+        if heading in words:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
     for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
-    plain_console(width=max(room, _least_width(columns))).print(table)
+    plain_console(width=max(room, _least_width(columns, words))).print(table)
     return whole
 
 
-def _least_width(columns: Sequence[Sequence[str]]) -> int:
-    """What a table needs, with two blanks between columns and long names folded."""
+def _least_width(columns: Sequence[Sequence[str]], words: Sequence[str]) -> int:
+    """What a table needs, with two blanks between columns and long names and words folded."""
     widths = [max(len(cell) for cell in column) for column in columns]
-    return min(widths[0], _NAME_WIDTH) + sum(2 + width for width in widths[1:])
+    foldable = [place == 0 or column[0] in words for place, column in enumerate(columns)]
+    folded = [min(width, _NAME_WIDTH) if may else width for width, may in zip(widths, foldable, strict=True)]
+    return sum(folded) + 2 * (len(folded) - 1)
 
 
 def show_list(pairs: Sequence[tuple[str, str]]) -> None:
@@ -82,6 +93,11 @@ def show_list(pairs: Sequence[tuple[str, str]]) -> None:
 def say(text: str) -> None:
     """A line on standard output, never wrapped."""
     plain_console().print(text, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """A line on standard error, never wrapped: what is no part of the figures."""
+    plain_console(stderr=True).print(text, soft_wrap=True)
 
 
 class _Bars:
@@ -163,9 +179,17 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
             bars.remove(label)
             bars.update(name, count, ended)
             if not bars.terminal:
-                bars.line(f"{label}: RMSE {outcome.row['rmse']:.4f} ({outcome.row['seconds']:.1f} s)")
+                bars.line(f"{label}: {_shown(outcome.row)} ({outcome.row['seconds']:.1f} s)")
 
         yield of_job, done
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    """A finished training in a word: its error or, for likes alone, its lists."""
+    if row["rmse"] is not None:
+        return f"RMSE {row['rmse']:.4f}"
+    ndcg = row["ranking"]["ndcg@10"]
+    return "no relevant item" if ndcg is None else f"NDCG@10 {ndcg:.4f}"
 
 
 @contextlib.contextmanager
@@ -176,15 +200,15 @@ def show_trials(name: str, count: int) -> Iterator[Callable[[Moment], None]]:
 
         def progress(moment: Moment) -> None:
             trial, label = moment.trial, f"trial {moment.trial.number}"
-            best = f"best {moment.best.rmse:.4f}, trial {moment.best.number}" if moment.best else ""
+            best = f"best {moment.best.value:.4f}, trial {moment.best.number}" if moment.best else ""
             bars.update(name, count, moment.ended, best)
             if trial.state == "running":
-                note = "" if moment.rmse is None else f"RMSE {moment.rmse:.4f}"
+                note = "" if moment.value is None else f"{trial.objective.upper()} {moment.value:.4f}"
                 bars.update(label, moment.rounds, moment.round, note)
                 return
             bars.remove(label)
-            failed = trial.rmse is None
-            ending = f"{trial.state}, {trial.why}" if failed else f"RMSE {trial.rmse:.4f} ({trial.seconds:.1f} s)"
+            ended = f"{trial.objective.upper()} {trial.value or 0.0:.4f} ({trial.seconds:.1f} s)"
+            ending = f"{trial.state}, {trial.why}" if trial.value is None else ended
             bars.line(f"{label}: {ending}{f'; {best}' if best else ''}")
 
         yield progress

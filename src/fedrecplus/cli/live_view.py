@@ -52,7 +52,8 @@ def _headline(progress: dict[str, Any], rounds: int) -> str:
         return f"waiting for nodes: {progress['nodes']} of {progress['wanted']} are here"
     if phase == "round":
         answered = f"{progress['answered']} of {progress['asked']} nodes have answered"
-        return f"round {progress['round'] + 1} of {rounds}: {answered}"
+        stage = f", {progress['stage']}" if "stage" in progress else ""
+        return f"round {progress['round'] + 1} of {rounds}{stage}: {answered}"
     return "starting" if phase is None else str(phase)
 
 
@@ -61,7 +62,7 @@ def _cells(line: dict[str, Any], rounds: int) -> list[str]:
     slowest = max(line["nodes"].items(), key=lambda pair: float(pair[1]), default=("", 0.0))
     return [
         f"{line['round']}/{rounds}",
-        str(len(line["clients"])),
+        str(line["uploads"]),
         str(len(line["nodes"])),
         str(len(line["lost"]) + len(line["silent"])),
         str(sum(line["refusals"]["refused"].values())),

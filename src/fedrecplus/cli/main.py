@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+import warnings
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -13,7 +16,7 @@ import typer
 
 from fedrecplus import __version__
 from fedrecplus.cli.interrupt import Interrupted
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import DataWarning, UserError, unknown_name
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
@@ -23,6 +26,7 @@ COMMANDS = {
     "compare": "Train several algorithms on the same folds and say whether they differ.",
     "ablate": "Vary settings of a preset, and say what they are worth.",
     "audit": "Attack what clients upload, and say how much a curious server learns.",
+    "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",
     "report": "Make one page of runs and studies.",
     "tune": "Search for settings with a lower error.",
@@ -126,10 +130,28 @@ def run() -> None:
     sys.exit(exit_code_of(sys.argv[1:]))
 
 
+@contextlib.contextmanager
+def _notes_on_stderr() -> Iterator[None]:
+    """What reading data warns of is a line for the user, without the file and line of our code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        plain = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, DataWarning):
+                click.echo(f"note: {message}", err=True)
+            else:
+                plain(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def exit_code_of(arguments: list[str]) -> int:
     """Run one command and say how it ended: 0, 2 for what the user can put right, 130 after Ctrl-C."""
     try:
-        code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
+        with _notes_on_stderr():
+            code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
         click.echo(f"error: {error}", err=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fedrecplus.cli.display import tell
 from fedrecplus.config import Config, load_config, preset, presets
-from fedrecplus.data import FileOptions, Ratings, load, progress_bar
-from fedrecplus.errors import UserError
+from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
+from fedrecplus.data.joining import together
+from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
@@ -27,7 +30,48 @@ Settings = Annotated[
         help="Change a setting; may be repeated. `fedrecplus settings` lists them.",
     ),
 ]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel",
+        metavar="clear|sums|secure|shares|he",
+        help="What hides uploads from the server: nothing, an ideal sum (simulation only), secure sums, secret shares, "
+        "homomorphic encryption. The same as --set channel.rule=…; clients then weigh themselves.",
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="whole|blocks|rows",
+        help="Rows of the item table in an upload: all (the list tells nothing), whole public blocks, or rated and "
+        "pseudo items (the list is seen). The same as --set channel.rows=…",
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget ε of differential privacy, per person, for the whole training; picks what suits it."),
+]
+Delta = Annotated[float | None, typer.Option(help="δ of the budget, below 1/clients. Default: 1e-5.")]
+Noise = Annotated[
+    str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
+]
+NOT_COVERED = (
+    "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
+    "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
+)
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="HOW",
+        help="How to test: random, user, time:SHARE, last:N, cold-users, cold-items or column. Default: random folds.",
+    ),
+]
+TestFile = Annotated[
+    str | None, typer.Option("--test", metavar="FILE", help="Test on these ratings, train on all of --dataset.")
+]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
 PlotFile = Annotated[
@@ -41,24 +85,54 @@ Allow = Annotated[
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]
+SimulationOnly = Annotated[
+    bool,
+    typer.Option(
+        "--simulation-only",
+        help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
+    ),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
 ]
 
 
+def budget_of(epsilon: float | None, delta: float | None, noise: str | None) -> tuple[float, float, str] | None:
+    """The budget that was asked for; δ or noise without ε would promise something and do nothing."""
+    if epsilon is None:
+        if delta is not None or noise is not None:
+            raise UserError("--delta and --noise say nothing without a budget", "give --epsilon, such as --epsilon 10")
+        return None
+    return epsilon, 1e-5 if delta is None else delta, noise or "central"
+
+
 def own_file(
     user_column: Annotated[str | None, typer.Option(help="Own file: column of users, by name or number.")] = None,
     item_column: Annotated[str | None, typer.Option(help="Own file: column of items, by name or number.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Own file: column of ratings, by name or number.")] = None,
+    rating_column: Annotated[
+        str | None, typer.Option(help="Own file: column of ratings, by name or number; none: likes, clicks, purchases.")
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Own file: what separates columns.")] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW:HIGH:STEP", help="Own file: rating scale.")] = None,
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
     ] = "error",
+    timestamp_column: Annotated[str | None, typer.Option(help="Own file: column of times.")] = None,
+    fold_column: Annotated[
+        str | None, typer.Option(help="Own file: column of folds: numbers, or train and test; for --split column.")
+    ] = None,
+    title_column: Annotated[str | None, typer.Option(help="Own file: column of items' titles.")] = None,
+    genres_column: Annotated[str | None, typer.Option(help="Own file: column of genres, a|b|c.")] = None,
+    year_column: Annotated[str | None, typer.Option(help="Own file: column of items' years.")] = None,
+    items: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Own file: titles, genres and years, a line per item.")
+    ] = None,
 ) -> FileOptions:
     """How to read a file of ratings of one's own."""
-    return FileOptions(user_column, item_column, rating_column, separator, scale, duplicates)
+    of_items = (title_column, genres_column, year_column, items)
+    of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
+    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
 
 
 def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,21 +160,52 @@ def names_in(text: str | None) -> list[str]:
 def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
     """Load ratings, with a bar where that takes its time and somebody looks on."""
     if not sys.stderr.isatty():
-        return load(dataset, options=options)
-    with progress_bar() as progress:
-        return load(dataset, options=options, progress=progress)
+        ratings = load(dataset, options=options)
+    else:
+        with progress_bar() as progress:
+            ratings = load(dataset, options=options, progress=progress)
+    if ratings.likes_alone:
+        tell(f"note: {ratings.name} has no ratings, only who chose what: lists can be judged, errors can't")
+    return ratings
 
 
-def config_of(name: str, allow: Sequence[str] | None = None) -> Config:
-    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed."""
+def split_of(how: str | None, options: FileOptions, test: str | None) -> Split:
+    """The split that is asked for; a column of folds, or a file to test on, asks for itself."""
+    if test is not None and (how is not None or options.fold is not None):
+        raise UserError("--test names the test ratings, --split and --fold-column cut them out", "give one of them")
+    named = "column" if test is not None or options.fold is not None else "random"
+    return Split.parse(how or named)
+
+
+def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratings:
+    """The ratings together with those of a file to test on, as fold 0."""
+    if test is None:
+        return ratings
+    return together(ratings, as_test(test, ratings, options))
+
+
+def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:
+    """A preset, the config in a TOML file, or that of a run, in which rules from outside need to be allowed.
+
+    ``more`` are further names that the caller knows: an unknown one is answered with all of them.
+    """
     if name not in presets() and Path(name).is_dir():
         if not (Path(name) / CONFIG).exists():
             raise UserError(f"{name} is not a run's folder: it has no {CONFIG}", "give the --out of a training")
         return load_config(Path(name) / CONFIG, allow or ())
     if name.endswith(".toml"):
         of_a_run = Path(name).name == CONFIG and (Path(name).parent / DATA).exists()
-        return load_config(name, (allow or ()) if of_a_run else None)  # a file of one's own may name any rule
+        if of_a_run:
+            return load_config(name, allow or ())
+        return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
+    if name not in presets():
+        raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
+
+
+def _named(config: Config, stem: str) -> Config:
+    """A file's config goes by the name that it gives itself; where that is none, or a preset's, by the file's."""
+    return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.display import show_table
+from fedrecplus.cli.display import say
+from fedrecplus.cli.lists import By, Explore, IncludeSeen, Length, Why, as_rows, show_top_list
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.files import write_json_to
+from fedrecplus.training.lists import Wish
 from fedrecplus.training.recommender import Recommender
 
 
 def recommend_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    client: Annotated[str, typer.Option(metavar="ID", help="The client's id in the data.")],
-    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    client: Annotated[list[str], typer.Option(metavar="ID", help="A client's id in the data; may be repeated.")],
+    n: Length = 10,
+    by: By = "list",
+    include_seen: IncludeSeen = False,
+    explore: Explore = 0.0,
+    why: Why = True,
     allow: Allow = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show the items that a client hasn't rated and would like best.
+    """Show the items that a client hasn't rated and would like best, and which of its own items speak for them.
 
     \b
-    Example:
+    Examples:
       fedrecplus recommend runs/ml-100k-fedrec+-fold0-seed0 --client 196 -n 5
+      fedrecplus recommend runs/ml-100k-fedrec+-fold0-seed0 --client 196 --client 22 --explore 0.3
+
+    A model with weights for lists ranks by them: what people like this one choose. Others rank by predicted rating, as
+    --by rating does for all. --explore prefers items that are unlike each other and prints what that changes: the
+    scores, the predicted ratings, the popularity and the likeness of what is listed.
     """
     check_file_place(json_file)
-    best = Recommender.load(run, allow or ()).recommend(client, n)
-    write_json_to(json_file, [asdict(item) for item in best])
-    rows = [[item.title or str(item.item), str(item.item), f"{item.rating:.2f}"] for item in best]
-    show_table(["title", "item", "predicted rating"], rows)
+    wish = Wish(n, by, not include_seen, explore, why)
+    recommender = Recommender.load(run, allow or ())
+    lists = [(one, recommender.client(one).top_list(wish)) for one in dict.fromkeys(client)]
+    write_json_to(json_file, [row for one, found in lists for row in as_rows(found, client=one)])
+    for number, (one, found) in enumerate(lists):
+        if number:
+            say("")
+        show_top_list(found, f"client {one}" if len(lists) > 1 else "")

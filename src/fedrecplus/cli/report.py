@@ -22,6 +22,10 @@ def report_command(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
+    markdown_file: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."),
+    ] = None,
     title: Annotated[str, typer.Option(help="Its heading.")] = "FedRec+ measured",
 ) -> None:
     """Make one page of runs and studies: tables, plots, and where every number comes from.
@@ -30,14 +34,20 @@ def report_command(
     Examples:
       fedrecplus report runs/demo
       fedrecplus report runs/paper audit.json --out report.html
+      fedrecplus report comparison.json audit.json --markdown frontier.md
 
-    The page is one file that needs no network. It wants the extra `report`.
+    The page is one file that needs no network. It wants the extra `report`. The privacy–accuracy frontier joins
+    comparisons with audits of the same algorithm, channel, rows and budget.
     """
     from fedrecplus.report.build import page  # here: it brings what most commands don't need
+    from fedrecplus.report.frontier import to_markdown
     from fedrecplus.report.inputs import gather
 
-    check_file_place(out)
+    check_file_place(out, markdown_file)
     found = gather(paths)
     write_text(out, page(found, title, command_line(sys.argv)))
+    if markdown_file is not None:
+        contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit", "run"))
+        write_text(markdown_file, to_markdown(*contents))
     kinds = sorted({each.kind for each in found})
     say(f"{out}: {len(found)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")

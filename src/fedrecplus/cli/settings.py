@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.cli.display import plain_console, say
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import describe
 from fedrecplus.files import write_json_to
-from fedrecplus.parts import part
-from fedrecplus.settings import Setting
+from fedrecplus.parts import choices, part
+from fedrecplus.settings import Setting, settings_of
 
 
 def settings_command(
@@ -33,22 +34,33 @@ def settings_command(
     Examples:
       fedrecplus settings pseudo_items           all rules for pseudo items
       fedrecplus settings model.mf               one rule
+      fedrecplus settings attack                 options of the audit's attacks
+      fedrecplus settings attack.two-models      those of one, or of attack.my_package.mine
       fedrecplus settings my_package.my_rule     a rule of your own
       fedrecplus settings --json settings.json
 
-    A setting of part KIND.RULE is changed by --set KIND.OPTION=VALUE, after --set KIND.rule=RULE.
+    A setting of part KIND.RULE is changed by --set KIND.OPTION=VALUE, after --set KIND.rule=RULE; that of an attack by
+    audit --attack-set ATTACK.OPTION=VALUE.
     """
     check_file_place(json_file)
-    found = list(describe(only))
+    found = list(describe_attacks(only)) if only.partition(".")[0] == ATTACKS.name else list(describe(only))
     write_json_to(json_file, {"settings": [_as_dict(*each) for each in found]})
     if not found:
         say(f"{only} has no settings")
     for (section, rule), group in itertools.groupby(found, key=lambda each: each[:2]):
-        summary = f": {part(section, rule).summary}" if rule else ""
+        kind = ATTACKS if section == ATTACKS.name else section
+        summary = f": {part(kind, rule).summary}" if rule else ""
         console = plain_console()
         console.print(f"{_part_name(section, rule)}{summary}")
         console.print(_table(setting for _, _, setting in group))
         console.print()
+
+
+def describe_attacks(only: str) -> Iterator[tuple[str, str, Setting]]:
+    """(attack, name, setting) of every attack's options, or of one attack's: ``attack`` or ``attack.NAME``."""
+    name = only.partition(".")[2]
+    for attack in [name] if name else choices(ATTACKS):
+        yield from ((ATTACKS.name, attack, setting) for setting in settings_of(part(ATTACKS, attack).settings_type))
 
 
 def _as_dict(section: str, rule: str, setting: Setting) -> dict[str, Any]:

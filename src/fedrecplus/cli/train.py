@@ -10,20 +10,32 @@ from typing import Annotated, Any
 
 import typer
 
-from fedrecplus.cli.display import say, show_table, show_training
+from fedrecplus.cli.display import say, show_table, show_training, tell
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import (
+    NOT_COVERED,
     Allow,
+    Channel,
+    Delta,
+    Epsilon,
     JsonFile,
+    Noise,
+    Rows,
     Seed,
     Settings,
+    SimulationOnly,
+    SplitBy,
+    TestFile,
+    budget_of,
     check_file_place,
     config_of,
     load_with_bar,
     reads_own_files,
+    split_of,
+    with_test,
 )
-from fedrecplus.config import Config, assign, change, check
-from fedrecplus.data import FileOptions, split
+from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
+from fedrecplus.data import FileOptions, Split, split
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
@@ -43,12 +55,21 @@ class Data:
     """None: train on everything, test on nothing"""
     folds: int
     options: FileOptions
+    split: Split
+    test: str | None
+    """a file to test on"""
 
     def to_dict(self) -> dict[str, Any]:
         """For ``data.json``."""
-        path = Path(self.dataset).expanduser()
-        dataset = str(path.resolve()) if path.is_file() else self.dataset
-        return {"dataset": dataset, "folds": self.folds, "options": asdict(self.options)}
+        options = {**asdict(self.options), "items": _absolute(self.options.items)}
+        data = {"dataset": _absolute(self.dataset), "folds": self.folds, "options": options, "split": str(self.split)}
+        return data if self.test is None else {**data, "test": _absolute(self.test)}
+
+
+def _absolute(name: str | None) -> str | None:
+    """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
+    path = Path(name or "").expanduser()
+    return str(path.resolve()) if path.is_file() else name
 
 
 @reads_own_files
@@ -61,10 +82,18 @@ def train_command(
         typer.Option(metavar="PRESET-OR-FILE", help="A preset (see `presets`), a TOML file or a run folder."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
+    channel: Channel = None,
+    rows: Rows = None,
+    simulation_only: SimulationOnly = False,
     settings: Settings = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    noise: Noise = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
@@ -82,13 +111,17 @@ def train_command(
     Examples:
       fedrecplus train --dataset ml-100k --algorithm fedrec+
       fedrecplus train --dataset my.csv --algorithm fedmf --full --set model.factors=10
+      fedrecplus train --dataset my.csv --items films.csv --algorithm fedrec+ --split time:0.1
+      fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
+      fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
-    server_optimizer, channel. `fedrecplus settings` lists their rules and all settings.
+    server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings. --channel and --rows
+    are short for two of them: docs/privacy.md says which to choose when.
     """
     if full and fold is not None:
         raise UserError("--full trains on every fold, --fold leaves one out", "give one of them")
@@ -96,10 +129,17 @@ def train_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file)
     began = _began(out) if resume and out else None
-    data = _data_of(dataset, fold, full, options, began)
-    chosen = _config_of(algorithm, config, seed, settings or [], allow or [], began)
-    ratings = load_with_bar(data.dataset, data.options)
-    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, data.folds, chosen.seed)
+    data = _data_of(dataset, fold, full, options, began, split_by, test_file)
+    start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    if simulation_only:
+        start = change(start, "simulation_only", True, "--simulation-only")
+    budget = budget_of(epsilon, delta, noise)
+    chosen = check(assign(start, settings or [])) if budget is None else start
+    ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    if budget is not None:
+        chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
+    how = (data.folds, chosen.seed, data.split)
+    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -130,35 +170,40 @@ def _began(folder: Path) -> RunFolder:
     return run
 
 
-def _data_of(dataset: str | None, fold: int | None, full: bool, options: FileOptions, began: RunFolder | None) -> Data:
+def _data_of(
+    dataset: str | None,
+    fold: int | None,
+    full: bool,
+    options: FileOptions,
+    began: RunFolder | None,
+    how: str | None,
+    test: str | None,
+) -> Data:
     """What is asked for; what isn't said is taken from the run that is resumed."""
     noted: dict[str, Any] = began.data() if began else {"fold": 0}
     chosen = None if full else noted["fold"] if fold is None else fold
     folds = noted.get("folds", FOLDS)
+    if full and test is not None:
+        raise UserError("--full tests on nothing, --test names what to test on", "give one of them")
     if dataset is not None:
-        return Data(dataset, chosen, folds, options)
+        return Data(dataset, chosen, folds, options, split_of(how, options, test), test)
     if "dataset" not in noted:
         raise UserError("no data set is given", "give --dataset NAME-OR-FILE, such as --dataset ml-100k")
-    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})))
+    way = Split.parse(noted.get("split", "random"))
+    return Data(noted["dataset"], chosen, folds, FileOptions(**noted.get("options", {})), way, noted.get("test"))
 
 
-def _config_of(
-    algorithm: str | None,
-    file: Path | None,
-    seed: int | None,
-    settings: list[str],
-    allow: list[str],
-    began: RunFolder | None,
+def _start_of(
+    algorithm: str | None, file: Path | None, seed: int | None, allow: list[str], began: RunFolder | None
 ) -> Config:
+    """The settings to start from, before options change some."""
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
     if algorithm is None and file is None and began is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
     start = algorithm or (str(began.path) if began else "")
     config = config_of(str(file), allow) if file is not None else config_of(start, allow)
-    if seed is not None:
-        config = change(config, "seed", seed, "--seed")
-    return check(assign(config, settings))
+    return config if seed is None else change(config, "seed", seed, "--seed")
 
 
 def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool) -> Path:
@@ -178,12 +223,28 @@ def _default_folder(dataset: str, config: Config, fold: int | None, resume: bool
 def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
     write_json_to(json_file, result)
-    headings = ["algorithm", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up", "KB down"]
-    figures = [f"{result[name]:.4f}" if result[name] is not None else "–" for name in ("mae", "rmse", "nmse")]
+    headings = ["algorithm", "MAE", "RMSE", "NMSE", "NDCG@10", "rounds", "seconds", "KB up", "KB down"]
+    found = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
+    figures = ["–" if figure is None else f"{figure:.4f}" for figure in found]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
+    if result.get("likes_alone"):
+        say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
+    if result["cold_test_ratings"]:
+        share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
+        tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
+    if (privacy := result["privacy"]) is not None:
+        say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
+        if privacy["unit"] == "user":
+            say(NOT_COVERED)
+            say(f"uploads went by channel.rule={result['channel']}; under a budget, predicted ratings rank the lists")
+        elif "epsilon_of_largest_user" in privacy:
+            say(
+                f"no claim about a person: for the one with most ratings it adds up to ε = "
+                f"{privacy['epsilon_of_largest_user']:.3g}, and the statistics are exact figures"
+            )
     say(f"run folder: {folder}")

@@ -23,12 +23,15 @@ from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions, parse_dimensions
-from fedrecplus.experiments.tuning import Moment, Trial, Tuned, import_optuna, tune
-from fedrecplus.experiments.validation import cut
+from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.tuning import Tuned, import_optuna, tune
+from fedrecplus.experiments.validation import Objective, cut
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
 
 _SHOWN = 5
+LIST_OBJECTIVE = "ndcg@10"
+"""what settings are chosen by where there are no ratings"""
 
 
 @reads_own_files
@@ -40,6 +43,13 @@ def tune_command(
         typer.Option(
             metavar="PART.OPTION=…",
             help="What to search: low..high, low..high:log or a,b,c; may be repeated. Default: around the preset.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rmse|ndcg@10|…",
+            help="What to choose by: rmse, or ndcg, recall, precision, hr, map, mrr at a list length. Default: rmse.",
         ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How many trials the study shall have in all.")] = 50,
@@ -64,7 +74,7 @@ def tune_command(
     *,
     options: FileOptions,
 ) -> None:
-    """Search for settings with a lower error, on validation cuts of the training folds.
+    """Search for settings with a lower error or better lists, on validation cuts of the training folds.
 
     \b
     Examples:
@@ -72,6 +82,7 @@ def tune_command(
       fedrecplus tune --dataset ml-100k --dataset my.csv --algorithm fedrec+ --search model.factors=10..60 \\
         --search model.noise=0.5..2:log --search virtual_ratings.rule=predicted,weighted
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
+      fedrecplus tune --dataset ml-100k --algorithm fedrec+ --objective ndcg@10
       fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
 
     The first trial is the preset itself. On several data sets the mean of their RMSEs counts, each on the scale 1 to 5.
@@ -84,6 +95,8 @@ def tune_command(
     places = [place.absolute() for place in (out, storage, json_file, Path(algorithm)) if place]
     if len(set(places)) < len(places):
         raise UserError("--algorithm, --out, --storage and --json name the same file", "give each a file of its own")
+    if objective is not None:
+        Objective(objective)  # a misspelling is found before data is fetched
     start = assign(config_of(algorithm, allow), settings or [])
     start = check(start if seed is None else change(start, "seed", seed, "--seed"))
     dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
@@ -93,6 +106,9 @@ def tune_command(
     sets = [load_with_bar(name, options) for name in dataset]
     if len({ratings.name for ratings in sets}) < len(sets):
         raise UserError("a data set is there twice", "name each data set once")
+    if objective is None and all(ratings.likes_alone for ratings in sets):
+        objective = LIST_OBJECTIVE
+        say(f"note: there are no ratings, so settings are chosen by {objective}")
     all_cuts = [cut(ratings, fold, share, start.seed, one) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
     kept: Trial | None = None
@@ -110,6 +126,7 @@ def tune_command(
                 all_cuts,
                 start,
                 dimensions,
+                objective=objective or "rmse",
                 trials=trials,
                 workers=workers,
                 storage=storage,
@@ -154,7 +171,7 @@ def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> li
     start, first = tuned.start, tuned.trials[0]
     is_preset = all(value == value_of(start, name) for name, value in first.settings.items())
     columns = [first if is_preset else Trial(-1, {}), *leaders]
-    rows = [["RMSE, validation", *(_number(trial.rmse) for trial in columns), ""]]
+    rows = [[f"{tuned.objective}, validation", *(_number(trial.value) for trial in columns), ""]]
     if len(tuned.best.by_dataset) > 1:
         rows += [
             [f"  {name}", *(_number(trial.by_dataset.get(name)) for trial in columns), ""]
@@ -169,8 +186,8 @@ def _rows(tuned: Tuned, dimensions: list[Dimension], leaders: list[Trial]) -> li
     return rows
 
 
-def _number(rmse: float | None) -> str:
-    return "–" if rmse is None else f"{rmse:.4f}"
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
 
 
 def _cell(value: Any) -> str:

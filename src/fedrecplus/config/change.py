@@ -8,12 +8,21 @@ from typing import Any
 
 import msgspec
 
-from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, GeneralSettings, ServerSettings
+from fedrecplus.config.config import (
+    Choice,
+    CohortSettings,
+    Config,
+    EvaluationSettings,
+    GeneralSettings,
+    ServerSettings,
+    StatisticsSettings,
+)
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.parts import KINDS, choices, is_outside, kinds_of, part
 from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
 
 SECTIONS: dict[str, type[Settings]] = {
+    "statistics": StatisticsSettings,
     "cohort": CohortSettings,
     "server": ServerSettings,
     "evaluation": EvaluationSettings,

@@ -14,14 +14,25 @@ def check(config: Config) -> Config:
     for chosen in config.choices:
         if chosen.part.has("check_with"):
             chosen.part.check_with(config)
+    if config.engine == "central" and config.channel.rule != Config().channel.rule:
+        raise UserError(
+            f"{config.algorithm} trains in one place: nothing is uploaded by channel.rule={config.channel.rule}",
+            "leave --channel and channel.rule away, or choose a federated algorithm, such as fedmf",
+        )
     how = config.aggregation
     weighs = how.part.has("weight")
-    if config.channel.part.VIEW == "sums" and config.needs_uploads:
+    if config.channel.part.VIEW != "uploads" and config.needs_uploads:
         raise UserError(
-            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows sums alone",
+            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows none",
             "set aggregation.weigh_on=client, or channel.rule=clear"
             if weighs
             else "set aggregation.rule=uniform or channel.rule=clear",
+        )
+    if config.model.part.has("statistic_size") and config.channel.part.VIEW == "uploads" and not config.simulation_only:
+        raise UserError(
+            f"model.rule={config.model.rule} uploads a statistic that gives one person's factors away, and "
+            f"channel.rule={config.channel.rule} shows the server single uploads",
+            "set channel.rule=sums, or say that nobody's data is at stake: simulation_only=true, --simulation-only",
         )
     if config.model.part.has("update_items") and weighs and how.options.normalise != "item":
         raise UserError(

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.parts import Part, part
 from fedrecplus.parts.pseudo_items import SetSettings
@@ -46,11 +48,27 @@ class Choice:
         return Choice(self.kind, self.rule, msgspec.structs.replace(self.options, **changes))
 
 
+class StatisticsSettings(Settings):
+    """Where popularity and averages of items come from."""
+
+    source: Annotated[
+        Literal["participants", "secure-sum", "public"],
+        text("exact figures of the participants (simulation only), one secure sum of theirs, or another data set"),
+    ] = "participants"
+    file: Annotated[str, text("ratings of other people, for source=public: a data set's name or a file")] = ""
+    epsilon: Annotated[float, number(0, 1e3, "ε of the secure sum where there is no other budget; 0: exact sums")] = 0.0
+    delta: Annotated[float, number(1e-15, 0.1, "δ of that, below 1/clients")] = 1e-5
+    cap: Annotated[int, number(1, 10**6, "ratings of a person that count in full where there is no other budget")] = 50
+
+
 class CohortSettings(Settings):
     """Which clients take part in a round."""
 
     fraction: Annotated[float, number(1e-9, 1, "share of all clients that is asked in a round")] = 1.0
     dropout: Annotated[float, number(0, 0.999, "share of the asked clients that never answers")] = 0.0
+    sampling: Annotated[
+        Literal["fixed", "poisson"], text("ask exactly that share, or each client by a coin of its own")
+    ] = "fixed"
 
 
 class ServerSettings(Settings):
@@ -61,9 +79,12 @@ class ServerSettings(Settings):
 
 
 class EvaluationSettings(Settings):
-    """When to look at the test ratings."""
+    """When to look at the test ratings, and what makes a list good."""
 
     every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+    relevant_from: Annotated[
+        float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
+    ] = 4.0
 
 
 class GeneralSettings(Settings):
@@ -79,6 +100,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    simulation_only: Annotated[
+        bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -89,13 +113,16 @@ class Config:
     engine: str = "fast"
     precision: str = "float32"
     seed: int = 0
+    simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
     virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
     encoder: Choice = field(default_factory=lambda: Choice("encoder", "centred"))
     aggregation: Choice = field(default_factory=lambda: Choice("aggregation", "uniform"))
     channel: Choice = field(default_factory=lambda: Choice("channel", "clear"))
+    privacy: Choice = field(default_factory=lambda: Choice("privacy", "none"))
     server_optimizer: Choice = field(default_factory=lambda: Choice("server_optimizer", "sgd"))
+    statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     cohort: CohortSettings = field(default_factory=CohortSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
@@ -107,8 +134,35 @@ class Config:
 
     @property
     def hides_rows(self) -> bool:
-        """Whether there are pseudo items."""
-        return isinstance(self.pseudo_items.options, SetSettings)
+        """Whether there are pseudo items: where the channel shows no lists of items, there is nothing to hide."""
+        return self.shows_rows and isinstance(self.pseudo_items.options, SetSettings)
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
+        channel = self.channel
+        if self.uploads_all_items:
+            return False
+        return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
+
+    def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
+        """Which rows the server sees an upload to have, of an upload of these items."""
+        channel = self.channel
+        if channel.part.has("visible_rows"):
+            return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
+        return items if self.shows_rows else items[:0]
+
+    @property
+    def answering(self) -> float:
+        """The share of the asked clients that is in a round's sums, in a simulation."""
+        channel = self.channel
+        arriving = float(channel.part.arriving(channel.options)) if channel.part.has("arriving") else 1.0
+        return (1.0 - self.cohort.dropout) * arriving
+
+    @property
+    def uploads_all_items(self) -> bool:
+        """Whether every upload has a row of every item."""
+        return self.model.part.has("ALL_ITEMS")
 
     @property
     def redraws(self) -> bool:

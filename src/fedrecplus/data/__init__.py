@@ -7,14 +7,19 @@ from fedrecplus.data.load import load
 from fedrecplus.data.progress import Progress, progress_bar
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.data.splits import folds, split, validation_cut
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
+from fedrecplus.data.splits import Split, folds, split, validation_cut
 
 __all__ = [
     "Catalogue",
     "FileOptions",
     "Progress",
     "Ratings",
+    "RatingsLike",
     "Scale",
+    "Split",
+    "as_ratings",
+    "as_test",
     "describe",
     "folds",
     "load",

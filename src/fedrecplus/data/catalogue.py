@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 _ERAS = 6
 _YEAR_WEIGHT = 0.7
+_YEAR = re.compile(r"\s*\((\d{4})\s*[-–]?\s*(?:\d{4})?\s*\)\s*(?:\(V\))?\s*$")  # (V): straight to video
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,13 @@ def _eras(years: NDArray[np.float64]) -> NDArray[np.float64]:
     width = max((centres[-1] - centres[0]) / _ERAS, 1.0)
     near = np.exp(-0.5 * ((years[:, None] - centres) / width) ** 2)
     return np.where(known[:, None], near, 0.0)
+
+
+def title_and_year(text: str) -> tuple[str, int]:
+    """Split the year off a title; 0 where there is none.
+
+    >>> title_and_year("Toy Story (1995)"), title_and_year("Babylon 5")
+    (('Toy Story', 1995), ('Babylon 5', 0))
+    """
+    year = _YEAR.search(text)
+    return (text[: year.start()].strip(), int(year[1])) if year else (text.strip(), 0)

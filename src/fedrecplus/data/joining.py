@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.catalogue import Catalogue
-from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.data.ratings import NEVER_TESTED, Ratings, narrowest
 from fedrecplus.errors import UserError
 
 Ids = NDArray[Any]
@@ -38,7 +38,33 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
     indptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(clients)))]).astype(np.int64)
     codes = _codes(training, test)[order]
     return grown, replace(
-        grown, name=test.name, indptr=indptr, items=what[order].astype(grown.items.dtype), codes=codes
+        grown,
+        name=test.name,
+        indptr=indptr,
+        items=what[order].astype(grown.items.dtype),
+        codes=codes,
+        timestamps=None if test.timestamps is None else test.timestamps[order],
+        folds=None if test.folds is None else test.folds[order],
+    )
+
+
+def together(training: Ratings, test: Ratings) -> Ratings:
+    """One set of both, in which the test ratings are fold 0 and the others are never tested on."""
+    training, test = join(training, test)
+    parts = (training, test)
+    who, what, codes = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
+    )
+    fold = np.concatenate([np.full(len(training), NEVER_TESTED, np.uint8), np.zeros(len(test), np.uint8)])
+    order = np.lexsort((what, who))
+    timed = training.timestamps is not None and test.timestamps is not None
+    return replace(
+        training,
+        indptr=training.indptr + test.indptr,
+        items=what[order],
+        codes=codes[order],
+        timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
+        folds=fold[order],
     )
 
 

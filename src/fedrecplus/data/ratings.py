@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW, Scale
+from fedrecplus.markdown import html_table
+
+NEVER_TESTED = 255
+"""the number of no fold: such a rating is for training whatever is tested"""
 
 
 def narrowest(item_count: int) -> type[np.uint16] | type[np.int32]:
@@ -37,6 +41,72 @@ class Ratings:
     item_ids: NDArray[Any]
     """the ids in the source, integers or strings, by item number"""
     catalogue: Catalogue | None = field(default=None, repr=False)
+    timestamps: NDArray[Any] | None = field(default=None, repr=False)
+    """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
+    folds: NDArray[np.uint8] | None = field(default=None, repr=False)
+    """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        timestamp: str | None = None,
+        fold: str | None = None,
+        title: str | None = None,
+        genres: str | None = None,
+        year: str | None = None,
+        items: Any = None,
+        scale: Scale | str | None = None,
+        duplicates: str = "error",
+        name: str = "frame",
+    ) -> Ratings:
+        """Ratings from a frame of pandas, polars or pyarrow.
+
+        Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
+        per item. ``scale`` and ``duplicates`` are as in ``FileOptions``.
+
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
+        >>> ratings = Ratings.from_frame(frame, user="who", item="film", scale="0.5:5:0.5")
+        >>> ratings.client_ids.tolist(), ratings.values.tolist()
+        (['ann', 'bob'], [4.5, 3.0])
+        """
+        from fedrecplus.data.files.options import FileOptions  # here: reading files needs this module
+        from fedrecplus.data.frames import ratings_of_frame
+
+        columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
+        columns |= {"title": title, "genres": genres, "year": year}
+        path = items if isinstance(items, str) else None
+        options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path)
+        return ratings_of_frame(frame, options, name, items)
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A frame with columns user, item, rating and, where it is known, timestamp, in the ids of the source.
+
+        ``backend`` is ``pandas``, ``polars`` or ``pyarrow``.
+        """
+        from fedrecplus.data.frames import to_frame  # here: frames need this module
+
+        return to_frame(self, backend)
+
+    def __repr__(self) -> str:
+        size = f"{self.clients:,} clients × {self.item_count:,} items, {len(self):,} ratings"
+        return f"Ratings({self.name!r}, {size}, scale {self.scale})"
+
+    def _repr_html_(self) -> str:
+        pairs = [
+            ["clients", f"{self.clients:,}"],
+            ["items", f"{self.item_count:,}"],
+            ["ratings", f"{len(self):,}"],
+            ["scale", str(self.scale)],
+            ["times", "yes" if self.timestamps is not None else "no"],
+            ["titles and genres", "yes" if self.catalogue is not None else "no"],
+        ]
+        return html_table([self.name, ""], pairs)
 
     @property
     def clients(self) -> int:
@@ -50,6 +120,11 @@ class Ratings:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same: likes, clicks, purchases, which say what was chosen and no more."""
+        return len(self) > 0 and bool(self.codes.min() == self.codes.max())
 
     @property
     def client_of_rating(self) -> NDArray[np.int32]:
@@ -91,4 +166,11 @@ class Ratings:
     def where(self, mask: NDArray[np.bool_]) -> Ratings:
         """Only the ratings that the mask keeps; clients and items keep their numbers."""
         kept = np.concatenate([[0], np.cumsum(mask)])
-        return replace(self, indptr=kept[self.indptr].astype(np.int64), items=self.items[mask], codes=self.codes[mask])
+        return replace(
+            self,
+            indptr=kept[self.indptr].astype(np.int64),
+            items=self.items[mask],
+            codes=self.codes[mask],
+            timestamps=None if self.timestamps is None else self.timestamps[mask],
+            folds=None if self.folds is None else self.folds[mask],
+        )

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 
+LIKES = "0:1:1"
+"""the scale of likes, clicks and purchases, where each is a 1"""
 MOST_LEVELS = 65536
 """A level number must fit into 16 bits."""
 

@@ -1,8 +1,9 @@
 """Ways to run the rounds of all clients: one interface, one state, one loop."""
 
+from fedrecplus.engines.compile_time import compile_seconds
 from fedrecplus.engines.interface import ENGINES, Engine, engine_of, item_columns
 from fedrecplus.engines.loop import Diverged, rounds
-from fedrecplus.engines.problem import Problem, prepare, public_items
+from fedrecplus.engines.problem import Problem, prepare
 from fedrecplus.engines.state import (
     PrivateState,
     RoundReport,
@@ -11,6 +12,7 @@ from fedrecplus.engines.state import (
     message_of,
     start_private,
 )
+from fedrecplus.engines.statistics import public_items
 
 __all__ = [
     "ENGINES",
@@ -20,6 +22,7 @@ __all__ = [
     "Problem",
     "RoundReport",
     "SimulationState",
+    "compile_seconds",
     "device_of",
     "engine_of",
     "item_columns",

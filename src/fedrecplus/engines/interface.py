@@ -41,9 +41,9 @@ class Engine(ABC):
         clients = problem.cohort(state.server.round)
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
-        return replace(
-            state, server=server_round(state.server, sums, problem.public, problem.config), private=private
-        ), report
+        asked = len(problem.asked(state.server.round))
+        server = server_round(state.server, sums, problem.public, problem.config, asked=asked)
+        return replace(state, server=server, private=private), report
 
     @abstractmethod
     def sums(
@@ -66,6 +66,18 @@ class Engine(ABC):
     @abstractmethod
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """Every client's weights for predictions; those of a client without ratings are of no account."""
+
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
+        model, wide = problem.config.model, X.astype(np.float64)
+        if not model.part.has("list_weights"):
+            return None
+        Z = np.zeros(W.shape)
+        for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
+            items, ratings = problem.ratings.of(client)
+            w = W[client].astype(np.float64)
+            Z[client] = model.part.list_weights(w, wide, items, ratings, model.options, problem.public)
+        return Z
 
 
 def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines.statistics import public_items
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import check_delta
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
 from fedrecplus.rounds import encode_items, start_server
-
-_FIVE_STARS = 2.0
-"""variance of a uniform rating on five stars"""
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,23 @@ class Problem:
         scale = self.ratings.scale
         return scale.standardise(scale.values(np.arange(scale.levels)))
 
-    def cohort(self, round_number: int) -> NDArray[np.int64]:
-        """Clients that are asked in a round and answer, ascending: those with ratings, sampled, not dropped out."""
+    def asked(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round, ascending: those with ratings, sampled."""
         able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
         how, seed = self.config.cohort, self.config.seed
         if how.fraction < 1.0:
             draws = uniform(subkey(seed, "sampling", round_number), able)
-            asked = max(1, round(how.fraction * len(able)))
-            able = np.sort(able[np.argsort(draws, kind="stable")[:asked]])
-        if how.dropout > 0.0:
-            able = able[uniform(subkey(seed, "dropout", round_number), able) >= how.dropout]
+            count = max(1, round(how.fraction * len(able)))
+            by_draw = np.argsort(draws, kind="stable")[:count]
+            able = able[draws < how.fraction] if how.sampling == "poisson" else np.sort(able[by_draw])
         return able
+
+    def cohort(self, round_number: int) -> NDArray[np.int64]:
+        """Clients that are asked in a round and answer, ascending."""
+        asked, dropout = self.asked(round_number), self.config.cohort.dropout
+        if dropout > 0.0:
+            asked = asked[uniform(subkey(self.config.seed, "dropout", round_number), asked) >= dropout]
+        return asked
 
 
 def prepare(
@@ -61,29 +67,41 @@ def prepare(
     all ratings and draws the other from the seed.
     """
     config = check(config)
-    public = public_items(ratings) if public is None else public
+    if config.privacy.part.UNIT is not None:
+        check_delta(config.privacy.options.delta, ratings.clients)
+    if secrets is None:  # a simulation: too small a cohort is found before anything is released
+        _check_cohort(ratings, config)
+    public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
-    sizes, of_client = np.unique(np.diff(ratings.indptr), return_inverse=True)
-    options = config.pseudo_items.options
-    counts = np.array([pseudo_count(int(size), ratings.item_count, options) for size in sizes], dtype=np.int64)
-    indptr = np.concatenate([[0], np.cumsum(counts[of_client])]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(_pseudo_counts(ratings, public, config))]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
     return Problem(config, ratings, public, indptr, secrets)
 
 
-def public_items(ratings: Ratings) -> PublicItems:
-    """What everybody may know of the items, counted over all these ratings.
+def _check_cohort(ratings: Ratings, config: Config) -> None:
+    """Refuse data with fewer people than the channel's sums are made for."""
+    least = getattr(config.channel.options, "least_cohort", 0)
+    able = int((np.diff(ratings.indptr) > 0).sum())
+    asked = int(able * config.cohort.fraction)
+    if asked < least:
+        raise UserError(
+            f"a cohort of {asked} clients is too small for channel.rule={config.channel.rule}: sums of few people are "
+            f"nearly single uploads, and channel.least_cohort = {least}",
+            f"take more people, a larger cohort.fraction, or --set channel.least_cohort={max(asked, 2)}, knowing that",
+        )
 
-    Ours: a simulation has no film site to look counts and averages up on.
-    """
-    catalogue = ratings.catalogue
-    return PublicItems(
-        content=catalogue.features() if catalogue is not None else np.zeros((ratings.item_count, 0)),
-        popularity=ratings.item_counts(),
-        average=ratings.item_means(),
-        years=np.zeros(0, np.int64) if catalogue is None else catalogue.years.astype(np.int64),
-        mean=ratings.mean(),
-        noise=max(ratings.scale.level_variance / _FIVE_STARS, 1.0),
-    )
+
+def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:
+    """How many pseudo items each client has."""
+    chosen, rated = config.pseudo_items, np.diff(ratings.indptr)
+    if not config.hides_rows:
+        return np.zeros(ratings.clients, dtype=np.int64)
+    extra = np.zeros(ratings.clients, dtype=np.int64)
+    if chosen.part.has("extra_rows"):
+        items, rows = chosen.part.extra_rows(public, chosen.options)
+        extra[ratings.client_of_rating[np.isin(ratings.items, items)]] = rows
+    sizes, of_client = np.unique(np.stack([rated, extra]), axis=1, return_inverse=True)
+    counts = [pseudo_count(size, ratings.item_count, chosen.options, more) for size, more in sizes.T.tolist()]
+    return np.array(counts, dtype=np.int64)[of_client.reshape(-1)]

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.device import merge
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of, remember
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
-from fedrecplus.rounds import client_round, pseudo_items, sums_of
+from fedrecplus.rounds import add_up, client_round, pseudo_items, rows_of
 
 
 class ReferenceEngine(Engine):
@@ -24,9 +23,9 @@ class ReferenceEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """One round of everybody's devices. Paper: Algorithm 1, lines 1–9"""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes
-        report = RoundReport(len(clients), sum(upload.bytes for upload in uploads) + peer_bytes, down)
-        return sums_of(uploads, message, problem.config), private, report
+        sums, traffic = add_up(uploads, message, problem.config)
+        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -56,7 +55,8 @@ class ReferenceEngine(Engine):
         sets = {}
         for client in clients.tolist():
             device = device_of(problem, private, client)
-            sets[client] = merge(device, pseudo_items(message, device, problem.config)).items
+            pseudo = pseudo_items(message, device, problem.config)
+            sets[client] = rows_of(device, pseudo, len(message.V), problem.config).items
         return sets
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
-from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.requirements import require_federation, require_ratings
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.markdown import csv_table, markdown_table
 
@@ -121,6 +121,7 @@ def ablate(
     callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
 ) -> Ablation:
     """Train every combination of the values in ``vary`` on every fold."""
+    require_ratings(ratings)
     values = parse_vary(vary, config)
     if not values:
         raise UserError("nothing is varied", "give --vary part.option=value,value")

@@ -7,18 +7,29 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.config import Config, check, preset, presets
-from fedrecplus.data import Ratings
+from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
+from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
+from fedrecplus.data.frames import frame_of
+from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
+from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
+from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.markdown import html_table, markdown_table
+from fedrecplus.training.ranking import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
+Algorithm = Any
+"""a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
 FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
 GROUPS = ("few_ratings", "tail_items", "worst_tenth")
-RANKING = ("ndcg@10", "hr@10", "recall@10")
+RANKING = (
+    "ndcg@10", "hr@10", "recall@10", "precision@10", "map@10", "mrr@10", "coverage@10", "popularity@10",
+    *(f"{measure}@{depth}" for depth in (5, 20) for measure in (*MEASURES, "coverage", "popularity")),
+)  # fmt: skip
+LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items")
 
 
 @dataclass(frozen=True)
@@ -27,22 +38,30 @@ class Summary:
 
     dataset: str
     algorithm: str
-    figures: dict[str, FoldMean]
+    figures: dict[str, FoldMean | None]
+    """errors are None for likes alone"""
     groups: dict[str, FoldMean | None]
     """RMSE by group; None where no fold has test ratings of that group"""
-    ranking: dict[str, FoldMean]
+    ranking: dict[str, FoldMean | None]
+    """None where no fold has a relevant test item"""
+    ranking_groups: dict[str, FoldMean | None]
+    """NDCG@10 by group"""
     test: PairedTest | None
-    """against the baseline; None for the baseline itself"""
+    """of RMSE, against the baseline; None for the baseline itself, and for likes alone"""
+    list_test: PairedTest | None
+    """of NDCG@10, against the baseline; None for the baseline itself"""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         content = asdict(self)
         groups = {name: {"rmse": value} for name, value in content.pop("groups").items()}
-        ranking, test = content.pop("ranking"), content.pop("test")
-        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, "against_baseline": test}
+        by_group = {name: {"ndcg@10": value} for name, value in content.pop("ranking_groups").items()}
+        ranking = {**content.pop("ranking"), "groups": by_group}
+        tests = {"against_baseline": content.pop("test"), "lists_against_baseline": content.pop("list_test")}
+        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """What ``compare`` found on one data set."""
 
@@ -53,17 +72,54 @@ class Comparison:
     """the same for trivial predictors that were not asked for by name: every table has them"""
     summaries: list[Summary]
     published: list[Published]
-    """what others report; their folds are not ours, so no test is made"""
+    """what others report on random folds; theirs are not ours, so no test is made"""
+    split: str = "random"
+    """how training and test were cut"""
+
+    @property
+    def title(self) -> str:
+        """The data set and, where it isn't the usual one, the split."""
+        return self.dataset if self.split == "random" else f"{self.dataset}, split {self.split}"
+
+    def __repr__(self) -> str:
+        from fedrecplus.experiments.report import errors_table  # here: reports are about comparisons
+
+        headings, rows = errors_table(self)
+        return f"Comparison({self.title!r})\n{markdown_table(headings, rows)}"
+
+    def _repr_html_(self) -> str:
+        from fedrecplus.experiments.report import errors_table, notes  # here: reports are about comparisons
+
+        return html_table(*errors_table(self), self.title, notes(self))
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per algorithm and fold with its figures, trivial predictors included."""
+        every = [*self.rows, *self.trivial]
+        names = ("algorithm", "fold", *FIGURES)
+        columns = {name: [row[name] for row in every] for name in names}
+        columns |= {name: [row["ranking"].get(name) for row in every] for name in RANKING[:3]}
+        return frame_of(columns, backend)
 
     def mean(self, algorithm: str, figure: str = "rmse") -> float:
-        """A figure's mean over the folds."""
-        return next(s for s in self.summaries if s.algorithm == algorithm).figures[figure].mean
+        """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
+        by_name = {summary.algorithm: summary for summary in self.summaries}
+        if algorithm not in by_name:
+            raise unknown_name("algorithm", algorithm, by_name)
+        figures = {**by_name[algorithm].figures, **by_name[algorithm].ranking}
+        if figure not in figures:
+            raise unknown_name("figure", figure, figures)
+        found = figures[figure]
+        if found is None:
+            raise UserError(f"{algorithm} has no {figure} here", "likes alone have ranking measures, such as ndcg@10")
+        return found.mean
 
 
 def compare(
-    ratings: Ratings,
-    algorithms: Sequence[str | Config],
+    ratings: RatingsLike,
+    algorithms: Sequence[Algorithm],
     *,
+    split: str | Split = "random",
+    test: RatingsLike | None = None,
     folds_count: int = 5,
     seed: int = 0,
     baseline: str | None = None,
@@ -75,50 +131,88 @@ def compare(
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
+    It may also be anybody's estimator with ``fit`` and ``predict``, a function, either with a name, as in
+    ``("svd", SVD())``, or the import path of one: see ``experiments.baselines.OutsideModel``.
+
+    ``split`` says how folds are cut (see ``fr.split``); with ``test``, all of ``ratings`` are trained on instead.
     ``baseline`` is what the others are tested against (the first algorithm, if not given). ``workers`` 0 means one per
     core. ``out`` gets a run folder per job; with ``resume``, jobs that are finished there are not run again. Runs that
-    are in the way are refused, unless ``overwrite`` says that they may be replaced.
+    are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
+    ``global-mean`` and ``bias-only`` are always there.
     """
+    ratings, how = as_ratings(ratings), Split.parse(split)
+    if test is not None:
+        ratings, how = together(ratings, as_test(test, ratings)), Split("column")
+    outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
-    extra = {name: Config(algorithm=name, seed=seed) for name in TRIVIAL if name not in asked}
+    untrained = {*TRIVIAL, *outside}
+    judging = _judging([config for name, config in asked.items() if name not in untrained])
+    asked = {
+        name: replace(config, evaluation=judging) if name in untrained else config for name, config in asked.items()
+    }
+    extra = {name: Config(algorithm=name, seed=seed, evaluation=judging) for name in ADDED if name not in asked}
     configs = {**extra, **asked}
     baseline = baseline or next(iter(asked))
     if baseline not in configs:
         raise unknown_name("baseline", baseline, configs)
 
     def folder_of(name: str, fold: int) -> Path | None:
-        if out is None or name in TRIVIAL:
+        if out is None or name in untrained:
             return None
         folder = Path(out) / name / f"fold-{fold}"
         if not resume:
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume)
+    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how, outside)
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
-    return Comparison(ratings.name, rows, trivial, summaries, published(ratings.name))
+    # what others published was measured on random folds: beside another split it would mislead
+    others = published(ratings.name) if how == Split() else []
+    return Comparison(ratings.name, rows, trivial, summaries, others, str(how))
 
 
 def cross_validate(
-    ratings: Ratings, algorithms: str | Config | Sequence[str | Config], *, folds: int = 5, seed: int = 0
+    ratings: RatingsLike,
+    algorithms: str | Config | Sequence[Algorithm],
+    *,
+    split: str | Split = "random",
+    folds: int = 5,
+    seed: int = 0,
 ) -> Comparison:
     """k-fold cross-validation of one or more algorithms: ``compare`` for the Python prompt."""
     several = [algorithms] if isinstance(algorithms, str | Config) else algorithms
-    return compare(ratings, several, folds_count=folds, seed=seed)
+    return compare(ratings, several, split=split, folds_count=folds, seed=seed)
 
 
-def named_configs(algorithms: Sequence[str | Config], seed: int) -> dict[str, Config]:
-    """Name → config, all with the same seed, so that they see the same folds."""
+def named_configs(algorithms: Sequence[Algorithm], seed: int) -> dict[str, Config]:
+    """Name → config, all with the same seed, so that they see the same folds; of a model from outside just its name."""
     configs: dict[str, Config] = {}
     for algorithm in algorithms:
-        config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
+        if _is_from_outside(algorithm):
+            config = Config(algorithm=outside_model(algorithm).name)
+        else:
+            config = algorithm if isinstance(algorithm, Config) else _config_by_name(algorithm)
         if config.algorithm in configs:
             raise UserError(f"{config.algorithm} is there twice", "name each algorithm once")
         configs[config.algorithm] = check(replace(config, seed=seed))
     if not configs:
         raise UserError("there is nothing to compare", f"name algorithms: {', '.join(presets())}")
     return configs
+
+
+def _is_from_outside(algorithm: Algorithm) -> bool:
+    if isinstance(algorithm, str):
+        return is_import_path(algorithm)
+    return not isinstance(algorithm, Config)
+
+
+def _outside_models(algorithms: Sequence[Algorithm]) -> dict[str, OutsideModel]:
+    models = [outside_model(algorithm) for algorithm in algorithms if _is_from_outside(algorithm)]
+    for model in models:
+        if model.name in (*presets(), *TRIVIAL):
+            raise UserError(f"{model.name} is the name of an algorithm here", "give yours another: ('mine', model)")
+    return {model.name: model for model in models}
 
 
 def _config_by_name(name: str) -> Config:
@@ -129,15 +223,38 @@ def _config_by_name(name: str) -> Config:
     return preset(name)
 
 
+def _judging(configs: Sequence[Config]) -> EvaluationSettings:
+    """How all are judged: what is relevant in the lists of one must be so in those of the others."""
+    trained = [config.evaluation for config in configs]
+    if len({one.relevant_from for one in trained}) > 1:
+        raise UserError(
+            "the algorithms differ in evaluation.relevant_from, so their lists can't be compared",
+            "set it for all of them: --set evaluation.relevant_from=4",
+        )
+    return trained[0] if trained else EvaluationSettings()
+
+
+def _of_group(ranking: dict[str, Any], group: str) -> float | None:
+    # runs of an older version, which a resumed comparison may have, know no groups of lists
+    value: float | None = ranking.get("groups", {}).get(group, {}).get("ndcg@10")
+    return value
+
+
+def _over_folds(values: Sequence[float | None]) -> FoldMean | None:
+    known = [value for value in values if value is not None]
+    return fold_mean(known) if known else None
+
+
 def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
     rows = [outcome.row for outcome in own]
-    by_group = {group: [row["groups"][group]["rmse"] for row in rows] for group in GROUPS}
-    known = {group: [value for value in values if value is not None] for group, values in by_group.items()}
+    lists = [row["ranking"] for row in rows]
     return Summary(
         dataset,
         own[0].job.algorithm,
-        {figure: fold_mean([row[figure] for row in rows]) for figure in FIGURES},
-        {group: fold_mean(values) if values else None for group, values in known.items()},
-        {figure: fold_mean([row["ranking"][figure] for row in rows]) for figure in RANKING},
+        {figure: _over_folds([row[figure] for row in rows]) for figure in FIGURES},
+        {group: _over_folds([row["groups"][group]["rmse"] for row in rows]) for group in GROUPS},
+        {figure: _over_folds([found.get(figure) for found in lists]) for figure in RANKING},
+        {group: _over_folds([_of_group(found, group) for found in lists]) for group in LIST_GROUPS},
         against(baseline, own),
+        lists_against(baseline, own),
     )

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, folds, split
+from fedrecplus.data import Ratings, Split, split
+from fedrecplus.experiments.baselines import OutsideModel, fitted
 from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
 from fedrecplus.experiments.trivial import TRIVIAL
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
-from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.groups import by_group, errors_of
+from fedrecplus.training.evaluation import Fallback
+from fedrecplus.training.measures import evaluate, measure
 from fedrecplus.training.progress import silent
-from fedrecplus.training.ranking import rank
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 
@@ -34,6 +35,8 @@ class Job:
     config: Config
     folder: Path | None = None
     """where its run folder goes"""
+    outside: OutsideModel | None = None
+    """a model that doesn't come with the package, instead of the config's"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class JobOutcome:
     row: dict[str, Any]
     client_rmse: NDArray[np.float64]
     """each client's RMSE on the fold; not a number for a client without test ratings there"""
+    client_ndcg: NDArray[np.float64]
+    """each client's NDCG@10 on the fold; not a number for a client without relevant items there"""
 
 
 @dataclass(frozen=True)
@@ -64,37 +69,66 @@ def cross_validation(
     folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
     callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
     resume: bool = False,
+    how: Split = Split(),  # noqa: B008 -- it can't be changed
+    outside: Mapping[str, OutsideModel] = MappingProxyType({}),
 ) -> dict[str, list[JobOutcome]]:
-    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold."""
+    """Every config on every fold, ``workers`` trainings side by side (0: one per core); outcomes by name and fold.
+
+    ``outside`` has the models that some of the names stand for instead of a config.
+    """
     seed = next(iter(configs.values())).seed
-    folds(ratings, folds_count, seed)  # a wrong number of folds is found before anything is trained
+    how.numbers(ratings, folds_count, seed)  # a split that can't be is found before anything is trained
+    folds_count = how.count(ratings, folds_count)
     jobs = [
-        Job(name, fold, config, folder_of(name, fold))
+        Job(name, fold, config, folder_of(name, fold), outside.get(name))
         for fold in range(folds_count)
         for name, config in configs.items()
     ]
-    shown = [callbacks.progress(job) for job in jobs]
-    run = functools.partial(_run, ratings, folds_count, resume)
+    run = functools.partial(_run, ratings, folds_count, how, resume)
     outcomes: dict[tuple[str, int], JobOutcome] = {}
-    for _, outcome in run_tasks(run, jobs, workers, told=lambda index, step: shown[index](step), stop=callbacks.stop):
-        outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
-        callbacks.done(outcome)
+    # an object of the user's own may not travel to another process, so such jobs stay in this one
+    tied = [job for job in jobs if job.outside is not None and not job.outside.portable]
+    for some, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
+        shown = [callbacks.progress(job) for job in some]
+        told = functools.partial(_tell, shown)
+        for _, outcome in run_tasks(run, some, side_by_side, told=told, stop=callbacks.stop):
+            outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
+            callbacks.done(outcome)
     return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
 
 
+def _tell(shown: Sequence[Progress], index: int, step: Any) -> None:
+    shown[index](step)
+
+
 def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
-    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself."""
+    """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself.
+
+    None, too, for likes alone, which have no RMSE.
+    """
+    if own is baseline or own[0].row["rmse"] is None:
+        return None
+    return _paired([outcome.client_rmse for outcome in own], [outcome.client_rmse for outcome in baseline], baseline)
+
+
+def lists_against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
+    """The same of each client's NDCG@10, where positive differences are better."""
     if own is baseline:
         return None
-    errors = [client_means([outcome.client_rmse for outcome in some]) for some in (own, baseline)]
-    return paired_test(errors[0], errors[1], baseline[0].job.algorithm)
+    return _paired([outcome.client_ndcg for outcome in own], [outcome.client_ndcg for outcome in baseline], baseline)
 
 
-def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+def _paired(
+    own: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]], baseline: Sequence[JobOutcome]
+) -> PairedTest:
+    return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
+
+
+def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
-    training, test = split(ratings, job.fold, folds_count, job.config.seed)
-    if job.algorithm in TRIVIAL:
-        return _run_trivial(job, training, test)
+    training, test = split(ratings, job.fold, folds_count, job.config.seed, how)
+    if job.outside is not None or job.algorithm in TRIVIAL:
+        return _run_without_rounds(job, training, test)
     run = train(
         training,
         test,
@@ -105,33 +139,35 @@ def _run(ratings: Ratings, folds_count: int, resume: bool, job: Job, tell: Tell,
         fold=job.fold,
         progress=tell,
         stop=stop,
-        about_data={"dataset": ratings.name, "folds": folds_count},
+        about_data={"dataset": ratings.name, "folds": folds_count, "split": str(how)},
     )
-    return JobOutcome(job, {**run.result, "algorithm": job.algorithm}, run.errors(training, test).rmse_by_client())
+    found = evaluate(run, training, test, at=(10,))
+    row = {**run.result, "algorithm": job.algorithm}
+    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
 
 
-def _run_trivial(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
+def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcome:
     watch, started = Stopwatch(), time.perf_counter()
-    predictor = TRIVIAL[job.algorithm](training)
+    predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
     # these predictors have an answer for clients and items without training ratings
     clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
     fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
-    scores = score(test, predictor.predict, fallback)
-    errors = errors_of(test, predictor.predict, fallback, training)
+    found = measure(training, test, predictor, fallback, relevant_from=job.config.evaluation.relevant_from)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,
         "fold": job.fold,
         "seed": job.config.seed,
-        **{name: getattr(scores, name) for name in ("mae", "rmse", "nmse")},
+        **{name: getattr(found, name) for name in ("mae", "rmse", "nmse")},
+        "likes_alone": training.likes_alone and test.likes_alone,
         "rounds": 0,
         "seconds": seconds,
         "bytes_up_per_client_round": 0.0,
         "bytes_down_per_client_round": 0.0,
-        "groups": by_group(errors, training),
-        "ranking": rank(training, test, predictor, fallback),
+        "groups": found.groups,
+        "ranking": found.ranking,
         "config": {"algorithm": job.algorithm, "seed": job.config.seed},
         "made": watch.made(job.config.seed),
     }
-    return JobOutcome(job, row, errors.rmse_by_client())
+    return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison
+from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
+from fedrecplus.experiments.statistics import FoldMean
+from fedrecplus.experiments.trivial import ADDED, LIST_NAMES
 from fedrecplus.markdown import csv_table, markdown_table
 
-SPARE = ("RMSE, 95 % interval", "p")
+SPARE = ("NMSE", "RMSE, 95 % interval", "p")
 """columns of the first table that a narrow terminal goes without: the second table has them"""
 _ROW = ("dataset", "algorithm", "fold", "seed", *FIGURES, *(f"{group}_rmse" for group in GROUPS), *RANKING)
+_SHOWN = ("ndcg@10", "hr@10", "recall@10", "coverage@10")
+_ALSO_SHOWN = ("map@10", "mrr@10", "popularity@10")
+_LISTS = ("lists", "MAP@10", "MRR@10", "popularity", "few ratings", "many", "tail items", "difference", "p")
 Table = tuple[Sequence[str], list[list[str]]]
 """headings and rows"""
 
@@ -26,6 +31,7 @@ def to_json(comparisons: Sequence[Comparison], made: dict[str, Any] | None = Non
         "trivial": [row for comparison in comparisons for row in comparison.trivial],
         "summary": [summary.to_dict() for comparison in comparisons for summary in comparison.summaries],
         "published": [asdict(row) for comparison in comparisons for row in comparison.published],
+        "splits": {comparison.dataset: comparison.split for comparison in comparisons},
         "made": made,
     }
 
@@ -42,39 +48,88 @@ def to_markdown(comparisons: Sequence[Comparison]) -> str:
     parts: list[str] = []
     for comparison in comparisons:
         headings, rows = errors_table(comparison)
-        empty = [""] * (len(headings) - 4)
-        others = [[*row, *empty] for row in published_table(comparison)[1]]
-        parts += [f"## {comparison.dataset}\n", markdown_table(headings, rows + others)]
+        empty = [""] * (len(headings) - 5)
+        others = [[*row[:3], "", row[3], *empty] for row in published_table(comparison)[1]]
+        parts += [f"## {comparison.title}\n", markdown_table(headings, rows + others)]
         parts += [markdown_table(*table) for table in details_tables(comparison)]
     return "\n".join(parts)
 
 
 def errors_table(comparison: Comparison) -> Table:
     """A row per algorithm: errors and costs, means ± standard deviations over folds."""
-    headings = ("algorithm", "MAE", "RMSE", "NMSE", *SPARE, "rounds", "seconds", "KB up", "KB down")
+    headings = ("algorithm", "MAE", "RMSE", "NDCG@10", *SPARE, "rounds", "seconds", "KB up", "KB down")
     rows = []
     for summary in comparison.summaries:
-        mae, rmse, nmse, rounds, seconds, up, down = (summary.figures[name] for name in FIGURES)
-        p = "baseline" if summary.test is None else f"{summary.test.p:.2g}"
-        errors = [str(mae), str(rmse), str(nmse), rmse.interval, p]
-        costs = [f"{rounds.mean:.0f}", f"{seconds.mean:.1f}", f"{up.mean / 1000:.1f}", f"{down.mean / 1000:.1f}"]
-        rows.append([summary.algorithm, *errors, *costs])
+        mae, rmse, nmse, *costs = (summary.figures[name] for name in FIGURES)
+        figures = [mae, rmse, summary.ranking["ndcg@10"], nmse]
+        rounds, seconds, up, down = (cost.mean if cost else 0.0 for cost in costs)
+        ends = [f"{rounds:.0f}", f"{seconds:.1f}", f"{up / 1000:.1f}", f"{down / 1000:.1f}"]
+        rows.append([summary.algorithm, *map(_cell, figures), *_test_cells(summary), *ends])
     return headings, rows
 
 
+def notes(comparison: Comparison) -> list[str]:
+    """What a reader must know to read the tables: rows that nobody asked for, and errors that mean nothing."""
+    asked = list(dict.fromkeys(row["algorithm"] for row in comparison.rows))
+    added = [name for name in ADDED if name not in asked]
+    lines = []
+    if added:
+        names = " and ".join(added)
+        lines.append(f"{names} {'are' if len(added) > 1 else 'is'} added to every comparison: a floor to beat")
+    if "global-mean" in {summary.algorithm for summary in comparison.summaries}:
+        lines.append("as a list, global-mean is the most popular items")
+    ndcg = {summary.algorithm: summary.ranking["ndcg@10"] for summary in comparison.summaries}
+    floor = ndcg.get("global-mean")
+    worse = [name for name in asked if (found := ndcg[name]) and floor and found.mean < floor.mean]
+    if worse:
+        lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
+    if _is_of_likes(comparison):
+        counts = "there is no rating to predict, so NDCG@10 is what counts, and p is of it"
+        lines.append(f"all ratings are the same (likes alone): {counts}")
+    return lines
+
+
+def _is_of_likes(comparison: Comparison) -> bool:
+    return all(row["rmse"] is None for row in comparison.rows)
+
+
+def _cell(figure: FoldMean | None) -> str:
+    return "–" if figure is None else str(figure)
+
+
+def _test_cells(summary: Summary) -> list[str]:
+    """The interval of the RMSE, and p; of likes alone, p is that of NDCG@10."""
+    rmse = summary.figures["rmse"]
+    test = summary.list_test if rmse is None else summary.test
+    return ["–" if rmse is None else rmse.interval, "baseline" if test is None else f"{test.p:.2g}"]
+
+
 def details_tables(comparison: Comparison) -> list[Table]:
-    """Tests (a difference is a client's RMSE less the baseline's, negative where better), groups, ranking metrics."""
-    tests, groups, ranking = [], [], []
+    """Tests, groups and ranking measures.
+
+    A difference is a client's RMSE less the baseline's, negative where better; of NDCG@10, positive where better.
+    """
+    tests, groups, ranking, lists = [], [], [], []
     for summary in comparison.summaries:
-        test, interval = summary.test, summary.figures["rmse"].interval
-        found = [f"{test.difference:+.4f}", f"{test.clients:,}", f"{test.p:.2g}"] if test else ["", "", "baseline"]
-        tests.append([summary.algorithm, interval, *found])
-        groups.append([summary.algorithm, *(str(value) if value else "–" for value in summary.groups.values())])
-        ranking.append([summary.algorithm, *map(str, summary.ranking.values())])
-    return [
-        (("algorithm", SPARE[0], "mean difference", "clients", "p"), tests),
+        test, name = summary.test, LIST_NAMES.get(summary.algorithm, summary.algorithm)
+        interval, p = _test_cells(summary)
+        found = [f"{test.difference:+.4f}", f"{test.clients:,}"] if test else ["", ""]
+        tests.append([summary.algorithm, _cell(summary.figures["nmse"]), interval, *found, p])
+        groups.append([summary.algorithm, *map(_cell, summary.groups.values())])
+        ranking.append([name, *(_cell(summary.ranking[figure]) for figure in _SHOWN)])
+        judged = summary.list_test
+        found = [f"{judged.difference:+.4f}", f"{judged.p:.2g}"] if judged else ["", "baseline"]
+        means = [summary.ranking[figure] for figure in _ALSO_SHOWN]
+        short = ["–" if mean is None else f"{mean.mean:.4f}" for mean in (*means, *summary.ranking_groups.values())]
+        lists.append([name, *short, *found])
+    errors: list[Table] = [
+        (("algorithm", *SPARE[:2], "mean difference", "clients", "p"), tests),
         (("RMSE of", "few ratings", "tail items", "worst tenth"), groups),
-        (("ranking", "NDCG@10", "HR@10", "recall@10"), ranking),
+    ]
+    return [
+        *([] if _is_of_likes(comparison) else errors),
+        (("ranking", "NDCG@10", "HR@10", "recall@10", "coverage@10"), ranking),
+        (_LISTS, lists),
     ]
 
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from fedrecplus.config import Config
+from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
+
+
+def require_ratings(ratings: Ratings) -> None:
+    """Refuse likes alone where errors are compared."""
+    if ratings.likes_alone:
+        raise UserError(
+            f"{ratings.name} has no ratings, only who chose what: there is no error to compare",
+            "compare lists with `fedrecplus compare`",
+        )
 
 
 def require_federation(config: Config, *, any_weights: bool = False, model: str | None = None) -> None:

@@ -22,7 +22,7 @@ _NEVER = {
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
 """searched by default even where the config leaves them as they are"""
 _ON_REQUEST = re.compile(
-    r"pseudo_items\..*|channel\..*"  # privacy, which no error speaks for
+    r"pseudo_items\..*|channel\..*|privacy\..*|statistics\..*"  # privacy, which no error speaks for
     r"|server\.rounds|model\.local_epochs|model\.batch_size|evaluation\..*"  # the price of a trial
     r"|cohort\..*"  # who takes part is not ours to choose
 )

@@ -43,5 +43,13 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
     return means
 
 
-TRIVIAL: dict[str, Callable[[Ratings], Predictor]] = {"global-mean": global_mean, "bias-only": bias_only}
-"""their names, wherever algorithms are named"""
+TRIVIAL: dict[str, Callable[[Ratings], Predictor]] = {
+    "global-mean": global_mean,
+    "bias-only": bias_only,
+    "popularity": global_mean,
+}
+"""their names, wherever algorithms are named; everybody's mean rating ranks by popularity, so it goes by both names"""
+ADDED = ("global-mean", "bias-only")
+"""rows of every comparison, asked for or not"""
+LIST_NAMES = {"global-mean": "global-mean (popularity)"}
+"""what ranking tables call a predictor whose lists are known by another name"""

@@ -12,7 +12,7 @@ import itertools
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from fedrecplus.config import Config, check, to_tables, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import Dimension, apply, default_dimensions
-from fedrecplus.experiments.validation import Cut, evaluations
+from fedrecplus.experiments.trials import Moment, Trial
+from fedrecplus.experiments.validation import Cut, Objective, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
 from fedrecplus.training.fingerprint import fingerprint
@@ -35,55 +36,6 @@ _BUSY_SECONDS = 60  # while another process writes
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One try."""
-
-    number: int
-    """0 is the config that the search starts from"""
-    settings: dict[str, Any]
-    state: str = "running"
-    """in the end ``complete``, ``pruned`` or ``failed``"""
-    rmse: float | None = None
-    """mean over data sets of the RMSE in standard units after the last round; None unless complete"""
-    by_dataset: dict[str, float] = field(default_factory=dict)
-    """the same of each, a mean over its cuts"""
-    best_round: int | None = None
-    """the evaluated round with the lowest mean RMSE: before the last, fewer rounds do better; the last, more may"""
-    best_round_rmse: float | None = None
-    seconds: float = 0.0
-    why: str | None = None
-    """why it failed or was pruned"""
-
-    @classmethod
-    def of(cls, frozen: Any) -> Trial:
-        """A trial that has ended, from Optuna's record of it."""
-        noted, curve = frozen.user_attrs, frozen.intermediate_values
-        best = min(curve, key=curve.__getitem__, default=None)
-        found = {"best_round": best, "best_round_rmse": curve.get(best), "seconds": frozen.duration.total_seconds()}
-        if "failure" in noted:
-            found |= {"state": "failed", "why": noted["failure"]}
-        elif frozen.state.name == "PRUNED":
-            found |= {"state": "pruned", "why": f"above the median in round {frozen.last_step}"}
-        else:
-            found |= {"state": "complete", "rmse": frozen.value, "by_dataset": noted["by_dataset"]}
-        return cls(noted["number"], noted["settings"], **found)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What there is to tell while trials run."""
-
-    trial: Trial
-    best: Trial | None
-    """of the trials that are complete"""
-    ended: int
-    """how many trials have come to an end"""
-    round: int = 0
-    rounds: int = 0
-    rmse: float | None = None
-
-
-@dataclass(frozen=True)
 class Tuned:
     """What a search found."""
 
@@ -93,20 +45,22 @@ class Tuned:
     """the winner"""
     best: Trial
     trials: list[Trial]
+    objective: Objective
     importances: dict[str, float]
     """each searched setting's share in what makes good trials good; empty after few trials"""
 
     def leaders(self, count: int = 5) -> list[Trial]:
         """The best complete trials, best first."""
-        return _ranked(self.trials)[:count]
+        return _ranked(self.trials, self.objective)[:count]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "algorithm": self.start.algorithm,
-            "best": asdict(self.best),
+            "objective": self.objective.name,
+            "best": self.best.to_dict(),
             "importances": self.importances,
-            "trials": [asdict(trial) for trial in self.trials],
+            "trials": [trial.to_dict() for trial in self.trials],
             "start": to_tables(self.start),
             "config": to_tables(self.config),
         }
@@ -117,6 +71,7 @@ def tune(
     start: Config,
     dimensions: Sequence[Dimension] = (),
     *,
+    objective: str = "rmse",
     trials: int = 50,
     workers: int = 1,
     storage: Path | None = None,
@@ -124,6 +79,8 @@ def tune(
     stop: Stop = lambda: False,
 ) -> Tuned:
     """Try settings until the study has so many trials, the first of them ``start`` itself.
+
+    ``objective`` is ``rmse`` or a ranking measure, such as ``ndcg@10``.
 
     Cuts of one data set are averaged first, then data sets, so that each counts the same. Of a study that is in
     ``storage`` already, only the missing trials are run. A trial that is worse than the median of those before it is
@@ -139,25 +96,29 @@ def tune(
         raise UserError(f"{trials} trials are none", "ask for at least one")
     if len({fingerprint(cut.fitted, cut.held_out) for cut in cuts}) < len(cuts):
         raise UserError("a data set is there twice", "name each data set once")
+    aim = Objective(objective)
+    for one in cuts:
+        aim.check(one.held_out, one.fitted)
     with contextlib.ExitStack() as stack:
         if storage is None:
             storage = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study.db"
         lock = storage.with_name(f".{storage.name}.lock")
         # two searches in one study would each take the other's running trials for some that a kill left
         stack.enter_context(locked(lock, str(storage), "wait for it, or take another --storage"))
-        search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), storage)
+        search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), storage, aim)
         ended = search.resume()
         taken = {trial.number for trial in ended}
         free = (number for number in itertools.count() if number not in taken)
         numbers = list(itertools.islice(free, max(0, trials - len(ended))))
 
         def told(index: int, news: tuple[dict[str, Any], int, int, float | None]) -> None:
-            settings, at, of, rmse = news
-            progress(Moment(Trial(numbers[index], settings), _best(ended), len(ended), at, of, rmse))
+            settings, at, of, value = news
+            running = Trial(numbers[index], settings, objective=aim.name)
+            progress(Moment(running, _best(ended, aim), len(ended), at, of, value))
 
         for _, trial in run_tasks(search.run, numbers, workers, told=told, stop=stop):
             ended.append(trial)
-            progress(Moment(trial, _best(ended), len(ended)))
+            progress(Moment(trial, _best(ended, aim), len(ended)))
         return search.result()
 
 
@@ -169,6 +130,7 @@ class _Search:
     start: Config
     dimensions: list[Dimension]
     storage: Path
+    objective: Objective
 
     def resume(self) -> list[Trial]:
         """The trials that came to an end, in a study that is new or has the same task; what a kill left is given up."""
@@ -176,31 +138,33 @@ class _Search:
             "settings": to_tables(self.start),
             "search": sorted(str(dimension) for dimension in self.dimensions),
             "data": [fingerprint(cut.fitted, cut.held_out) for cut in self.cuts],
+            **({"objective": self.objective.name} if self.objective.maximised else {}),
         }
         with self._study() as study:
             began = study.user_attrs.get("task", task)
-            if differs := [what for what, value in task.items() if began.get(what) != value]:
+            if differs := [what for what in {**began, **task} if began.get(what) != task.get(what)]:
                 remedy = "call it as it was called before, or take another --storage"
                 raise UserError(f"{self.storage} holds a study with other {' and '.join(differs)}", remedy)
             study.set_user_attr("task", task)
             for trial in study.get_trials(deepcopy=False):
                 if not trial.state.is_finished():
                     study.tell(trial.number, state=import_optuna().trial.TrialState.FAIL)
-            return _ended(study)
+            return _ended(study, self.objective)
 
     def run(self, number: int, tell: Tell, stop: Stop) -> Trial:
         """Draw settings and train with them, unless that is given up on the way."""
         with self._study(number) as study:
             study.optimize(lambda trial: self._objective(trial, number, tell, stop), n_trials=1)
-            return next(trial for trial in _ended(study) if trial.number == number)
+            return next(trial for trial in _ended(study, self.objective) if trial.number == number)
 
     def result(self) -> Tuned:
         """The winner, and what is known besides."""
         with self._study() as study:
-            trials, shares = _ended(study), _importances(study)
-        if (best := _best(trials)) is None:
+            trials = _ended(study, self.objective)
+            shares = _importances(study, trials)
+        if (best := _best(trials, self.objective)) is None:
             raise UserError(f"all {len(trials)} trials failed; the last: {trials[-1].why}", "search smaller steps")
-        return Tuned(self.start, apply(self.start, best.settings), best, trials, shares)
+        return Tuned(self.start, apply(self.start, best.settings), best, trials, self.objective, shares)
 
     def _objective(self, trial: Any, number: int, tell: Tell, stop: Stop) -> float:
         settings = {each.name: each.draw(trial, value_of(self.start, each.name)) for each in self.dimensions}
@@ -209,11 +173,12 @@ class _Search:
         try:
             config = apply(self.start, settings)
             tell((settings, 0, config.server.rounds, None))
-            for points in zip(*(evaluations(cut, config, stop) for cut in self.cuts), strict=True):
-                round_number, means = points[0][0], self._by_dataset([rmse for _, rmse in points])
-                rmse = float(np.mean(list(means.values())))
-                tell((settings, round_number, config.server.rounds, rmse))
-                trial.report(rmse, round_number)
+            curves = (evaluations(cut, config, stop, self.objective) for cut in self.cuts)
+            for points in zip(*curves, strict=True):
+                round_number, means = points[0][0], self._by_dataset([value for _, value in points])
+                value = float(np.mean(list(means.values())))
+                tell((settings, round_number, config.server.rounds, value))
+                trial.report(value, round_number)
                 if round_number < config.server.rounds and trial.should_prune():
                     raise import_optuna().TrialPruned
         except (Diverged, UserError) as error:
@@ -221,12 +186,12 @@ class _Search:
             trial.set_user_attr("failure", error.problem if isinstance(error, UserError) else str(error))
             raise import_optuna().TrialPruned from None
         trial.set_user_attr("by_dataset", means)
-        return rmse
+        return value
 
-    def _by_dataset(self, rmses: Sequence[float]) -> dict[str, float]:
+    def _by_dataset(self, values: Sequence[float]) -> dict[str, float]:
         of_name: dict[str, list[float]] = {}
-        for cut, rmse in zip(self.cuts, rmses, strict=True):
-            of_name.setdefault(cut.name, []).append(rmse)
+        for cut, value in zip(self.cuts, values, strict=True):
+            of_name.setdefault(cut.name, []).append(value)
         return {name: float(np.mean(some)) for name, some in of_name.items()}
 
     @contextlib.contextmanager
@@ -242,7 +207,12 @@ class _Search:
                 sampler = optuna.samplers.PartialFixedSampler(own, sampler)
             pruner = optuna.pruners.MedianPruner(SURE_TRIALS, n_warmup_steps=self.start.server.rounds // 4)
             yield optuna.create_study(
-                storage=database, sampler=sampler, pruner=pruner, study_name=_STUDY, load_if_exists=True
+                storage=database,
+                sampler=sampler,
+                pruner=pruner,
+                study_name=_STUDY,
+                load_if_exists=True,
+                direction="maximize" if self.objective.maximised else "minimize",
             )
 
 
@@ -272,28 +242,29 @@ def _database(optuna: Any, storage: Path) -> Iterator[Any]:
         database.engine.dispose()
 
 
-def _ended(study: Any) -> list[Trial]:
+def _ended(study: Any, objective: Objective) -> list[Trial]:
     """All trials that came to an end, in order; one that was killed or stopped isn't among them."""
     ended = (trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED"))
-    return sorted((Trial.of(trial) for trial in ended if "number" in trial.user_attrs), key=lambda trial: trial.number)
+    known = (Trial.of(trial, objective) for trial in ended if "number" in trial.user_attrs)
+    return sorted(known, key=lambda trial: trial.number)
 
 
-def _importances(study: Any) -> dict[str, float]:
+def _importances(study: Any, trials: Sequence[Trial]) -> dict[str, float]:
     """Each setting's share in what makes good trials good; nothing while there are too few to tell.
 
     After: Watanabe, Bansal and Hutter 2023 (PED-ANOVA), which needs no further package and no time.
     """
-    if sum(trial.rmse is not None for trial in _ended(study)) < 2 * SURE_TRIALS:
+    if sum(trial.value is not None for trial in trials) < 2 * SURE_TRIALS:
         return {}
     importance = import_optuna().importance
     found = importance.get_param_importances(study, evaluator=importance.PedAnovaImportanceEvaluator())
     return {name: float(share) for name, share in found.items()}
 
 
-def _best(trials: Sequence[Trial]) -> Trial | None:
-    return next(iter(_ranked(trials)), None)
+def _best(trials: Sequence[Trial], objective: Objective) -> Trial | None:
+    return next(iter(_ranked(trials, objective)), None)
 
 
-def _ranked(trials: Sequence[Trial]) -> list[Trial]:
-    complete = ((trial.rmse, trial.number, trial) for trial in trials if trial.rmse is not None)
+def _ranked(trials: Sequence[Trial], objective: Objective) -> list[Trial]:
+    complete = ((objective.better(trial.value), trial.number, trial) for trial in trials if trial.value is not None)
     return [trial for _, _, trial in sorted(complete, key=lambda entry: entry[:2])]

@@ -10,9 +10,11 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
+from fedrecplus.errors import UserError
 from fedrecplus.training.attempt import predictor_of
 from fedrecplus.training.divergence import Watch
-from fedrecplus.training.evaluation import Fallback, score
+from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.ranking import measure_named, rank
 from fedrecplus.workers import Stop
 
 FOLDS = 5
@@ -31,14 +33,60 @@ class Cut:
         return self.fitted.name
 
 
+@dataclass(frozen=True)
+class Objective:
+    """What settings are chosen by: ``rmse``, the lower the better, or a ranking measure, the higher the better.
+
+    >>> Objective("ndcg@10").maximised, str(Objective())
+    (True, 'RMSE')
+    """
+
+    name: str = "rmse"
+
+    def __post_init__(self) -> None:
+        if self.maximised:
+            try:
+                measure_named(self.name)
+            except UserError as error:
+                raise UserError(f"{self.name!r} is no objective", f"write rmse, or {error.remedy}") from None
+
+    def __str__(self) -> str:
+        measure, at, depth = self.name.partition("@")
+        return f"{measure.upper()}{at}{depth}"
+
+    @property
+    def maximised(self) -> bool:
+        """Whether more is better."""
+        return self.name != "rmse"
+
+    def better(self, value: float) -> float:
+        """A number that is lower where the value is better."""
+        return -value if self.maximised else value
+
+    def check(self, held_out: Ratings, fitted: Ratings) -> None:
+        """Refuse errors as objective where there are none."""
+        if not self.maximised and held_out.likes_alone and fitted.likes_alone:
+            raise UserError(
+                f"{fitted.name} has no ratings, only who chose what: there is no RMSE to choose by",
+                "choose by lists: --objective ndcg@10",
+            )
+
+
 def cut(ratings: Ratings, fold: int = 0, share: float = 0.1, seed: int = 0, cut_seed: int | None = None) -> Cut:
     """A validation cut of the ratings outside one of five folds; ``cut_seed`` draws it, ``seed`` if not given."""
     training, _ = split(ratings, fold, FOLDS, seed)
     return Cut(*validation_cut(training, share, seed if cut_seed is None else cut_seed))
 
 
-def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterator[tuple[int, float]]:
-    """Train on the fitted part; after each round that is evaluated, its number and the held-out RMSE in standard units.
+def evaluations(
+    cut: Cut,
+    config: Config,
+    stop: Stop = lambda: False,
+    objective: Objective = Objective(),  # noqa: B008 -- it can't be changed
+) -> Iterator[tuple[int, float]]:
+    """Train on the fitted part; after each round that is evaluated, its number and what the objective is there.
+
+    RMSE is in standard units.
 
     An iterator, so that several cuts can go through their rounds in step. Raises ``Diverged``, or KeyboardInterrupt
     when asked to stop.
@@ -46,7 +94,6 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
     problem, engine = prepare(cut.fitted, config), engine_of(config)
     state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
     watch = Watch.of(cut.held_out, predictor_of(engine, problem, state), fallback)
-    scale = cut.held_out.scale
     left = rounds(engine, problem, state)
     for state, _ in left:
         if stop():
@@ -55,6 +102,22 @@ def evaluations(cut: Cut, config: Config, stop: Stop = lambda: False) -> Iterato
         if number % config.evaluation.every == 0 or number == config.server.rounds:
             if not np.isfinite(state.private.U).all():
                 raise Diverged(number, "U is not finite any more")
-            scores = score(cut.held_out, predictor_of(engine, problem, state).predict, fallback)
+            predictor = predictor_of(engine, problem, state, lists=objective.maximised)
+            scores = score(cut.held_out, predictor.predict, fallback)
             watch.look_at(scores, number)
-            yield number, scores.rmse * scale.standard_step / scale.step
+            yield number, _value(objective, cut, config, predictor, fallback, scores)
+
+
+def _value(
+    objective: Objective, cut: Cut, config: Config, predictor: Predictor, fallback: Fallback, scores: Scores
+) -> float:
+    scale = cut.held_out.scale
+    if not objective.maximised:
+        return scores.rmse * scale.standard_step / scale.step
+    _, depth = measure_named(objective.name)
+    found = rank(cut.fitted, cut.held_out, predictor, fallback, (depth,), config.evaluation.relevant_from)
+    if found[objective.name] is None:
+        raise UserError(
+            f"no held-out rating of {cut.name} makes an item relevant", "hold out more: --share, or --objective rmse"
+        )
+    return float(found[objective.name])

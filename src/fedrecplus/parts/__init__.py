@@ -113,12 +113,13 @@ KINDS = {
             ("step", "RateSettings"),
         ),
         Kind("channel", "fedrecplus.parts.channel", (("VIEW",),), "channel"),
+        Kind("privacy", "fedrecplus.parts.privacy", (("UNIT",),), "differential privacy mechanism"),
     )
 }
 """the kinds that a config chooses from, each a section of it"""
 
 
-VIEWS = ("uploads", "sums")
+VIEWS = ("uploads", "sums", "nothing")
 """what a channel may show the server"""
 
 

@@ -40,7 +40,8 @@ class OfModel:
     A_i = e_i·w over the ``shown`` columns of X, e_i is the row's residual after w was fitted, and ``used`` says which
     rows w was fitted to. Models that take steps have ``user_step`` and the others of ``mf``; models that solve for w
     have ``ridge_and_prior(columns, items, used, settings, public)``, and then Σ used e x = ridge·(w − prior) over all
-    columns whose weights aren't known.
+    columns whose weights aren't known. Where w is fitted to other columns than those of ``item_columns``,
+    ``solved_columns(V, public, settings)`` gives them, and X means these.
     """
 
     shown: slice

@@ -14,6 +14,7 @@ from fedrecplus import __version__
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import commit
 from fedrecplus.report.ablations import ablation_sections
+from fedrecplus.report.audits import audit_section
 from fedrecplus.report.elements import Section, text, unique
 from fedrecplus.report.frontier import frontier_section
 from fedrecplus.report.heterogeneity import heterogeneity_section
@@ -66,7 +67,8 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
         *map(theory_section, all_of("theory")),
         runs_section(runs, comparisons),
         convergence_section(runs),
-        *map(frontier_section, all_of("audit")),
+        frontier_section(comparisons, all_of("audit"), runs),
+        *map(audit_section, all_of("audit")),
     ]
     there = [section for section in sections if section]
     names = unique([section.name for section in there], "{}-{}")

@@ -72,8 +72,9 @@ def table(
 
 
 def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
-    """Figures over folds as cells: mean ± standard deviation."""
-    return [f"{row[name]['mean']:.4f} ± {row[name]['sd']:.4f}" for name in names]
+    """Figures over folds as cells: mean ± standard deviation; a dash where there is none."""
+    found = [row.get(name) for name in names]
+    return ["–" if each is None else f"{each['mean']:.4f} ± {each['sd']:.4f}" for each in found]
 
 
 def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:
@@ -86,13 +87,23 @@ def axis(title: str, **look: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **look}
 
 
-def plot(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], caption: str, height: int = 420) -> str:
-    """A place for a plot, and its data beside it; ``page.js`` draws it. No colours here: they follow the reader's."""
+def plot(
+    traces: Sequence[Mapping[str, Any]],
+    layout: Mapping[str, Any],
+    caption: str,
+    height: int = 420,
+    least_width: int = 0,
+) -> str:
+    """A place for a plot, and its data beside it; ``page.js`` draws it. No colours here: they follow the reader's.
+
+    One that is wider than a narrow page (``least_width``, in pixels) scrolls by itself.
+    """
     name = f"plot-{next(_numbers)}"
     data = json.dumps({"data": traces, "layout": layout}, allow_nan=False).replace("</", "<\\/")
-    size = f'style="height:{height}px" role="img" aria-label="{text(caption)}"'
+    width = f";min-width:{least_width}px" if least_width else ""
+    size = f'style="height:{height}px{width}" role="img" aria-label="{text(caption)}"'
     return (
-        f'<figure><div class="plot" id="{name}" {size}></div>'
+        f'<figure><div class="scroll"><div class="plot" id="{name}" {size}></div></div>'
         f'<script type="application/json" data-for="{name}">{data}</script>'
         f"<figcaption>{text(caption)}</figcaption></figure>"
     )

@@ -54,10 +54,7 @@ def _in(path: Path) -> Iterator[Found]:
     if not path.exists():
         raise UserError(f"{path} does not exist", "give a file or a folder")
     if path.is_file():
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise UserError(f"{path}: {error}", f"give {_OURS}") from None
+        content = _read(path)
         if kind := kind_of(content):
             yield Found(kind, content if isinstance(content, dict) else {"rows": content}, str(path))
     elif (path / RESULT).exists():
@@ -66,6 +63,23 @@ def _in(path: Path) -> Iterator[Found]:
         for inner in sorted(path.iterdir()):
             if inner.is_dir() or inner.suffix == ".json":
                 yield from _in(inner)
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}", f"give run folders, or {_OURS}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file", f"give run folders, or {_OURS}") from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        begins = (text.strip().splitlines() or [""])[0][:40]
+        cut_short = text.lstrip()[:1] in ("{", "[")
+        wrong = f"is damaged JSON: {error}" if cut_short else f"is not a JSON file: it begins with {begins!r}"
+        remedy = "make it again" if cut_short else f"give run folders, or {_OURS}; ratings go to `fedrecplus train`"
+        raise UserError(f"{path} {wrong}", remedy) from None
 
 
 def _run(path: Path) -> dict[str, Any]:

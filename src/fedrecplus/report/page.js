@@ -23,8 +23,9 @@
       font: { color: c.ink, size: small ? 10 : 12, family: "system-ui, sans-serif" },
       margin: { l: small ? 46 : 64, r: small ? 8 : 24, t: 16, b: 60 }, hovermode: "closest",
       legend: { orientation: "h", y: -0.24, yanchor: "top" }, ...given };
-    layout.xaxis = axis(given.xaxis, c);
-    layout.yaxis = axis(given.yaxis, c);
+    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(given).filter((key) => /^[xy]axis/.test(key))])) {
+      layout[name] = axis(given[name], c);
+    }
     layout.shapes = (given.shapes || []).map((shape) => ({ ...shape, line: { color: c.ink, width: 1, ...shape.line } }));
     if (small) layout.annotations = []; // no room for names beside points; a touch shows them
     if (printing) layout.width = PRINT_WIDTH;
@@ -32,7 +33,12 @@
     return layout;
   };
 
-  const dressed = (trace, c, small, printing) => trace.meta !== "diverging" ? trace : { ...trace,
+  // a colour's number in the row of colours, or the name of one of the page's own
+  const coloured = (look, c) => look && look.colour !== undefined
+    ? { ...look, color: typeof look.colour === "number" ? c.way[look.colour] : c[look.colour] } : look;
+
+  const dressed = (trace, c, small, printing) => trace.meta !== "diverging" ? {
+    ...trace, ...(trace.marker && { marker: coloured(trace.marker, c) }), ...(trace.line && { line: coloured(trace.line, c) }) } : { ...trace,
     showscale: !small && !printing, // the caption names the colours, and cells need the room
     texttemplate: small ? "" : trace.texttemplate,
     colorscale: [[0, c.night ? "#2b7fc0" : "#4a9bd8"], [0.5, c.ground], [1, c.night ? "#c4561a" : "#e8853f"]],

@@ -7,21 +7,26 @@ from typing import Any
 
 from fedrecplus.config import dumps, from_tables
 from fedrecplus.experiments.published import Published, published
+from fedrecplus.experiments.trivial import LIST_NAMES
 from fedrecplus.report.elements import Section, axis, bullets, details, mean_sd, paragraph, plot, table, text, trace
 from fedrecplus.report.origins import made_of_runs
 
 PAPER = "FedRec+ paper"
 PAPER_SETS = ("ml-100k", "ml-1m")
-_HEADINGS = ("", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p")
+_HEADINGS = ("", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "NDCG@10")
+_MEASURES = ("ndcg@10", "recall@10", "precision@10", "hr@10", "map@10", "mrr@10", "coverage@10", "popularity@10")
+_GROUPS = {"few_ratings": "few ratings", "many_ratings": "many ratings", "tail_items": "tail items"}
+_LISTS = ("", *(name.replace("ndcg", "NDCG") for name in _MEASURES), *(f"NDCG@10, {each}" for each in _GROUPS.values()))
 
 
 def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
     """A table per comparison and data set. Beside one data set of the paper, the other is there even if not run."""
     parts = [
         paragraph(
-            "Mean ± standard deviation over random folds, predictions clipped to the scale.",
+            "Mean ± standard deviation over folds, predictions clipped to the scale.",
             "NMSE is Σe²/Σr²; the paper gives no formula for its own.",
             "p: Wilcoxon's signed-rank test over clients, each one's RMSE averaged over folds, against the baseline.",
+            "NDCG@10 and its like: every item that a client hasn't rated in training competes, none is sampled.",
         )
     ]
     names = []
@@ -43,18 +48,21 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     named = {f"config of {row['algorithm']}": row["config"] for row in runs}
     configs = {name: dumps(from_tables(config, source=name)) for name, config in named.items()}
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
-    found = [bullets(_findings(ours, paper)), _plot(name, ours, paper), made_of_runs([*runs, *trivial], configs)]
-    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), *found]
+    plots = [_plot(name, ours, paper), _list_plot(name, ours)]
+    found = [bullets(_findings(ours, paper)), *plots, made_of_runs([*runs, *trivial], configs)]
+    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), _list_table(ours), *found]
 
 
 def _tables(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
     rows = []
     for row in ours:
-        test, interval = row["against_baseline"], f"{row['rmse']['low']:.4f} – {row['rmse']['high']:.4f}"
-        p = f"{test['p']:.2g}" if test else "baseline"
-        rows.append([row["algorithm"], *mean_sd(row, "mae", "rmse", "nmse"), interval, p])
+        test, rmse = row["against_baseline"], row["rmse"]
+        interval = "–" if rmse is None else f"{rmse['low']:.4f} – {rmse['high']:.4f}"
+        p = f"{test['p']:.2g}" if test else "–" if rmse is None else "baseline"
+        errors = mean_sd(row, "mae", "rmse", "nmse")
+        rows.append([row["algorithm"], *errors, interval, p, *mean_sd(row.get("ranking", {}), "ndcg@10")])
     known = published(name)
-    rows += [[row.system, *_printed(row), "", ""] for row in known if row.source == PAPER]
+    rows += [[row.system, *_printed(row), "", "", ""] for row in known if row.source == PAPER]
     others = [[f"{row.system} ({row.source})", *_printed(row)] for row in known if row.source != PAPER]
     return [table(_HEADINGS, rows), *([details("what others report", table(_HEADINGS[:4], others))] if others else [])]
 
@@ -65,8 +73,8 @@ def _printed(row: Published) -> list[str]:
 
 def _findings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> list[str]:
     """Whether our ordering is the paper's, and where trivial predictors stand: made from the numbers above."""
-    errors = {row["algorithm"]: row["rmse"]["mean"] for row in ours}
-    lines = []
+    errors = {row["algorithm"]: row["rmse"]["mean"] for row in ours if row["rmse"]}
+    lines = _list_findings(ours)
     if {"fedrec", "fedrec+"} <= set(errors):
         gap = errors["fedrec"] - errors["fedrec+"]
         pair = {"fedrec", "fedrec+"}
@@ -82,8 +90,56 @@ def _findings(ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> lis
     return lines
 
 
+def _ndcg(ours: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Algorithm → NDCG@10 over folds, where there is one; the global mean's list is the most popular items."""
+    names = {row["algorithm"]: LIST_NAMES.get(row["algorithm"], row["algorithm"]) for row in ours}
+    found = {names[row["algorithm"]]: row.get("ranking", {}).get("ndcg@10") for row in ours}
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def _list_findings(ours: Sequence[dict[str, Any]]) -> list[str]:
+    """Which lists are worse than the most popular items."""
+    ndcg = {name: figure["mean"] for name, figure in _ndcg(ours).items()}
+    floor = ndcg.get(LIST_NAMES["global-mean"])
+    worse = [f"{name} ({value:.4f})" for name, value in ndcg.items() if floor and value < floor]
+    lines = []
+    if worse:
+        lines.append(f"As a list, the most popular items have an NDCG@10 of {floor:.4f}, above {', '.join(worse)}.")
+    if not any(row["rmse"] for row in ours):
+        lines.append("All ratings are the same (likes alone), so there is no error to report.")
+    return lines
+
+
+def _list_table(ours: Sequence[dict[str, Any]]) -> str:
+    """Every ranking measure at ten items, means over folds, and NDCG@10 by group."""
+    rows = []
+    for row in ours:
+        found = row.get("ranking", {})
+        groups = [found.get("groups", {}).get(group, {}).get("ndcg@10") for group in _GROUPS]
+        cells = ["–" if each is None else f"{each['mean']:.4f}" for each in (*map(found.get, _MEASURES), *groups)]
+        rows.append([LIST_NAMES.get(row["algorithm"], row["algorithm"]), *cells])
+    return details("ranking measures, and lists by group", table(_LISTS, rows))
+
+
+def _list_plot(name: str, ours: Sequence[dict[str, Any]]) -> str:
+    ndcg = _ndcg(ours)
+    if not ndcg:
+        return ""
+    spreads = {"type": "data", "array": [figure["sd"] for figure in ndcg.values()]}
+    means = [figure["mean"] for figure in ndcg.values()]
+    traces = [trace("measured", means, list(ndcg), "markers", error_x=spreads, marker={"size": 10})]
+    layout = {
+        "xaxis": axis("NDCG@10", rangemode="tozero"),
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
+    }
+    return plot(traces, layout, f"NDCG@10 on {name}, mean ± sd over folds: more is better.")
+
+
 def _plot(name: str, ours: Sequence[dict[str, Any]], paper: Sequence[Published]) -> str:
     """Dots, not bars: these need no zero on the axis, which would hide every difference."""
+    ours = [row for row in ours if row["rmse"]]
+    if not ours:
+        return ""
     errors, names = [row["rmse"]["mean"] for row in ours], [row["algorithm"] for row in ours]
     spreads = {"type": "data", "array": [row["rmse"]["sd"] for row in ours]}
     traces = [trace("measured", errors, names, "markers", error_x=spreads, marker={"size": 10})]

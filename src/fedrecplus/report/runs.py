@@ -11,7 +11,10 @@ from fedrecplus.report.origins import fold_names, made_of_runs
 
 _MOST_NAMED = 3
 """so many differing settings make a name; with more, the folder is clearer"""
-_HEADINGS = ("run", "data", "folds", "MAE", "RMSE", "NMSE", "rounds", "seconds", "KB up per client and round")
+_HEADINGS = (
+    *("run", "data", "folds", "MAE", "RMSE", "NMSE", "NDCG@10"),
+    *("rounds", "seconds", "KB up per client and round"),
+)
 _HIGHEST_SHOWN = 1.15
 """times the worst of the best errors: a start at a wrong scale would flatten everything below"""
 _NEAR = 1.005
@@ -79,7 +82,15 @@ def _row(name: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
     rounds, seconds, sent = (sum(result[cost] for result in results) / len(results) for cost in costs)
     errors = [_error(results, figure) for figure in ("mae", "rmse", "nmse")]
     ends = [f"{rounds:.0f}", f"{seconds:.1f}", f"{sent / 1000:.1f}"]
-    return [name, str(results[0]["dataset"]), fold_names(results), *errors, *ends]
+    return [name, str(results[0]["dataset"]), fold_names(results), *errors, _lists(results), *ends]
+
+
+def _lists(results: Sequence[Mapping[str, Any]]) -> str:
+    found = [(result.get("ranking") or {}).get("ndcg@10") for result in results]
+    values = [value for value in found if value is not None]
+    if not values:
+        return "–"
+    return str(fold_mean(values)) if len(values) > 1 else f"{values[0]:.4f}"
 
 
 def _error(results: Sequence[Mapping[str, Any]], figure: str) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.device import Device, PseudoItems, merge
+from fedrecplus.device import Device, PseudoItems, Rows, every_item, merge
 from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
-from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
-    rows = merge(device, pseudo)
+    rows = rows_of(device, pseudo, len(broadcast.V), config)
     U, V, *statistic = config.model.part.local_training(device, rows, broadcast, config.model.options)
     kept = None if config.redraws else pseudo
     update = Upload(device.client, rows.items, V - broadcast.V[rows.items])
@@ -35,18 +35,22 @@ def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: P
     return update, replace(device, U=U, kept=kept)
 
 
+def rows_of(device: Device, pseudo: PseudoItems, items: int, config: Config) -> Rows:
+    """The rows that a client trains on and uploads: its rated and pseudo items or, in some models, all items."""
+    return every_item(device, items) if config.uploads_all_items else merge(device, pseudo)
+
+
 def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
-    """The chain that every update passes on its device: weigh, then what the channel does to protect it."""
+    """The chain that every update passes on its device: weigh, clip and add noise, then what the channel does."""
     upload = weigh(update, broadcast, config)
-    channel = config.channel
-    if channel.part.has("protect"):
-        protected = channel.part.protect(upload, secret, broadcast, channel.options)
-        if not isinstance(protected, Upload):
-            raise UserError(
-                f"channel.rule = {channel.rule!r}: protect gave no upload, but {type(protected).__name__}",
-                "return an Upload; fedrecplus.testing.ChannelContract says what is wrong",
-            )
-        return protected
+    for chosen in (config.privacy, config.channel):
+        if chosen.part.has("protect"):
+            upload = chosen.part.protect(upload, secret, broadcast, chosen.options)
+            if not isinstance(upload, Upload):
+                raise UserError(
+                    f"{chosen.kind}.rule = {chosen.rule!r}: protect gave no upload, but {type(upload).__name__}",
+                    "return an Upload; fedrecplus.testing says what is wrong",
+                )
     return upload
 
 
@@ -81,17 +85,28 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     would be told from rated ones, which come every round.
     """
     kept, chosen, filled = device.kept, config.pseudo_items, config.virtual_ratings
+    if kept is None and not config.hides_rows:
+        return PseudoItems(np.empty(0, np.int64), np.empty(0))
     if kept is not None and not filled.options.refresh:
         return kept
     if kept is not None:
         items = kept.items
     else:
-        items = select_items(
-            pseudo_count(len(device.items), len(broadcast.V), chosen.options), device, broadcast, config
-        )
+        extra = extra_rows(device.items, broadcast.public, config)
+        count = pseudo_count(len(device.items), len(broadcast.V), chosen.options, extra)
+        items = select_items(count, device, broadcast, config)
     if len(items) == 0:
         return PseudoItems(items, np.empty(0))
     return PseudoItems(items, virtual_ratings(items, device, broadcast, config))
+
+
+def extra_rows(rated: NDArray[np.int64], public: PublicItems, config: Config) -> int:
+    """Rows that the rule gives an upload beyond its size class because of what the client rated."""
+    chosen = config.pseudo_items
+    if not chosen.part.has("extra_rows"):
+        return 0
+    items, rows = chosen.part.extra_rows(public, chosen.options)
+    return int(rows) if np.isin(rated, items).any() else 0
 
 
 def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
+from fedrecplus.parts.privacy import Words
 from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
-from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
+from fedrecplus.rounds.release import released
 
 Array = NDArray[np.float64]
 
@@ -61,9 +63,21 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
     return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
 
 
-def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
-    """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11"""
+def server_round(
+    state: ServerState,
+    sums: Sums,
+    public: PublicItems,
+    config: Config,
+    words: Words | None = None,
+    asked: int | None = None,
+) -> ServerState:
+    """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
+
+    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``. Noise
+    of devices depends on how many were ``asked``.
+    """
     optimizer, model = config.server_optimizer, config.model
+    sums = released(sums, state.round, public, config, words, asked)
     if model.part.has("update_items"):
         aggregate = model.part.update_items(sums, state.V, public, model.options)
     else:
@@ -101,6 +115,15 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     if normalise == "cohort":
         return np.asarray(total / sums.overall if sums.overall > 0 else total)
     return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
+
+
+def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:
+    """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost."""
+    channel = config.channel
+    if channel.part.has("add_up"):
+        found: tuple[Sums, Traffic] = channel.part.add_up(uploads, message, config.seed, channel.options)
+        return found
+    return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:

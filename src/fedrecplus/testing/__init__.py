@@ -25,6 +25,7 @@ from fedrecplus.testing.contract import Contract
 from fedrecplus.testing.encoder import EncoderContract
 from fedrecplus.testing.example import example_config, example_problem, example_round, small_ratings
 from fedrecplus.testing.model import ModelContract
+from fedrecplus.testing.privacy import PrivacyContract
 from fedrecplus.testing.pseudo_items import PseudoItemsContract
 from fedrecplus.testing.server_optimizer import ServerOptimizerContract
 from fedrecplus.testing.virtual_ratings import VirtualRatingsContract
@@ -36,6 +37,7 @@ __all__ = [
     "Contract",
     "EncoderContract",
     "ModelContract",
+    "PrivacyContract",
     "PseudoItemsContract",
     "ServerOptimizerContract",
     "VirtualRatingsContract",

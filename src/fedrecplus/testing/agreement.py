@@ -41,3 +41,7 @@ def assert_engines_agree(config: Config, ratings: Ratings | None = None, rounds:
     weights = [engine.user_weights(problem, expected.private, X) for engine in (slow, quick)]
     able = np.diff(problem.ratings.indptr) > 0
     np.testing.assert_allclose(weights[1][able], weights[0][able], rtol=0, atol=CLOSE, err_msg="user weights")
+    lists = [engine.list_weights(problem, weights[0], X) for engine in (slow, quick)]
+    assert (lists[0] is None) == (lists[1] is None)
+    if lists[0] is not None and lists[1] is not None:
+        np.testing.assert_allclose(lists[1], lists[0], rtol=0, atol=CLOSE, err_msg="list weights")

@@ -7,6 +7,8 @@ import inspect
 import sys
 from typing import ClassVar
 
+from fedrecplus.audit.guess import KNOWINGS, SIGHTS
+
 KNOWS_A_CLIENT = ("device", "data", "rounds", "engines", "training", "deploy", "report")
 """what knows a client's ratings, its weights or its secret: a server has none of it"""
 
@@ -21,6 +23,13 @@ class AttackContract:
         module = importlib.import_module(self.module)
         assert (module.__doc__ or "").strip()
         assert callable(module.attack)
+
+    def test_it_says_what_it_sees_and_knows_in_known_words(self) -> None:
+        """``SEES`` and ``KNOWING``, where the module has them."""
+        module = importlib.import_module(self.module)
+        assert set(getattr(module, "SEES", SIGHTS)) <= set(SIGHTS)
+        assert getattr(module, "SEES", SIGHTS), "an attack looks at something"
+        assert getattr(module, "KNOWING", KNOWINGS[0]) in KNOWINGS
 
     def test_it_looks_only_at_what_a_server_sees(self) -> None:
         """Nothing in the module comes from where clients' secrets are."""

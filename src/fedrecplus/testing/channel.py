@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrecplus.parts import VIEWS
 from fedrecplus.protocol import Upload
-from fedrecplus.rounds import client_round
+from fedrecplus.rounds import client_round, sums_of
 from fedrecplus.testing.contract import Contract
-
-VIEWS = ("uploads", "sums")
 
 
 class ChannelContract(Contract):
@@ -47,3 +46,39 @@ class ChannelContract(Contract):
         assert set(sent) == set(uploads)
         assert told >= 0
         assert all(np.isfinite(upload.delta).all() for upload in sent.values())
+
+    def test_adding_up_gives_the_plain_sums_within_its_rounding(self) -> None:
+        """A channel that adds up by itself says how far rounding can move a row's sums (``rounding_error``).
+
+        It may withhold rows of few contributors, whole and with their weights, and never all of them.
+        """
+        if not self.part.has("add_up"):
+            return
+        problem, message, devices = self.round()
+        uploads = [client_round(message, device, problem.config)[0] for device in devices]
+        sums, traffic = self.part.add_up(uploads, message, problem.config.seed, self.options)
+        plain = sums_of(uploads, message, problem.config)
+        room = np.full(len(message.V), 1e-9)
+        if self.part.has("rounding_error"):
+            room += self.part.rounding_error(uploads, message, self.options)
+        kept = (sums.weights != 0) | (plain.weights == 0)
+        assert kept.mean() > 0.5
+        assert not sums.total[~kept].any()
+        assert (np.abs(sums.total - plain.total)[kept] <= room[kept, None]).all()
+        if getattr(self.options, "weights", "sent") == "sent":
+            np.testing.assert_allclose(sums.weights[kept], plain.weights[kept], rtol=1e-3)
+        np.testing.assert_allclose(sums.overall, plain.overall, rtol=1e-3)
+        assert sums.clients == plain.clients
+        assert traffic.bytes_up > 0
+
+    def test_adding_up_is_repeatable_and_blind_to_the_order_of_clients(self) -> None:
+        """Same uploads, round and seed: same sums and same bytes, whoever comes first."""
+        if not self.part.has("add_up"):
+            return
+        problem, message, devices = self.round()
+        uploads = [client_round(message, device, problem.config)[0] for device in devices]
+        sums, traffic = self.part.add_up(uploads, message, problem.config.seed, self.options)
+        again, same = self.part.add_up(uploads[::-1], message, problem.config.seed, self.options)
+        np.testing.assert_allclose(again.total, sums.total, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(again.weights, sums.weights, rtol=0, atol=1e-9)
+        assert same == traffic

@@ -42,7 +42,9 @@ class ModelContract(Contract):
         for device in devices[:5]:
             unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
             rows = merge(device, PseudoItems(unrated, np.full(len(unrated), 3.0)))
-            U, V = self.part.local_training(device, rows, message, self.options)
+            U, V, *statistic = self.part.local_training(device, rows, message, self.options)
+            sizes = [self.part.statistic_size(self.options)] if self.part.has("statistic_size") else []
+            assert [len(numbers) for numbers in statistic] == sizes
             assert U.shape == device.U.shape
             assert V.shape == (len(rows.items), message.V.shape[1])
             assert np.isfinite(U).all()

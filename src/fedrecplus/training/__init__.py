@@ -1,8 +1,9 @@
 """One training: the loop over rounds, evaluation, the run folder with its checkpoints, and the recommender."""
 
 from fedrecplus.training.loop import train
+from fedrecplus.training.measures import Evaluation, evaluate
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run import Run
 
-__all__ = ["Progress", "Recommender", "Run", "Step", "train"]
+__all__ = ["Evaluation", "Progress", "Recommender", "Run", "Step", "evaluate", "train"]

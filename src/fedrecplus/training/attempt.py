@@ -10,13 +10,27 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Diverged, Engine, Problem, SimulationState, engine_of, item_columns, prepare, rounds
+from fedrecplus.engines import (
+    Diverged,
+    Engine,
+    Problem,
+    SimulationState,
+    compile_seconds,
+    engine_of,
+    item_columns,
+    prepare,
+    rounds,
+)
+from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
+
+_NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,14 @@ class Task:
     progress: Progress
     stop: Callable[[], bool]
     checkpoint_seconds: float
+    callbacks: tuple[Callback, ...] = ()
+    ledger: Ledger | None = None
+    """of releases, where the run has a privacy budget and a folder"""
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same, so that errors mean nothing."""
+        return self.ratings.likes_alone and self.judged.likes_alone
 
 
 @dataclass(frozen=True)
@@ -52,30 +74,53 @@ class Outcome:
 def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     """All rounds that are left. Raises ``Diverged``, or KeyboardInterrupt when asked to stop."""
     config = with_smaller_step(task.config, retries)
+    if task.ledger is not None:
+        task.ledger.before_statistics()
     problem, engine = prepare(task.ratings, config), engine_of(config)
     state, tally = engine.start(problem), Tally()
     watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
     if saved:
         state, tally = saved.state, saved.tally
-    clock, began = time.monotonic(), time.perf_counter()
+    for callback in task.callbacks:
+        before = task.folder.metrics(state.server.round) if task.folder else []
+        callback.start(config, state.server.round, before)
+    clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
+    if task.ledger is not None:
+        left = task.ledger.before_each(left, state.server.round)
     for state, report in left:
-        tally = tally.after(report, time.perf_counter() - began)
+        tally = tally.after(report, _stopwatch() - began)
         rmse = None
         if _is_due(config, state.server.round):
             rmse = _evaluate(task, engine, problem, state, tally, watch).rmse
-        task.progress(Step(state.server.round, config.server.rounds, rmse if task.test is not None else None))
+        task.progress(
+            Step(
+                state.server.round,
+                config.server.rounds,
+                rmse if task.test is not None and not task.likes_alone else None,
+            )
+        )
+        for callback in task.callbacks:
+            callback.round(state.server.round, config.server.rounds)
         clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
-        began = time.perf_counter()
-    predictor = predictor_of(engine, problem, state)
+        if any(callback.wants_stop() for callback in task.callbacks):
+            break
+        began = _stopwatch()
+    predictor = predictor_of(engine, problem, state, lists=True)
     scores = score(task.judged, predictor.predict, task.fallback)
     return Outcome(config, problem, state, predictor, scores, tally, retries)
 
 
-def predictor_of(engine: Engine, problem: Problem, state: SimulationState) -> Predictor:
-    """Everybody's predictions in a state."""
+def _stopwatch() -> float:
+    """A clock that stands still while kernels are compiled."""
+    return time.perf_counter() - compile_seconds()
+
+
+def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
+    """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
     X = item_columns(problem, state.server.V)
-    return Predictor(engine.user_weights(problem, state.private, X), X)
+    W = engine.user_weights(problem, state.private, X)
+    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
 
 
 def _is_due(config: Config, round_number: int) -> bool:
@@ -90,10 +135,13 @@ def _evaluate(
         raise Diverged(number, "U is not finite any more")
     scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
     watch.look_at(scores, number)
+    measured_on = "train" if task.test is None else "test"
+    figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}
+    line = {"round": number, "measured_on": measured_on, **figures, **tally.figures()}
     if task.folder:
-        measured_on = "train" if task.test is None else "test"
-        line = {"round": number, "measured_on": measured_on, **scores.figures(), **tally.figures()}
         task.folder.add_metrics(line)
+    for callback in task.callbacks:
+        callback.metrics(number, line)
     return scores
 
 

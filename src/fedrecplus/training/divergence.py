@@ -26,7 +26,8 @@ class Watch:
         """Three times the error of the global mean or of the untrained model, whichever is worse."""
         trivial = score(judged, lambda clients, _: np.full(len(clients), fallback.mean), fallback)
         untrained = score(judged, start.predict, fallback)
-        return cls(_TIMES_WORSE * max(trivial.unclipped, untrained.unclipped, 1e-3))
+        least = 1.0 if judged.likes_alone else 1e-3  # of ratings that are all the same, the mean has no error at all
+        return cls(_TIMES_WORSE * max(trivial.unclipped, untrained.unclipped, least))
 
     def look_at(self, scores: Scores, round_number: int) -> None:
         """Raise if predictions, before they are clipped to the scale, have left it for good."""

@@ -27,6 +27,8 @@ class Predictor:
     """a row of weights per client, which in a deployment is on its device"""
     X: NDArray[Any]
     """a row of columns per item, which everybody knows"""
+    Z: NDArray[Any] | None = None
+    """a row of weights for lists per client, over the same columns; None where predicted ratings rank"""
 
     def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         """Predictions for pairs, in standard units."""
@@ -37,6 +39,13 @@ class Predictor:
         """Predictions for all items, a row per client, in standard units."""
         ratings: Array = self.W[clients].astype(np.float64) @ self.X.T.astype(np.float64)
         return ratings
+
+    def scores(self, clients: NDArray[Any]) -> Array:
+        """What lists rank all items by, a row per client: the predictions, unless the model has better."""
+        if self.Z is None:
+            return self.of_all_items(clients)
+        scores: Array = self.Z[clients].astype(np.float64) @ self.X.T.astype(np.float64)
+        return scores
 
 
 @dataclass(frozen=True)

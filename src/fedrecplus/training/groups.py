@@ -66,11 +66,24 @@ def tail_items(popularity: NDArray[np.int64]) -> NDArray[np.bool_]:
     return tail
 
 
+def few_ratings(rated: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which clients are of the quarter that rated least (more where the last are equal), by how many they rated.
+
+    >>> few_ratings(np.array([9, 1, 5, 7])).tolist()
+    [False, True, False, False]
+    """
+    return rated <= np.quantile(rated, FEW_RATINGS_SHARE) if len(rated) else np.zeros(0, dtype=bool)
+
+
+def many_ratings(rated: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which clients are of the quarter that rated most (more where the last are equal)."""
+    return rated >= np.quantile(rated, 1.0 - FEW_RATINGS_SHARE) if len(rated) else np.zeros(0, dtype=bool)
+
+
 def by_group(errors: Errors, training: Ratings) -> dict[str, dict[str, Any]]:
     """MAE and RMSE of clients with few ratings, of tail items, and of the tenth of clients with the worst RMSE."""
     tested = np.flatnonzero(errors.count > 0)
-    rated = np.diff(training.indptr)[tested]
-    few = tested[rated <= np.quantile(rated, FEW_RATINGS_SHARE)] if len(tested) else tested
+    few = tested[few_ratings(np.diff(training.indptr)[tested])]
     worst_first = tested[np.argsort(-errors.rmse_by_client()[tested], kind="stable")]
     worst = worst_first[: max(1, round(WORST_SHARE * len(tested)))]
     return {

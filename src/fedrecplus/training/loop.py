@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,19 @@ import numpy as np
 
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
-from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
 from fedrecplus.training.attempt import Outcome, Task, attempt
+from fedrecplus.training.callbacks import Callback, check_callbacks
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step, silent
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
@@ -31,8 +34,8 @@ CHECKPOINT_SECONDS = 5.0
 
 
 def train(
-    ratings: Ratings | str | Path,
-    test: Ratings | str | Path | None,
+    ratings: RatingsLike,
+    test: RatingsLike | None,
     config: Config | str,
     *,
     progress: Progress = silent,
@@ -43,19 +46,20 @@ def train(
     fold: int | None = None,
     about_data: Mapping[str, Any] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
 
-    Ratings may be given by a data set's name or a file's path.
+    Ratings may be given by a data set's name, a file's path, or as a frame of pandas, polars or pyarrow.
 
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
-    ``fold`` and ``about_data`` are noted in the folder.
+    ``fold`` and ``about_data`` are noted in the folder. ``callbacks`` look on, and may end the training early.
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
-    ratings = load(str(ratings)) if isinstance(ratings, str | Path) else ratings
-    test = load(str(test)) if isinstance(test, str | Path) else test
+    ratings = as_ratings(ratings)
+    test = None if test is None else as_test(test, ratings)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
     if test is not None:
@@ -73,7 +77,11 @@ def train(
     elif folder:
         folder.begin(config, data, overwrite=overwrite)
     judged = test if test is not None else _sample(ratings)
-    task = Task(ratings, test, judged, Fallback.of(ratings, config), config, folder, progress, stop, checkpoint_seconds)
+    fallback = Fallback.of(ratings, config)
+    how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
+    task = Task(ratings, test, judged, fallback, config, *how)
+    if folder:
+        task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
@@ -100,6 +108,11 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
         try:
             return attempt(task, retries, saved)
         except Diverged as diverged:
+            if task.config.privacy.part.has("plan"):
+                raise UserError(
+                    f"training {diverged}; another attempt would spend the privacy budget again",
+                    "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
+                ) from None
             retries, saved = retries + 1, None
             _start_again(task, diverged, retries)
 
@@ -122,8 +135,11 @@ def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
 def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
     result = {**result_of(task, outcome, data), "made": made}
     recommender = recommender_of(task.ratings, outcome, task.config)
-    if task.folder is None:
-        return Run(task.config, result, recommender)
-    recommender.save(task.folder.path)
-    task.folder.finish(result)
-    return Run(task.config, result, recommender, task.folder.path)
+    if task.folder is not None:
+        recommender.save(task.folder.path)
+        task.folder.finish(result)
+    for callback in task.callbacks:
+        if task.folder is not None:
+            callback.files(task.folder.path, result)
+        callback.end(result)
+    return Run(task.config, result, recommender, task.folder.path if task.folder else None)

@@ -55,10 +55,28 @@ class SharedModel:
         w: NDArray[np.float64] = model.part.fold_in(self.X, items, ratings, model.options, self.public)
         return w
 
+    def list_weights(
+        self, w: NDArray[np.float64], items: NDArray[np.int64], ratings: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
+        rank."""
+        model = self.config.model
+        if not model.part.has("list_weights"):
+            return None
+        if len(items) == 0:
+            return np.zeros(len(w))
+        z: NDArray[np.float64] = model.part.list_weights(w, self.X, items, ratings, model.options, self.public)
+        return z
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
         return (self.public.popularity > 0) | self.predicts_cold_items
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether every item's average is the same, so that it was trained on likes and its ratings mean nothing."""
+        return len(self.public.average) > 1 and bool(np.ptp(self.public.average) < 1e-9)
 
     @property
     def predicts_cold_items(self) -> bool:
@@ -68,8 +86,8 @@ class SharedModel:
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""
         public = self.public
-        facts: dict[str, Any] = {"mean": public.mean, "noise": public.noise, "scale": str(self.scale)}
-        facts |= {"config": dumps(self.config), "format": FORMAT}
+        known = {name: getattr(public, name) for name in ("mean", "noise", "source", "epsilon")}
+        facts = {"public": known, "scale": str(self.scale), "config": dumps(self.config), "format": FORMAT}
         arrays = {name: getattr(public, name) for name in _PUBLIC}
         arrays |= {"V": self.V, **_ids("item_ids", self.item_ids), "titles": _as_bytes(list(self.titles))}
         # one entry: several would come in any order, and the same run should give the same bytes
@@ -85,7 +103,8 @@ class SharedModel:
             raise UserError(
                 f"{folder / MODEL} is of another version of fedrecplus", "read it with fedrecplus 0.1, or train again"
             )
-        public = PublicItems(**{name: arrays[name] for name in _PUBLIC}, mean=facts["mean"], noise=facts["noise"])
+        tables: dict[str, Any] = {name: arrays[name] for name in _PUBLIC}
+        public = PublicItems(**tables, **facts["public"])
         return cls(
             config=loads(facts["config"], str(folder / MODEL), allow),
             scale=Scale.parse(facts["scale"]),
@@ -106,10 +125,13 @@ class PrivateParts:
     items: NDArray[Any]
     codes: NDArray[Any]
     client_ids: NDArray[Any]
+    Z: NDArray[Any] | None = None
+    """weights for lists; None where predicted ratings rank"""
 
     def write(self, folder: Path) -> None:
         """Write ``clients.safetensors``."""
         arrays = {"W": self.W, "indptr": self.indptr, "items": self.items, "codes": self.codes}
+        arrays |= {} if self.Z is None else {"Z": self.Z}
         write_tensors(folder / CLIENTS, {**arrays, **_ids("client_ids", self.client_ids)}, {}, private=True)
 
     @classmethod
@@ -117,7 +139,8 @@ class PrivateParts:
         """Read ``clients.safetensors``."""
         arrays, _ = read_tensors(folder / CLIENTS)
         client_ids = _read_ids("client_ids", arrays)
-        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids)
+        Z = arrays.get("Z")
+        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids, Z)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

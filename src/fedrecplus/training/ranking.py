@@ -1,73 +1,268 @@
-"""Ranking metrics by full ranking: every item that a client hasn't rated in training competes, none is sampled."""
+"""Ranking measures by full ranking: every item that a client hasn't rated in training competes, none is sampled."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.errors import UserError
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training.groups import few_ratings, many_ratings, tail_items
 
 LIKED = 4.0
 """a test rating from here up, in standard units, makes an item relevant"""
-DEPTH = 10
+DEPTHS = (5, 10, 20)
+"""lengths of lists that results look at"""
 _MOST_CLIENTS = 20_000
 _CELLS = 1 << 22
+_AT = re.compile(r"(?P<measure>[a-z]+)@(?P<depth>[1-9]\d{0,5})")
+
+Array = NDArray[np.float64]
+Hits = NDArray[np.bool_]
+"""clients × places of the list: whether a relevant item is there"""
 
 
-def rank(training: Ratings, test: Ratings, predictor: Predictor, fallback: Fallback) -> dict[str, Any]:
-    """NDCG@10, HR@10 and recall@10, as means over clients that like at least one test item.
+def _ndcg(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """Σ_hits 1/log₂(place + 1) over what the best list would have. After: Järvelin and Kekäläinen 2002"""
+    discount = 1.0 / np.log2(np.arange(2, depth + 2))
+    ideal = np.cumsum(discount)[np.minimum(relevant, depth) - 1]
+    return np.asarray(hits @ discount / ideal)
 
-    Of more than 20,000 such clients, so many are drawn by a fixed key: it is items that must not be sampled.
+
+def _recall(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """The share of the relevant items that is on the list."""
+    return np.asarray(hits.sum(axis=1) / relevant)
+
+
+def _precision(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """The share of the list's places with a relevant item."""
+    return np.asarray(hits.sum(axis=1) / depth)
+
+
+def _hit_rate(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """Whether any relevant item is on the list."""
+    return np.asarray(hits.any(axis=1), dtype=np.float64)
+
+
+def _average_precision(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """Σ_hits precision up to that place, over what the best list would have."""
+    precision = np.cumsum(hits, axis=1) / np.arange(1, depth + 1)
+    return np.asarray((hits * precision).sum(axis=1) / np.minimum(relevant, depth))
+
+
+def _reciprocal_rank(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
+    """1 over the place of the first relevant item; 0 where none is on the list."""
+    return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
+
+
+MEASURES: dict[str, Callable[[Hits, NDArray[np.int64], int], Array]] = {
+    "ndcg": _ndcg,
+    "recall": _recall,
+    "precision": _precision,
+    "hr": _hit_rate,
+    "map": _average_precision,
+    "mrr": _reciprocal_rank,
+}
+"""each of one client's list; results have their means over clients"""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """How good each client's list is."""
+
+    clients: NDArray[np.int64]
+    """clients with a relevant test item, ascending"""
+    left_out: int
+    """clients that have test ratings, none of them relevant"""
+    relevant_from: float | None
+    """in standard units; None where every test item is relevant"""
+    by_client: dict[str, Array]
+    """``ndcg@10`` → a number per client"""
+    on_tail: dict[str, Array]
+    """the same with tail items alone as relevant; not a number for a client without any"""
+    coverage: dict[int, float]
+    """list length → share of the catalogue that is on anybody's list"""
+    popularity: dict[int, Array]
+    """list length → each client's mean over the list of the share of clients that rated an item in training"""
+
+    def figures(self, training: Ratings) -> dict[str, Any]:
+        """What results hold: means over clients, and over groups of them; None where there is nobody."""
+        rated = np.diff(training.indptr)[self.clients]
+        chosen = {"few_ratings": few_ratings(rated), "many_ratings": many_ratings(rated)}
+        groups = {name: _group(self.by_client, some) for name, some in chosen.items()}
+        there = np.isfinite(next(iter(self.on_tail.values())))
+        groups["tail_items"] = _group(self.on_tail, there)
+        return {
+            "clients": len(self.clients),
+            "left_out": self.left_out,
+            "relevant_from": self.relevant_from,
+            **{name: _mean(values) for name, values in self.by_client.items()},
+            **{f"coverage@{depth}": share for depth, share in self.coverage.items()},
+            **{f"popularity@{depth}": _mean(shares) for depth, shares in self.popularity.items()},
+            "groups": groups,
+        }
+
+    def of_everybody(self, name: str, clients: int) -> Array:
+        """A measure by client number; not a number for those without a relevant test item."""
+        everybody = np.full(clients, np.nan)
+        everybody[self.clients] = self.by_client[name]
+        return everybody
+
+
+def rank(
+    training: Ratings,
+    test: Ratings,
+    predictor: Predictor,
+    fallback: Fallback,
+    at: Sequence[int] = DEPTHS,
+    relevant_from: float = LIKED,
+) -> dict[str, Any]:
+    """All ranking measures at some list lengths, as means over clients with at least one relevant test item."""
+    return lists_of(training, test, predictor, fallback, at, relevant_from).figures(training)
+
+
+def lists_of(
+    training: Ratings,
+    test: Ratings,
+    predictor: Predictor,
+    fallback: Fallback,
+    at: Sequence[int] = DEPTHS,
+    relevant_from: float = LIKED,
+) -> Lists:
+    """Each client's list of the items that it hasn't rated in training, beside its relevant test items.
+
+    Of more than 20,000 clients, so many are drawn by a fixed key: it is items that must not be sampled.
     After: Krichene and Rendle 2020, who show that sampled negatives mislead.
     """
-    liked = test.where(test.standard_values >= LIKED - 1e-9)
+    depths = _checked(at)
+    likes_alone = training.likes_alone and test.likes_alone
+    liked = test if likes_alone else test.where(test.standard_values >= relevant_from - 1e-9)
     clients = np.flatnonzero(np.diff(liked.indptr) > 0)
+    left_out = int((np.diff(test.indptr) > 0).sum()) - len(clients)
     if len(clients) > _MOST_CLIENTS:
         drawn = np.argsort(uniform(0, clients), kind="stable")[:_MOST_CLIENTS]
         clients = np.sort(clients[drawn])
+    popularity, tail = training.item_counts(), tail_items(training.item_counts())
+    everywhere: dict[str, list[Array]] = {}
+    on_tail: dict[str, list[Array]] = {}
+    shares: dict[int, list[Array]] = {depth: [] for depth in depths}
+    shown = {depth: np.zeros(training.item_count, dtype=bool) for depth in depths}
     per_block = max(1, _CELLS // training.item_count)
-    sums, popularity = np.zeros(3), training.item_counts()
-    for first in range(0, len(clients), per_block):
+    for first in range(0, max(len(clients), 1), per_block):
         block = clients[first : first + per_block]
-        for client, scores in zip(block, _scores(block, predictor, fallback, popularity), strict=True):
-            scores[training.of(int(client))[0]] = -np.inf
-            sums += _metrics(top(scores, popularity, DEPTH), liked.of(int(client))[0])
-    means = (sums / max(len(clients), 1)).tolist()
-    return {"clients": len(clients), "ndcg@10": means[0], "hr@10": means[1], "recall@10": means[2]}
+        scores = _scores(block, predictor, fallback, popularity)
+        scores[_cells(training, block)] = -np.inf
+        lists = top_lists(scores, popularity, depths[-1])
+        relevant = np.zeros(scores.shape, dtype=bool)
+        relevant[_cells(liked, block)] = True
+        _measure(everywhere, lists, relevant, depths)
+        _measure(on_tail, lists, relevant & tail, depths)
+        for depth in depths:
+            some, there = lists[:, :depth], lists[:, :depth] >= 0
+            shown[depth][some[there]] = True
+            sums = np.where(there, popularity[np.maximum(some, 0)], 0).sum(axis=1)
+            shares[depth].append(sums / np.maximum(there.sum(axis=1), 1) / training.clients)
+    return Lists(
+        clients,
+        left_out,
+        None if likes_alone else relevant_from,
+        {name: np.concatenate(values) for name, values in everywhere.items()},
+        {name: np.concatenate(values) for name, values in on_tail.items()},
+        {depth: float(items.mean()) for depth, items in shown.items()},
+        {depth: np.concatenate(values) for depth, values in shares.items()},
+    )
 
 
-def top(scores: NDArray[np.float64], popularity: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def measure_named(name: str) -> tuple[str, int]:
+    """``ndcg@10`` as measure and list length.
+
+    >>> measure_named("recall@20")
+    ('recall', 20)
+    """
+    found = _AT.fullmatch(name)
+    if found is None or found["measure"] not in MEASURES:
+        raise UserError(f"{name!r} is no ranking measure", f"write one of {', '.join(MEASURES)} with a length: ndcg@10")
+    return found["measure"], int(found["depth"])
+
+
+def top(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """The n best items, best first; of equals the more popular, then the one that comes first.
 
     >>> top(np.array([1.0, 3.0, 3.0, -np.inf]), np.array([9, 1, 5, 9]), 3).tolist()
     [2, 1, 0]
     """
-    open_items = np.flatnonzero(scores > -np.inf)
-    if len(open_items) > n:
-        worst_kept = np.partition(scores[open_items], len(open_items) - n)[len(open_items) - n]
-        open_items = open_items[scores[open_items] >= worst_kept]
-    order = np.lexsort((open_items, -popularity[open_items], -scores[open_items]))
-    best: NDArray[np.int64] = open_items[order[:n]]
+    listed = top_lists(scores[None, :], popularity, n)[0]
+    best: NDArray[np.int64] = listed[listed >= 0]
     return best
+
+
+def top_lists(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Each row's n best items, best first, by the order of ``top``; −1 where a row has fewer above −∞."""
+    items_count = scores.shape[1]
+    order = np.lexsort((np.arange(items_count), -popularity))  # from here on, of equals the first is the best
+    ordered, kept = scores[:, order], min(n, items_count)
+    least = np.partition(ordered, items_count - kept, axis=1)[:, items_count - kept, None]
+    better, equal = ordered > least, (ordered == least) & (ordered > -np.inf)
+    room = kept - better.sum(axis=1, keepdims=True)
+    rows, columns = np.nonzero(better | (equal & (np.cumsum(equal, axis=1) <= room)))
+    sorting = np.lexsort((columns, -ordered[rows, columns], rows))
+    rows, columns = rows[sorting], columns[sorting]
+    places = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(scores)))[rows]
+    lists = np.full((len(scores), n), -1, dtype=np.int64)
+    lists[rows, places] = order[columns]
+    return lists
 
 
 def _scores(
     clients: NDArray[Any], predictor: Predictor, fallback: Fallback, popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Predictions for all items; those of a client without ratings are all the same, so popularity ranks for it."""
-    scores = predictor.of_all_items(clients)
-    scores[:, ~fallback.known_item] = fallback.client_mean[clients][:, None]
+    """What ranks all items; of a client without ratings nothing is known, so popularity ranks for it."""
+    scores = predictor.scores(clients)
+    if not fallback.known_item.all():
+        unknown = fallback.client_mean[clients][:, None] if predictor.Z is None else scores.min(axis=1, keepdims=True)
+        scores[:, ~fallback.known_item] = unknown
     scores[~fallback.known_client[clients]] = popularity
     return scores
 
 
-def _metrics(ranked: NDArray[np.int64], liked: NDArray[np.int64]) -> NDArray[np.float64]:
-    hits = np.isin(ranked, liked)
-    discount = 1.0 / np.log2(np.arange(2, DEPTH + 2))
-    gain = float(discount[: len(hits)][hits].sum())
-    ideal = float(discount[: min(len(liked), DEPTH)].sum())
-    return np.array([gain / ideal, float(hits.any()), hits.sum() / len(liked)])
+def _measure(
+    found: dict[str, list[Array]], lists: NDArray[np.int64], relevant: NDArray[np.bool_], depths: Sequence[int]
+) -> None:
+    """Add a block's figures; not a number for a client without a relevant item."""
+    hits = np.take_along_axis(relevant, np.maximum(lists, 0), axis=1) & (lists >= 0)
+    counts = relevant.sum(axis=1)
+    for depth in depths:
+        for name, measure in MEASURES.items():
+            values = measure(hits[:, :depth], np.maximum(counts, 1), depth)
+            found.setdefault(f"{name}@{depth}", []).append(np.where(counts > 0, values, np.nan))
+
+
+def _cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row within ``clients`` and item of each of their ratings."""
+    starts, counts = ratings.indptr[clients], np.diff(ratings.indptr)[clients]
+    rows = np.repeat(np.arange(len(clients)), counts)
+    places = np.arange(len(rows)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+    return rows, ratings.items[places].astype(np.int64)
+
+
+def _checked(at: Sequence[int] | int) -> list[int]:
+    at = (at,) if isinstance(at, int) else at
+    if not at or any(depth < 1 for depth in at):
+        raise UserError(f"lists of {', '.join(map(str, at)) or 'no'} items can't be judged", "give at=(5, 10, 20)")
+    return sorted(set(at))
+
+
+def _group(by_client: dict[str, Array], chosen: NDArray[np.bool_]) -> dict[str, Any]:
+    means = {name: _mean(values[chosen]) for name, values in by_client.items()}
+    return {"clients": int(chosen.sum()), **means}
+
+
+def _mean(values: Array) -> float | None:
+    return float(values.mean()) if len(values) else None

@@ -12,22 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.training.lists import (
+    Price,
+    Reason,
+    Recommendation,
+    TopList,
+    Wish,
+    diversified,
+    figures_of,
+    reasons,
+    recommendations,
+)
 from fedrecplus.training.model_files import PrivateParts, SharedModel
 from fedrecplus.training.ranking import top
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """One item of a top-N list."""
-
-    item: Any
-    """its id in the data"""
-    rating: float
-    """predicted, on the data's scale"""
-    title: str
-    """empty where the data has no titles"""
 
 
 @dataclass(frozen=True)
@@ -40,21 +39,57 @@ class Person:
     """rated items, by number"""
     ratings: Array
     """their ratings in standard units"""
+    z: NDArray[Any] | None = None
+    """weights for lists; None where predicted ratings rank"""
+
+    def __repr__(self) -> str:
+        return f"Person({len(self.items)} ratings, {self.model.config.algorithm!r})"
 
     def predict(self, item_ids: Sequence[Any]) -> Array:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
-    def recommend(self, n: int = 10) -> list[Recommendation]:
-        """The n items with the highest predictions among those the client hasn't rated."""
-        if n < 1:
-            raise UserError(f"a list of {n} items is none", "ask for at least one")
-        scores = self._raw()
-        ratings = self.model.scale.restore(scores)
-        scores[self.items] = -np.inf
-        best = top(scores, self.model.public.popularity, n)
-        titles = self.model.titles or ("",) * len(scores)
-        return [Recommendation(self.model.item_ids[i].item(), float(ratings[i]), titles[i]) for i in best]
+    def recommend(
+        self, n: int = 10, *, by: str = "list", exclude_seen: bool = True, explore: float = 0.0, why: bool = False
+    ) -> list[Recommendation]:
+        """The n best items among those the client hasn't rated, or with ``exclude_seen=False`` among all.
+
+        ``by="list"`` ranks by the model's weights for lists, where it has any, ``by="rating"`` by predicted ratings.
+        ``explore``, up to 1, trades score for items unlike each other: ``top_list`` says at what price. ``why`` names
+        the client's own items that speak most for each.
+        """
+        return list(self.top_list(Wish(n, by, exclude_seen, explore, why)).items)
+
+    def top_list(self, wish: Wish) -> TopList:
+        """The list, with the price of exploring."""
+        model, scores = self.model, self._scores(wish.by)
+        ratings, ranked = model.scale.restore(self._raw()), scores.copy()
+        if wish.exclude_seen:
+            ranked[self.items] = -np.inf
+        best, price = top(ranked, model.public.popularity, wish.n), None
+        if wish.explore > 0:
+            plain, best = best, diversified(ranked, model, wish.n, wish.explore)
+            before, after = (figures_of(model, some, scores, ratings) for some in (plain, best))
+            price = Price(before, after)
+        because: Sequence[tuple[Reason, ...]] = [()] * len(best)
+        if wish.why and len(self._known_items):
+            known = model.known[self.items]
+            because = reasons(model, self._known_items, self.ratings[known], best, wish.by)
+        return TopList(recommendations(model, best, scores, ratings, because), price, model.likes_alone)
+
+    @property
+    def _known_items(self) -> NDArray[np.int64]:
+        return self.items[self.model.known[self.items]]
+
+    def _scores(self, by: str) -> Array:
+        """What ranks all items. Of a person without ratings weights for lists know nothing: popularity ranks then."""
+        if self.z is None or by == "rating":
+            return self._raw()
+        if len(self._known_items) == 0:
+            return self.model.public.popularity.astype(np.float64)
+        scores: Array = self.model.X @ self.z.astype(np.float64)
+        scores[~self.model.known] = scores.min()
+        return scores
 
     def _raw(self) -> Array:
         """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
@@ -76,6 +111,10 @@ class Recommender:
     model: SharedModel
     clients: PrivateParts
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.clients.client_ids):,} clients × {len(self.model.item_ids):,} items"
+        return f"Recommender({self.model.config.algorithm!r}, {counts}, scale {self.model.scale})"
+
     @classmethod
     def load(cls, run_folder: str | Path, allow: Collection[str] = ()) -> Recommender:
         """The recommender of a finished run; ``allow`` names parts from outside the package that it may import."""
@@ -95,15 +134,25 @@ class Recommender:
         part = slice(self.clients.indptr[number], self.clients.indptr[number + 1])
         scale = self.model.scale
         ratings = scale.standardise(scale.values(self.clients.codes[part]))
-        return Person(self.model, self.clients.W[number], self.clients.items[part].astype(np.int64), ratings)
+        z = None if self.clients.Z is None else self.clients.Z[number]
+        return Person(self.model, self.clients.W[number], self.clients.items[part].astype(np.int64), ratings, z)
 
     def predict(self, client_id: Any, item_ids: Sequence[Any]) -> Array:
         """A client's predicted ratings of some items, on the data's scale."""
         return self.client(client_id).predict(item_ids)
 
-    def recommend(self, client_id: Any, n: int = 10) -> list[Recommendation]:
-        """The n items a client hasn't rated and would like best."""
-        return self.client(client_id).recommend(n)
+    def recommend(
+        self,
+        client_id: Any,
+        n: int = 10,
+        *,
+        by: str = "list",
+        exclude_seen: bool = True,
+        explore: float = 0.0,
+        why: bool = False,
+    ) -> list[Recommendation]:
+        """The n best items for a client: see ``Person.recommend``."""
+        return self.client(client_id).recommend(n, by=by, exclude_seen=exclude_seen, explore=explore, why=why)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
         """A newcomer with these ratings (item id → rating): weights in closed form, on the device."""
@@ -114,7 +163,8 @@ class Recommender:
         items = numbers_of(model.item_ids, list(ratings), "item")
         standard = model.scale.standardise(values)
         known = model.known[items]
-        return Person(model, model.fold_in(items[known], standard[known]), items, standard)
+        w = model.fold_in(items[known], standard[known])
+        return Person(model, w, items, standard, model.list_weights(w, items[known], standard[known]))
 
     @cached_property
     def _client_places(self) -> dict[Any, int]:

@@ -5,32 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fedrecplus.config import to_tables
+import numpy as np
+
+from fedrecplus.config import Config, to_tables
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.groups import by_group, errors_of
-from fedrecplus.training.ranking import rank
+from fedrecplus.training.measures import Evaluation, measure
+from fedrecplus.training.privacy import privacy_of
 
 
 def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Errors, costs and settings. Without test ratings the errors are null and ``fit`` has those of training."""
-    figures = outcome.scores.figures()
-    tested = task.test is not None
+    """Errors, lists, costs and settings. Without test ratings errors are null and ``fit`` has those of training.
+
+    Errors are null for likes alone, too, where they mean nothing.
+    """
+    figures, found = outcome.scores.figures(), _evaluation(task, outcome)
+    tested = found is not None
     return {
         "dataset": task.ratings.name,
         "algorithm": task.config.algorithm,
         "fold": data.get("fold"),
         "seed": task.config.seed,
-        "mae": figures["mae"] if tested else None,
-        "rmse": figures["rmse"] if tested else None,
-        "nmse": figures["nmse"] if tested else None,
-        "rounds": task.config.server.rounds,
+        "mae": found.mae if found else None,
+        "rmse": found.rmse if found else None,
+        "nmse": found.nmse if found else None,
+        "likes_alone": task.likes_alone,
+        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "simulation_only": task.config.simulation_only,
+        "rounds": outcome.state.server.round,
+        **channel_of(task.config),
         **outcome.tally.figures(),
         "train_ratings": len(task.ratings),
         "test_ratings": len(task.test) if task.test is not None else 0,
         "cold_test_ratings": figures["cold"] if tested else 0,
-        "fit": None if tested else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
-        **_further_figures(task, outcome),
+        "fit": None
+        if tested or task.likes_alone
+        else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
+        "groups": found.groups if found else None,
+        "ranking": found.ranking if found else None,
+        "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome)),
+        "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
@@ -38,12 +52,26 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
     }
 
 
-def _further_figures(task: Task, outcome: Outcome) -> dict[str, Any]:
-    """Error by group and ranking metrics: dearer than the error itself, so they are computed once, at the end."""
-    if task.test is None:
-        return {"groups": None, "ranking": None}
-    errors = errors_of(task.test, outcome.predictor.predict, task.fallback, task.ratings)
+def channel_of(config: Config) -> dict[str, Any]:
+    """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
+    options = config.channel.options
+    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
     return {
-        "groups": by_group(errors, task.ratings),
-        "ranking": rank(task.ratings, task.test, outcome.predictor, task.fallback),
+        "channel": config.channel.rule,
+        "rows_sent": getattr(options, "rows", "rows"),
+        "masks": next((getattr(options, name) for name in names), None),
     }
+
+
+def _most_numbers(outcome: Outcome) -> int:
+    """Numbers in the largest upload."""
+    rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
+    return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
+
+
+def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:
+    """All measures on the test ratings: dearer than the error of a metrics line, so they come once, at the end."""
+    if task.test is None:
+        return None
+    least = task.config.evaluation.relevant_from
+    return measure(task.ratings, task.test, outcome.predictor, task.fallback, relevant_from=least)

@@ -10,6 +10,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
+from fedrecplus.markdown import html_table
 from fedrecplus.training.attempt import Outcome
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import Errors, errors_of
@@ -18,7 +19,7 @@ from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import RunFolder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """What a training gives: its figures, and the model."""
 
@@ -28,6 +29,27 @@ class Run:
     """what ``result.json`` holds"""
     recommender: Recommender
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({', '.join(f'{name} {value}' for name, value in self._shown())})"
+
+    def _repr_html_(self) -> str:
+        names, values = zip(*self._shown(), strict=True)
+        return html_table(names, [values])
+
+    def _shown(self) -> list[tuple[str, str]]:
+        """What a person wants to see of a run."""
+        result = self.result
+        found = [
+            ("MAE", result["mae"]),
+            ("RMSE", result["rmse"]),
+            ("NDCG@10", (result["ranking"] or {}).get("ndcg@10")),
+        ]
+        told = [(name, f"{value:.4f}") for name, value in found if value is not None]
+        fold = [] if result.get("fold") is None else [("fold", str(result["fold"]))]
+        place = [] if self.folder is None else [("folder", str(self.folder))]
+        costs = [("rounds", str(result["rounds"])), ("seconds", f"{result['seconds']:.1f}")]
+        return [("algorithm", result["algorithm"]), ("data", result["dataset"]), *fold, *told, *costs, *place]
 
     @property
     def mae(self) -> float:
@@ -44,7 +66,19 @@ class Run:
         """Squared error over squared ratings, on the test ratings."""
         return self._tested("nmse")
 
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """Ranking measures on the test ratings, such as ``ndcg@10``."""
+        if self.result["ranking"] is None:
+            raise UserError("this run has no ranking: it was trained without test ratings", "give test ratings")
+        return dict(self.result["ranking"])
+
     def _tested(self, name: str) -> float:
+        if self.result[name] is None and self.result.get("likes_alone"):
+            raise UserError(
+                f"this run has no {name.upper()}: all its ratings are the same, so there is nothing to predict",
+                'look at run.ranking["ndcg@10"]',
+            )
         if self.result[name] is None:
             raise UserError(f"this run has no {name.upper()}: it was trained without test ratings", "give test ratings")
         return float(self.result[name])
@@ -61,8 +95,9 @@ def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recom
     titles = training.catalogue.titles if training.catalogue else ()
     V, public = outcome.state.server.V, outcome.problem.public
     model = SharedModel(config, training.scale, V, public, training.item_ids, titles)
-    W = outcome.predictor.W
-    return Recommender(model, PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids))
+    W, Z = outcome.predictor.W, outcome.predictor.Z
+    parts = PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids, Z)
+    return Recommender(model, parts)
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

@@ -10,7 +10,7 @@ from fedrecplus.engines import RoundReport
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over rounds. Seconds are those of rounds alone, without evaluation and files."""
+    """Sums over rounds. Seconds are those of rounds alone, without evaluation, files and compiling."""
 
     seconds: float = 0.0
     bytes_up: int = 0

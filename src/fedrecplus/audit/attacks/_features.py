@@ -22,6 +22,11 @@ CROSSED = 24
 """so many features come first that are looked at in pairs, too"""
 
 
+def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
+    """See ``features``; computed once, whoever asks."""
+    return transcript.once(("features", transcript.assumed, client), lambda: features(transcript, client))
+
+
 def features(transcript: Transcript, client: int) -> tuple[Reading, Array]:
     """The client's last upload, and for each of its rows a line of numbers comparable between clients.
 
@@ -72,7 +77,7 @@ def _ranked(transcript: Transcript, client: int, first: Reading, last: Reading) 
         reach(transcript, client, last),
         _u_step_shares(transcript, client, last),
     ]
-    return [_deviates(column) for column in columns]
+    return [deviates(column) for column in columns]
 
 
 def _plain(transcript: Transcript, before: Reading, last: Reading, present: Array) -> list[Array]:
@@ -100,7 +105,7 @@ def _mean(values: Array) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def _deviates(values: Array) -> Array:
+def deviates(values: Array) -> Array:
     """Ranks within the upload as normal deviates; the middle where there is no value."""
     known = np.isfinite(values)
     found = np.zeros(len(values))

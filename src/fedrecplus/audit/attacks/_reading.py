@@ -83,7 +83,7 @@ def reading(transcript: Transcript, sent: Sent) -> Reading:
 def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, ...]:
     """Several uploads of one client; where w is solved for, they say together which rows it was fitted to."""
     of = of_model(transcript)
-    usable = all(_pure(one).any() and np.isfinite(one.upload.delta).all() for one in sent)
+    usable = all(_legible(one) for one in sent)
     if of is None or of.fitted == "by steps" or not usable:
         return tuple(_alone(transcript, one, of) for one in sent)
     shown, share = [_shown(transcript, one, of) for one in sent], rated_share(transcript, len(sent[-1].upload.items))
@@ -99,7 +99,7 @@ def together(transcript: Transcript, sent: tuple[Sent, ...]) -> tuple[Reading, .
 def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
     """The rows of an upload as the model shows them."""
     pure, model, message = _pure(sent), transcript.config.model, transcript.broadcast(sent.round)
-    items, X = sent.upload.items[pure], transcript.columns(sent.round)[sent.upload.items[pure]]
+    items, X = sent.upload.items[pure], transcript.solved_columns(sent.round)[sent.upload.items[pure]]
     delta, columns = sent.upload.delta[pure] / (sent.upload.weight or 1.0), X.shape[1] - len(of.known)
     return Shown(
         items,
@@ -112,7 +112,7 @@ def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
 
 def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
     pure = _pure(sent)
-    if not pure.any() or not np.isfinite(sent.upload.delta).all():
+    if not _legible(sent):
         return _reading(sent, np.zeros((int(pure.sum()), 0)), np.zeros(0), np.full(int(pure.sum()), np.nan))
     if of is None:
         A = sent.upload.delta[pure]
@@ -121,6 +121,11 @@ def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
     rate = transcript.config.model.part.local_rate(options, sent.round)
     w, e = _scanned(shown, of, transcript.step, lambda squared: fading(squared, rate, options.local_epochs))
     return _reading(sent, shown.X, w, e)
+
+
+def _legible(sent: Sent) -> bool:
+    """Whether there is a row of this client alone with finite values, and values are shown at all."""
+    return bool(_pure(sent).any() and np.isfinite(sent.upload.delta).all() and sent.upload.delta.shape[1])
 
 
 def _pure(sent: Sent) -> NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 
+SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _RIDGE = 1.0
 """weight decay per upload that is learned from"""

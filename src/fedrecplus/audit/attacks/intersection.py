@@ -7,6 +7,8 @@ import numpy as np
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 
+SEES = ("values", "lists")
+
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     """Of the client's last upload: in how many of its uploads each row was."""

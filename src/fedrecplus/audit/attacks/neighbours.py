@@ -19,6 +19,7 @@ from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.parts.similarity import similarity
 from fedrecplus.protocol import Broadcast
 
+SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _REACH = 4.0
 _NEAREST = 40

@@ -7,6 +7,8 @@ import numpy as np
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 
+SEES = ("values", "lists")
+
 
 def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     """Score = how often the item is rated by anybody."""

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import _logistic
-from fedrecplus.audit.attacks._features import CROSSED, features
+from fedrecplus.audit.attacks._features import CROSSED, features_of
 from fedrecplus.audit.attacks._prior import prior
-from fedrecplus.audit.attacks._reading import Reading, rated_share
+from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
 from fedrecplus.audit.transcript import Transcript, hides_rows
 
+SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _SHADOWS = 80
 _TURNS = 3
@@ -32,11 +33,6 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
     last, _ = features_of(transcript, client)
     return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
-
-
-def features_of(transcript: Transcript, client: int) -> tuple[Reading, Array]:
-    """The rows' features, computed once."""
-    return transcript.once(("features", transcript.assumed, client), lambda: features(transcript, client))
 
 
 def _train(transcript: Transcript) -> dict[int, Array]:

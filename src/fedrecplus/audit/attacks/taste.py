@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
 
+SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _RIDGE = 1e-3
 

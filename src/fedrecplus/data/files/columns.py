@@ -1,13 +1,14 @@
-"""Which columns hold the user, the item and the rating."""
+"""Which columns hold the user, the item, the rating, and what else a file may tell."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import DataWarning, UserError, unknown_name
 
 # Compared in lower case, letters and digits only; where a file has several, the first named here is taken.
 _NAMES = {
@@ -17,16 +18,27 @@ _NAMES = {
     "trackid track songid song albumid artistid artist businessid gameid game animeid jokeid recipeid beerid hotelid "
     "courseid showid filmid film contentid itemindex itemidx movietitle booktitle title",
     "rating": "rating ratings stars star score overall bookrating starrating userrating reviewoverall reviewrating "
-    "ratingvalue value",
+    "ratingvalue value like liked",
+    "timestamp": "timestamp time ts unixtime datetime date day ratedat createdat eventtime reviewtime unixreviewtime "
+    "reviewdate",
+    "title": "title movietitle booktitle itemtitle producttitle itemname moviename productname name",
+    "genres": "genres genre categories category tags subjects",
+    "year": "year releaseyear yearofrelease yearofpublication publicationyear originalpublicationyear",
 }
-
-
-class Columns(NamedTuple):
-    """The positions, from 0, of the three columns that matter."""
-
-    user: int
-    item: int
-    rating: int
+OF_RATINGS = ("user", "item", "rating")
+OF_ITEMS = ("title", "genres", "year")
+FURTHER = ("timestamp", "fold", *OF_ITEMS)
+"""what a file of ratings may have besides"""
+NO_RATING = "none"
+"""what a user says of a file without a column of ratings"""
+_ORDER = {
+    "ratings": ("user", "item", "rating", "timestamp"),
+    "likes": ("user", "item", "timestamp"),
+    "items": ("item", "title", "genres"),
+}
+"""the columns of files without a header, as in MovieLens' own"""
+Positions = dict[str, int]
+"""role → position, from 0"""
 
 
 def has_header(first: Sequence[str], options: FileOptions) -> bool:
@@ -37,25 +49,95 @@ def has_header(first: Sequence[str], options: FileOptions) -> bool:
     >>> has_header(["userId", "movieId", "7"], FileOptions()), has_header(["ann", "dune", "5"], FileOptions())
     (True, False)
     """
-    given = (options.user, options.item, options.rating)
+    given = [column for column in options.columns.values() if column != NO_RATING]
     named = any(isinstance(column, str) and not column.isdigit() for column in given)
-    usual = any(_usual_position(first, role) is not None for role in ("user", "rating"))
+    usual = any(_usual_positions(first, role) for role in ("user", "rating"))
     return named or usual or not any(_is_number(field) for field in first)
 
 
-def find_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Columns:
-    """The columns the user gave, else those with usual names, else the first three of a file without header."""
-    found = Columns(*(_position(role, names, header, options, source) for role in _NAMES))
-    if len(set(found)) < len(found):
+def names_items(first: Sequence[str], options: FileOptions) -> bool:
+    """The same of a file of items, in which numbers are years and ids at most.
+
+    >>> names_items(["movieId", "title"], FileOptions()), names_items(["1", "Toy Story (1995)"], FileOptions())
+    (True, False)
+    """
+    given = {column for role, column in options.columns.items() if role in ("item", *OF_ITEMS)}
+    return bool(given & set(first)) or any(_usual_positions(first, role) for role in ("item", *OF_ITEMS))
+
+
+def rating_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Positions:
+    """The columns the user gave, else those with usual names, else the first ones of a file without header.
+
+    There is no rating in a file of two columns, in one of user, item, time and what describes items, or where the user
+    says so: each line then says that a user chose an item.
+    """
+    found = {role: _position(role, names, header, options, source) for role in ("user", "item")}
+    unrated = _is_unrated(names, header, options, found)
+    if not unrated:
+        found["rating"] = _position("rating", names, header, options, source)
+    if len(set(found.values())) < len(found):
         raise UserError(f"{source}: user, item and rating can't share a column", _which("user", names, header))
+    told_elsewhere = OF_ITEMS if options.items else ()
+    roles = [role for role in FURTHER if role not in told_elsewhere]
+    found |= _further(roles, "likes" if unrated else "ratings", names, header, options, source, found)
+    if header:
+        _warn_of_rivals(names, options, source, found)
+    return found
+
+
+def _is_unrated(names: Sequence[str], header: bool, options: FileOptions, others: Positions) -> bool:
+    if options.rating is not None:
+        return options.rating == NO_RATING and NO_RATING not in names
+    if not header:
+        return len(names) == 2
+    told = {at for role in ("timestamp", *OF_ITEMS) for at in _usual_positions(names, role)}
+    told |= {list(names).index(str(column)) for column in options.columns.values() if column in names}
+    return not _usual_positions(names, "rating") and set(range(len(names))) <= told | set(others.values())
+
+
+def item_columns(names: Sequence[str], header: bool, options: FileOptions, source: str) -> Positions:
+    """The columns of a file of items: the id, and at least one of title, genres and year."""
+    # the column that was given may be one of the ratings' file alone
+    own = replace(options, item=options.item if header and options.item in names else None)
+    found = {"item": _position("item", names, header, own, source) if header else 0}
+    found |= _further(OF_ITEMS, "items", names, header, options, source, found)
+    if len(found) == 1:
+        raise UserError(
+            f"{source}: no column tells titles, genres or years",
+            f"name one: --title-column, --genres-column, --year-column; the columns are {', '.join(map(repr, names))}",
+        )
+    return found
+
+
+def _further(
+    roles: Iterable[str],
+    kind: str,
+    names: Sequence[str],
+    header: bool,
+    options: FileOptions,
+    source: str,
+    taken: Mapping[str, int],
+) -> Positions:
+    """What is there besides, given or by a usual name; a column that is something else already is not taken twice."""
+    found: Positions = {}
+    for role in roles:
+        given = options.columns.get(role)
+        if given is not None:
+            found[role] = _given_position(given, names, header, source)
+        elif header:
+            free = [at for at in _usual_positions(names, role) if at not in {*taken.values(), *found.values()}]
+            found |= {role: free[0]} if free else {}
+        elif role in _ORDER[kind] and _ORDER[kind].index(role) < len(names):
+            found[role] = _ORDER[kind].index(role)
     return found
 
 
 def _position(role: str, names: Sequence[str], header: bool, options: FileOptions, source: str) -> int:
-    given = getattr(options, role)
+    given = options.columns.get(role)
     if given is not None:
         return _given_position(given, names, header, source)
-    position = _usual_position(names, role) if header else list(_NAMES).index(role)
+    usual = _usual_positions(names, role)
+    position = (usual[0] if usual else None) if header else OF_RATINGS.index(role)
     if position is None:
         raise UserError(f"{source}: no column has a usual name for the {role}", _which(role, names, header))
     if position >= len(names):
@@ -78,15 +160,39 @@ def _given_position(column: str | int, names: Sequence[str], header: bool, sourc
     return int(column) - 1
 
 
-def _usual_position(names: Sequence[str], role: str) -> int | None:
+def _usual_positions(names: Sequence[str], role: str) -> list[int]:
+    """All columns with a usual name for a role, the most usual first."""
     # RecBole writes the type behind a colon: user_id:token
     plain = [re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0]) for name in names]
-    return next((plain.index(usual) for usual in _NAMES[role].split() if usual in plain), None)
+    return [plain.index(usual) for usual in _NAMES[role].split() if usual in plain] if role in _NAMES else []
+
+
+def usual_column(names: Sequence[str], role: str, options: FileOptions) -> int | None:
+    """The position of the column that was given for a role or has a usual name for it; None where there is none."""
+    given = options.columns.get(role)
+    if given in names:
+        return list(names).index(str(given))
+    return next(iter(_usual_positions(names, role)), None)
+
+
+def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, found: Mapping[str, int]) -> None:
+    """Say which column was taken where another one could have been meant."""
+    for role in (role for role in OF_RATINGS if role in found):
+        others = [at for at in _usual_positions(names, role) if at not in found.values()]
+        if options.columns.get(role) is None and others:
+            taken, rivals = names[found[role]], ", ".join(repr(names[at]) for at in dict.fromkeys(others))
+            warnings.warn(
+                f"{source}: {taken!r} is taken for the {role}, though {rivals} could be meant; "
+                f"say which: --{role}-column, or {role}=…",
+                DataWarning,
+                stacklevel=2,
+            )
 
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
     found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…); {found}"
+    none = f"; --rating-column {NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
+    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…){none}; {found}"
 
 
 def counted(columns: int) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def read_bytes(path: Path) -> bytes:
         raise UserError(f"{path}: there is no such file", "check the path") from None
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror}", "check the permissions") from None
-    if data.startswith(_ZIP_MAGIC):
+    if data.startswith(_ZIP_MAGIC) and not is_excel(data):
         raise UserError(f"{path} is a zip archive", "unpack it and give the file of ratings in it")
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, path)
@@ -31,6 +33,17 @@ def read_bytes(path: Path) -> bytes:
     if not data:
         raise UserError(f"{path} is empty", "give a file with a rating per line")
     return data
+
+
+def is_excel(data: bytes) -> bool:
+    """Whether it is a workbook: a zip archive of a certain content."""
+    if not data.startswith(_ZIP_MAGIC):
+        return False
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
 
 
 def _gunzip(data: bytes, path: Path) -> bytes:
@@ -47,7 +60,7 @@ def as_utf8(data: bytes, source: str) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace").encode()
     if b"\0" in data[:4096]:
-        raise UserError(f"{source} is not a text file", "give CSV, TSV, '::'-separated text or Parquet")
+        raise UserError(f"{source} is not a text file", "give CSV, TSV, '::'-separated text, Parquet or .xlsx")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if data.isascii():  # much faster than decoding, and the usual case
         return data

@@ -9,6 +9,7 @@ from fedrecplus.errors import UserError, unknown_name
 
 DUPLICATES = ("error", "last", "mean")
 _SPOKEN_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+_COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class FileOptions:
     item: str | int | None = None
     """the column of item ids, by name or position"""
     rating: str | int | None = None
-    """the column of ratings, by name or position"""
+    """the column of ratings, by name or position; ``none`` where each line is a like, a click or a purchase"""
     separator: str | None = None
     """what stands between columns, of any length; ``tab`` may be spelled out"""
     scale: Scale | str | None = None
@@ -32,6 +33,18 @@ class FileOptions:
     duplicates: str = "error"
     """what to do where a user rated an item more than once: ``error`` refuses the file, ``last`` keeps the rating
     furthest down in the file, ``mean`` takes the mean, rounded to the nearest level of the scale (halves up)"""
+    timestamp: str | int | None = None
+    """the column of times: numbers, or dates such as 2024-05-31 or 2024-05-31 12:00:00"""
+    fold: str | int | None = None
+    """the column that says which fold a rating belongs to: whole numbers, or ``train`` and ``test``"""
+    title: str | int | None = None
+    """the column of the items' titles, in this file or in that of the items"""
+    genres: str | int | None = None
+    """the column of their genres, with ``|``, ``;`` or ``,`` between several"""
+    year: str | int | None = None
+    """the column of their years; without one, a year in brackets at the end of a title counts"""
+    items: str | None = None
+    """a second file: a line per item, with its id and what is known of it"""
 
     def __post_init__(self) -> None:
         if self.duplicates not in DUPLICATES:
@@ -39,6 +52,11 @@ class FileOptions:
         if self.separator == "":
             raise UserError("an empty separator separates nothing", "give the character between the columns")
         _ = self.given_scale
+
+    @property
+    def columns(self) -> dict[str, str | int]:
+        """The columns that were given, by what they hold."""
+        return {role: getattr(self, role) for role in _COLUMNS if getattr(self, role) is not None}
 
     @property
     def given_scale(self) -> Scale | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,41 +10,60 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fedrecplus.data.files.contents import PARQUET_MAGIC, read_bytes
+from fedrecplus.data.files.contents import read_bytes
+from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
-from fedrecplus.data.files.tables import Table, read_parquet, read_text
+from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table
 from fedrecplus.data.ratings import Ratings, narrowest
-from fedrecplus.data.scale import Scale
+from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
 
+_YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+$").pattern
 
-def read_file(path: Path, options: FileOptions | None = None) -> Ratings:
-    """Read delimited text or Parquet, gzipped or not. Its first bytes and first line say which it is."""
+
+def read_file(path: Path, options: FileOptions | None = None, *, few: bool = False) -> Ratings:
+    """Read delimited text, Parquet or Excel, gzipped or not. Its first bytes and first line say which it is.
+
+    ``few`` lets a single user or item pass, of whom a test set may consist.
+    """
     options = options or FileOptions()
-    data = read_bytes(path)
-    read = read_parquet if data.startswith(PARQUET_MAGIC) else read_text
-    return checked_ratings(read(data, str(path), options), path.name, options)
+    table = read_table(read_bytes(path), str(path), options)
+    items = None
+    if options.items is not None:
+        items = read_table(read_bytes(Path(options.items).expanduser()), options.items, options, ITEMS)
+    return checked_ratings(table, path.name, options, items, few=few)
 
 
-def checked_ratings(table: Table, name: str, options: FileOptions) -> Ratings:
+def checked_ratings(
+    table: Table, name: str, options: FileOptions, items_table: Table | None = None, *, few: bool = False
+) -> Ratings:
     """The ratings in a table, or an error that says on which line what is wrong."""
-    client_ids, clients = _numbered(table, table.users, "user")
-    item_ids, items = _numbered(table, table.items, "item")
-    values = _numbers(table)
-    scale = options.given_scale or infer_scale(values, table.source)
-    _refuse_off_scale(table, values, scale)
+    client_ids, clients = _numbered(table, "user", few)
+    item_ids, items = _numbered(table, "item", few)
+    rated = "rating" in table.columns
+    if rated:
+        values, likes = _numbers(table)
+        scale = options.given_scale or (Scale.parse(LIKES) if likes else infer_scale(values, table.source))
+        _refuse_off_scale(table, values, scale)
+    else:
+        scale = options.given_scale or Scale.parse(LIKES)
+        values = np.full(len(clients), scale.high)
+    timestamps = timestamps_of(table, given=options.timestamp is not None)
+    folds = folds_of(table)
+    catalogue = catalogue_of(table if items_table is None else items_table, item_ids, options)
     cell = clients.astype(np.int64) * len(item_ids) + items
     order = np.argsort(cell, kind="stable")  # stable: duplicates stay in the file's order
     cell, values = cell[order], values[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     if len(starts) < len(cell):
-        if options.duplicates == "error":
+        if options.duplicates == "error" and rated:  # who clicks twice says nothing new
             raise _duplicate(table, order, cell)
         ends = np.append(starts[1:], len(cell))
-        last = options.duplicates == "last"
+        last = options.duplicates != "mean"
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
-        cell = cell[starts]
+        cell, order = cell[starts], order[ends - 1]
     counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))
     return Ratings(
         name=name,
@@ -53,23 +73,24 @@ def checked_ratings(table: Table, name: str, options: FileOptions) -> Ratings:
         codes=scale.codes(values),  # rounds the mean of duplicates
         client_ids=client_ids,
         item_ids=item_ids,
+        catalogue=catalogue,
+        timestamps=None if timestamps is None else timestamps[order],
+        folds=None if folds is None else folds[order],
     )
 
 
-def _numbered(table: Table, column: pl.Series, role: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The different ids in ascending order, and for each row the number of its id."""
-    ids = column.str.strip_chars()
+    ids = table.columns[role].str.strip_chars()
     missing = (ids.is_null() | (ids == "")).arg_true()
     if len(missing):
         remedy = f"write the {role}'s id, or remove the line"
-        raise UserError(f"{table.place(missing[0])}: the {role} is missing", remedy)
-    whole = ids.cast(pl.Int64, strict=False)
-    if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all():  # not 007, which isn't 7
-        ids = whole
+        raise UserError(f"{table.place(missing[0])}: the {role} is missing {table.named(role)}", remedy)
+    ids = as_ids(ids)
     different = ids.unique().sort()
-    if len(different) == 1:
+    if len(different) == 1 and not few:
         raise UserError(
-            f"{table.source} has a single {role}, {different[0]!r}",
+            f"{table.source} has a single {role}, {different[0]!r} {table.named(role)}",
             f"check the {role} column; recommending needs at least two users and two items",
         )
     numbers = (ids.rank("dense") - 1).to_numpy().astype(np.int32)
@@ -77,25 +98,35 @@ def _numbered(table: Table, column: pl.Series, role: str) -> tuple[NDArray[Any],
     return as_array, numbers
 
 
-def _numbers(table: Table) -> NDArray[np.float64]:
-    """The ratings as finite numbers."""
-    text = table.ratings.str.strip_chars()
+def _numbers(table: Table) -> tuple[NDArray[np.float64], bool]:
+    """The ratings as finite numbers, and whether they are likes: true and false, or yes and no."""
+    text = table.columns["rating"].str.strip_chars()
+    if text.str.to_lowercase().is_in(list(_YES_AND_NO)).fill_null(False).all():
+        return text.str.to_lowercase().replace_strict(_YES_AND_NO).cast(pl.Float64).to_numpy(), True
     numbers = text.cast(pl.Float64, strict=False)
+    if numbers.null_count() and text.str.contains(_DECIMAL_COMMA).any():
+        numbers = numbers.fill_null(_with_decimal_comma(text))
     wrong = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).arg_true()
     if not len(wrong):
-        return numbers.to_numpy()
-    row = wrong[0]
+        return numbers.to_numpy(), False
+    row, column = wrong[0], table.named("rating")
     if text[row] in (None, ""):
-        raise UserError(f"{table.place(row)}: the rating is missing", "write a number, or remove the line")
+        raise UserError(f"{table.place(row)}: the rating is missing {column}", "write a number, or remove the line")
     kind = "is not a number" if numbers[row] is None or np.isnan(numbers[row]) else "is infinite"
-    raise UserError(f"{table.place(row)}: rating {text[row]!r} {kind}", "write a finite number, such as 3.5")
+    raise UserError(f"{table.place(row)}: rating {text[row]!r} {kind} {column}", "write a finite number, such as 3.5")
+
+
+def _with_decimal_comma(text: pl.Series) -> pl.Series:
+    comma = text.str.contains(_DECIMAL_COMMA).fill_null(False)
+    return text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).set(~comma, None)
 
 
 def _refuse_off_scale(table: Table, values: NDArray[np.float64], scale: Scale) -> None:
     off = np.flatnonzero(~scale.holds(values))
     if len(off):
         raise UserError(
-            f"{table.place(int(off[0]))}: rating {values[off[0]]:g} is not on the scale {scale}",
+            f"{table.place(int(off[0]))}: rating {values[off[0]]:g} is not on the scale {scale} "
+            f"{table.named('rating')}",
             "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP, or FileOptions(scale=…)",
         )
 
@@ -105,9 +136,9 @@ def _duplicate(table: Table, order: NDArray[np.int64], cell: NDArray[np.int64]) 
     again = np.flatnonzero(cell[1:] == cell[:-1]) + 1
     second = again[np.argmin(order[again])]
     row, before = int(order[second]), int(order[second - 1])
-    pair = f"user {table.users[row].strip()!r} rated item {table.items[row].strip()!r}"
+    user, item = (table.columns[role][row].strip() for role in ("user", "item"))
     earlier = table.place(before).removeprefix(table.source).lstrip(", ")
     return UserError(
-        f"{table.place(row)}: {pair} before, on {earlier}",
+        f"{table.place(row)}: user {user!r} rated item {item!r} before, on {earlier}",
         "remove one, or choose: --duplicates last or --duplicates mean, FileOptions(duplicates=…)",
     )

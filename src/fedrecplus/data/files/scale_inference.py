@@ -2,7 +2,8 @@
 
 1. The first usual scale that holds every rating and whose top quarter is reached: a file in which nobody gave one star
    is still on 1 to 5, one with nothing above 3 is not. A scale that starts below zero asks for a negative rating.
-2. Otherwise from the lowest to the highest rating, with the greatest step (1, 2.5 or 5 times a power of ten) that fits.
+2. Where every rating is 1, the scale of likes, 0 to 1.
+3. Otherwise from the lowest to the highest rating, with the greatest step (1, 2.5 or 5 times a power of ten) that fits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.scale import MOST_LEVELS, Scale
+from fedrecplus.data.scale import LIKES, MOST_LEVELS, Scale
 from fedrecplus.errors import UserError
 
 USUAL = tuple(
@@ -37,6 +38,8 @@ def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:
     """
     levels = np.unique(ratings)
     usual = next((scale for scale in USUAL if _fits(scale, levels)), None)
+    if usual is None and levels.tolist() == [1.0]:
+        return Scale.parse(LIKES)
     return usual or _observed_scale(levels, source)
 
 

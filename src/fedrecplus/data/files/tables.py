@@ -1,53 +1,95 @@
-"""Three columns of a file: delimited text (CSV, TSV, MovieLens' ``::`` and their like) or Parquet."""
+"""Columns of a file: delimited text (CSV, TSV, MovieLens' ``::`` and their like), Parquet or Excel."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from fedrecplus.data.files.columns import counted, find_columns, has_header
-from fedrecplus.data.files.contents import as_utf8
+from fedrecplus.data.files.columns import (
+    OF_ITEMS,
+    Positions,
+    counted,
+    has_header,
+    item_columns,
+    names_items,
+    rating_columns,
+    usual_column,
+)
+from fedrecplus.data.files.contents import PARQUET_MAGIC, as_utf8, is_excel
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.errors import UserError
 
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 _NOWHERE = "\x1e"  # as a separator, it lets polars read whole lines
+_SAID = re.compile(rb'^\s*"?sep=(.)"?\s*?(?=\r?\n)')
+"""how Excel notes the separator in the first line"""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Users, items and ratings, a row per rating, unchecked."""
+    """Columns by what they hold, a row per rating or per item, unchecked."""
 
     source: str
     """what errors call the file"""
-    users: pl.Series
-    items: pl.Series
-    ratings: pl.Series
+    columns: dict[str, pl.Series]
+    """as text, apart from times and genres, which may be of another type; likes, clicks and purchases have no rating"""
     place: Callable[[int], str]
     """where a row, from 0, stands: ``ratings.csv, line 7``"""
+    names: dict[str, str]
+    """what the file calls the columns"""
+
+    def named(self, role: str) -> str:
+        """A column, for errors: ``(column 'stars')``."""
+        return f"(column {self.names[role]})"
 
 
-def read_text(data: bytes, source: str, options: FileOptions) -> Table:
-    """The three columns of a text file; refuses lines with more or fewer columns than the first."""
+@dataclass(frozen=True)
+class FileKind:
+    """What a file is about: how its header is recognised and its columns are found."""
+
+    has_header: Callable[[Sequence[str], FileOptions], bool]
+    find: Callable[[Sequence[str], bool, FileOptions, str], Positions]
+    line: str
+
+
+RATINGS = FileKind(has_header, rating_columns, "rating")
+ITEMS = FileKind(names_items, item_columns, "item")
+
+
+def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
+    """The columns that matter. The first bytes say what sort of file it is."""
+    if data.startswith(PARQUET_MAGIC):
+        return _read_parquet(data, source, options, kind)
+    if is_excel(data):
+        return table_of_frame(_excel_frame(data, source), source, options, kind)
+    return read_text(data, source, options, kind)
+
+
+def read_text(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
+    """The columns of a text file; refuses lines with more or fewer columns than the first."""
     data = as_utf8(data, source)
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")  # as old Macs end lines
+    said = _SAID.match(data)
+    data = data[said.end() :] if said else data  # its line break stays, so that lines keep their numbers
     if not data or data.isspace():
-        raise UserError(f"{source} is empty", "give a file with a rating per line")
+        raise UserError(f"{source} is empty", f"give a file with a {kind.line} per line")
     first_line = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode()
-    separator = options.given_separator or _sniffed(first_line)
+    separator = options.given_separator or (said[1].decode() if said else _sniffed(first_line))
     # csv.reader knows quotes, polars is ten times as fast
     quoted = b'"' in data and len(separator) == 1
     records = _quoted_records(data, separator, source) if quoted else _records(data, separator)
     first = [field.strip() for field in records.head(1).collect()["fields"][0]]
-    header = has_header(first, options)
-    columns = find_columns(first, header, options, source)
+    header = kind.has_header(first, options)
+    columns = kind.find(first, header, options, source)
     fields = pl.col("fields").list
-    wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in columns._asdict().items())
+    wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in columns.items())
     frame = records.select("line", *wanted, width=fields.len()).collect()
     ragged = (frame["width"] != len(first)).arg_true()
     if len(ragged):
@@ -59,9 +101,11 @@ def read_text(data: bytes, source: str, options: FileOptions) -> Table:
         )
     frame = frame[header:]
     if frame.is_empty():
-        raise UserError(f"{source} has a header and no ratings", "give a file with a rating per line")
-    users, items, ratings, lines = (frame[name] for name in ("user", "item", "rating", "line"))
-    return Table(source, users, items, ratings, lambda row: f"{source}, line {lines[row]}")
+        raise UserError(f"{source} has a header and no {kind.line}s", f"give a file with a {kind.line} per line")
+    lines = frame["line"]
+    names = {role: repr(first[at]) if header else str(at + 1) for role, at in columns.items()}
+    series = {role: frame[role] for role in columns}
+    return Table(source, series, lambda row: f"{source}, line {lines[row]}", names)
 
 
 def _sniffed(line: str) -> str:
@@ -92,19 +136,73 @@ def _quoted_records(data: bytes, separator: str, source: str) -> pl.LazyFrame:
     return pl.LazyFrame({"line": numbers, "fields": records})
 
 
-def read_parquet(data: bytes, source: str, options: FileOptions) -> Table:
-    """The three columns of a Parquet file. Rows are numbered from 1, as lines are."""
+def _read_parquet(data: bytes, source: str, options: FileOptions, kind: FileKind) -> Table:
+    """Only the columns that matter are read."""
     try:
         names = list(pl.read_parquet_schema(io.BytesIO(data)))
-        wanted = [names[at] for at in find_columns(names, True, options, source)]
-        frame = pl.read_parquet(io.BytesIO(data), columns=wanted)
+        wanted = kind.find(names, True, options, source)
+        frame = pl.read_parquet(io.BytesIO(data), columns=sorted({names[at] for at in wanted.values()}))
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{source} is a damaged Parquet file: {reason}", "copy or write it again") from None
+    return _table(frame, {role: names[at] for role, at in wanted.items()}, source, kind)
+
+
+def _excel_frame(data: bytes, source: str) -> pl.DataFrame:
+    """The first sheet of a workbook."""
+    try:
+        import fastexcel  # noqa: F401 -- polars reads workbooks with it
+    except ImportError:
+        raise UserError(
+            f"{source} is an Excel file, for which the extra `excel` is missing",
+            "install it from your clone: pip install -e '.[excel]'; or save the sheet as CSV",
+        ) from None
+    try:
+        return pl.read_excel(io.BytesIO(data), engine="calamine", infer_schema_length=None)
+    except Exception as error:  # whatever calamine meets, the workbook is what is wrong
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{source} can't be read as an Excel file: {reason}", "save the sheet as CSV") from None
+
+
+def table_of_frame(frame: pl.DataFrame, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
+    """The columns of a frame."""
+    columns = kind.find(frame.columns, True, options, source)
+    return _table(frame, {role: frame.columns[at] for role, at in columns.items()}, source, kind)
+
+
+def pair_columns(frame: pl.DataFrame, options: FileOptions) -> tuple[list[Any], list[Any]]:
+    """The ids of users and items in a frame of pairs: by the names given or usual ones, else the first two columns."""
+    names = frame.columns
+    found = [usual_column(names, role, options) for role in ("user", "item")]
+    if None in found:
+        if len(names) != 2:
+            raise UserError(
+                f"a frame of pairs has the columns {', '.join(map(repr, names))}",
+                "name them user and item, or give two columns",
+            )
+        found = [0, 1]
+    ids = (_textual(frame[names[at]], "X") for at in found if at is not None)
+    users, items = (as_ids(column).to_list() for column in ids)
+    return users, items
+
+
+def as_ids(ids: pl.Series) -> pl.Series:
+    """Ids as whole numbers, where all of them are; otherwise the text that they are."""
+    whole = ids.cast(pl.Int64, strict=False)
+    # not 007, which isn't 7
+    return whole if whole.null_count() == 0 and (whole.cast(pl.String) == ids).all() else ids
+
+
+def _table(frame: pl.DataFrame, names: dict[str, str], source: str, kind: FileKind) -> Table:
+    """Rows are numbered from 1, as lines are."""
     if frame.is_empty():
-        raise UserError(f"{source} has no rows", "give a file with a rating per row")
-    users, items, ratings = (_textual(frame[name], source) for name in wanted)
-    return Table(source, users, items, ratings, lambda row: f"{source}, row {row + 1}")
+        raise UserError(f"{source} has no rows", f"give a {kind.line} per row")
+    columns = {
+        role: frame[name] if role in ("timestamp", *OF_ITEMS) else _textual(frame[name], source)
+        for role, name in names.items()
+    }
+    shown = {role: repr(name) for role, name in names.items()}
+    return Table(source, columns, lambda row: f"{source}, row {row + 1}", shown)
 
 
 def _textual(column: pl.Series, source: str) -> pl.Series:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.catalogue import Catalogue
+from fedrecplus.data.catalogue import Catalogue, title_and_year
 from fedrecplus.data.files.contents import as_utf8
 
 _FLAGS = (
@@ -20,7 +19,6 @@ _FLAGS = (
 """the genre flags at the end of a line of u.item, in order"""
 _NO_GENRE = {"", "unknown", "(no genres listed)"}
 _NO_TITLE = {"unknown", "unkonwn"}  # the second as RecBole spells it
-_YEAR = re.compile(r"\s*\((\d{4})\s*[-–]?\s*(?:\d{4})?\s*\)\s*(?:\(V\))?\s*$")  # (V): straight to video
 Movie = tuple[str, int, set[str]]
 """title, year, genres"""
 
@@ -61,13 +59,3 @@ def _recbole(fields: Sequence[str]) -> tuple[int, Movie]:
 def _titled(fields: Sequence[str]) -> tuple[int, Movie]:
     number, title, genres = fields
     return int(number), (*title_and_year(title), set(genres.split("|")))
-
-
-def title_and_year(text: str) -> tuple[str, int]:
-    """Split the year off a title; 0 where there is none.
-
-    >>> title_and_year("Toy Story (1995)"), title_and_year("Babylon 5")
-    (('Toy Story', 1995), ('Babylon 5', 0))
-    """
-    year = _YEAR.search(text)
-    return (text[: year.start()].strip(), int(year[1])) if year else (text.strip(), 0)

@@ -54,7 +54,7 @@ def _contents(path: Path, layout: Layout) -> tuple[bytes | None, bytes | None]:
 
 
 def _published_ratings(data: bytes, known: KnownSet, source: str) -> Ratings:
-    options = FileOptions(user=1, item=2, rating=3, separator=known.layout.separator, scale=known.scale)
+    options = FileOptions(1, 2, 3, known.layout.separator, known.scale, timestamp=4)
     ratings = checked_ratings(read_text(data, source, options), known.name, options)
     if difference := known.differs(ratings):
         remedy = "download the set again, or give this one as a file of your own: --dataset PATH"

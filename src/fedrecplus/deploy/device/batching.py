@@ -18,10 +18,10 @@ from fedrecplus.config import Config
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.device import Device, PseudoItems
-from fedrecplus.parts.pseudo_items import SetSettings, pseudo_count, size_class
-from fedrecplus.protocol import Broadcast
+from fedrecplus.parts.pseudo_items import SetSettings, in_wholes, pseudo_count
+from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, subkey
-from fedrecplus.rounds.client import virtual_ratings
+from fedrecplus.rounds.client import extra_rows, virtual_ratings
 
 Items = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -37,25 +37,31 @@ def rated_items(ratings: Mapping[str, float], catalogue: ItemCatalogue) -> tuple
 
 
 def with_batch(
-    client: Device, items: Items, ratings: Values, batch: int, broadcast: Broadcast, config: Config
-) -> Device:
+    client: Device, items: Items, ratings: Values, batch: int, broadcast: Broadcast, drawing: PublicItems,
+    config: Config,
+) -> Device:  # fmt: skip
     """The client with all its changes, if they are enough for a batch; otherwise as it was.
 
-    A person whose ratings are all taken back keeps what uploads have until ``forget`` or a new model.
+    New pseudo items are drawn by the figures ``drawing``, those of the catalogue that the first ones were drawn by. A
+    person whose ratings are all taken back keeps what uploads have until ``forget``.
     """
     before, after = _by_item(client.items, client.ratings), _by_item(items, ratings)
     changes = sum(before.get(item) != after.get(item) for item in before.keys() | after.keys())
     if len(items) == 0 or changes < batch:
         return client
     changed = replace(client, items=items, ratings=ratings)
-    return changed if client.kept is None else replace(changed, kept=_extended(client, changed, broadcast, config))
+    if client.kept is None or not config.hides_rows:
+        return changed
+    return replace(changed, kept=_extended(client, changed, broadcast, drawing, config))
 
 
 def _by_item(*items_and_ratings: NDArray[Any]) -> dict[int, float]:
     return dict(zip(*(column.tolist() for column in items_and_ratings), strict=True))
 
 
-def _extended(before: Device, client: Device, broadcast: Broadcast, config: Config) -> PseudoItems:
+def _extended(
+    before: Device, client: Device, broadcast: Broadcast, drawing: PublicItems, config: Config
+) -> PseudoItems:
     """Kept pseudo items that weren't rated meanwhile, ratings taken back, and the new ratings' share of new ones."""
     kept = client.kept
     assert kept is not None
@@ -64,10 +70,11 @@ def _extended(before: Device, client: Device, broadcast: Broadcast, config: Conf
     old_rows = np.union1d(before.items, kept.items)
     new = ~np.isin(client.items, old_rows)
     pseudo = int(stay.sum()) + len(taken_back)
-    count = _new_count(int(new.sum()), len(client.items), pseudo, len(broadcast.V), config)
+    count = _new_count(client.items[new], client.items, pseudo, drawing, config)
     # drawn for the new ratings alone: decoys that suit the other ratings would tell the new ones from them
     drawn_for = replace(client, items=client.items[new], ratings=client.ratings[new]) if new.any() else client
-    fresh = np.union1d(_draw(count, old_rows, drawn_for, broadcast, config), taken_back)
+    fresh = _draw(count, old_rows, drawn_for, replace(broadcast, public=drawing), config)
+    fresh = np.union1d(fresh, taken_back)
     items = np.concatenate([kept.items[stay], fresh])
     if config.virtual_ratings.options.refresh:
         return PseudoItems(np.sort(items), np.zeros(len(items)))  # every round computes its own
@@ -90,29 +97,44 @@ def _share(rated: int, config: Config) -> float:
     return how.ratio if how.count == 0 else how.count / max(rated, 1)
 
 
-def _new_count(new: int, rated: int, pseudo: int, items: int, config: Config) -> int:
-    """New pseudo items of a batch: what the whole set lacks, and never less than the new ratings' own share."""
-    how = config.pseudo_items.options
-    wanted = max(pseudo_count(rated, items, how) - pseudo, int(np.ceil(_share(rated - new, config) * new)))
-    if getattr(how, "size_classes", False):
-        wanted = size_class(rated + pseudo + wanted) - rated - pseudo
-    return max(0, min(wanted, items - rated - pseudo))
+def _new_count(new: Items, rated: Items, pseudo: int, drawing: PublicItems, config: Config) -> int:
+    """New pseudo items of a batch: what one draw for all ratings would have more, or the new ratings' own share.
+
+    Rows come in wholes (groups). A size class is filled where one draw for all ratings would fill it, and not by each
+    batch anew: that would go up by a class, a quarter more rows, with every batch.
+    """
+    how, items = config.pseudo_items.options, len(drawing.popularity)
+    one_draw = pseudo_count(len(rated), items, how, extra_rows(rated, drawing, config))
+    own_share = int(np.ceil(_share(len(rated) - len(new), config) * len(new)))
+    wanted = _in_wholes(max(one_draw - pseudo, own_share, 0), new, drawing, config)
+    return max(0, min(wanted, items - len(rated) - pseudo))
+
+
+def _in_wholes(count: int, rated: Items, drawing: PublicItems, config: Config) -> int:
+    """So many pseudo items or a few more, so that together with the rated ones they make whole groups."""
+    if count == 0 and len(rated) == 0:
+        return 0
+    together, extra = getattr(config.pseudo_items.options, "together", 1), extra_rows(rated, drawing, config)
+    return in_wholes(len(rated) + count - extra, together) + extra - len(rated)
 
 
 def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, config: Config) -> Items:
     """So many items by the settings' rule that are in no upload yet.
 
     What the rule gives first is taken first (the rest of a rated item's group, say): it is asked for more only by as
-    many as are lacking. Of too many, a keyed choice.
+    many as are lacking. Of too many, a keyed choice; groups are never cut.
     """
     chosen, items = config.pseudo_items, len(broadcast.V)
-    fresh, asked = np.empty(0, dtype=np.int64), count
+    together = chosen.options.together
+    fresh, asked = np.empty(0, dtype=np.int64), _in_wholes(count, client.items, broadcast.public, config)
     while len(fresh) < count:
         given = chosen.part.select(min(asked, items - len(client.items)), client, broadcast, chosen.options)
         fresh = np.setdiff1d(given, np.union1d(old_rows, client.items))
         if asked >= items:
             break
-        asked += max(count - len(fresh), 1)
+        asked += in_wholes(max(count - len(fresh), 1), together)
+    if together > 1:
+        return fresh
     order = np.argsort(keys(subkey(client.secret, "batch", broadcast.round), fresh))
     return np.sort(fresh[order[:count]])
 

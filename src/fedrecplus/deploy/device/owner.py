@@ -5,32 +5,40 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
-from fedrecplus.deploy.device.round import load_catalogue, load_clients
+from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
+from fedrecplus.training.lists import Recommendation, TopList, Wish
 from fedrecplus.training.model_files import PrivateParts, SharedModel
-from fedrecplus.training.recommender import Recommendation, Recommender
+from fedrecplus.training.recommender import Recommender
 
 _FORM = "write lines such as 1193,5"
 
 
 def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recommendation]:
-    """The n items a person would like best, by a run folder's model or the newest V that this device has seen.
+    """The n items a person would like best: see ``top_list``."""
+    return list(top_list(store, person, Wish(n), run).items)
 
-    Weights are folded in from V and the ratings: no round is needed.
+
+def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList:
+    """A person's list, by a run folder's model or the newest V that this device has seen.
+
+    Weights are folded in from V and the ratings: no round is needed, and nothing is sent.
     """
     model = newest_model(store)[1] if run is None else SharedModel.read(run, store.allowed_rules)
     known = set(map(str, model.item_ids.tolist()))
     ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
     nobody = np.zeros(0, dtype=np.int64)
-    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).recommend(n)
+    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).top_list(wish)
 
 
 def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:
@@ -40,7 +48,10 @@ def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]
     if person not in clients:
         raise UserError("nothing was sent for this person yet", "`fedrecplus device status` lists what was sent")
     arrays = Packet.of_bytes(store.value("SELECT content FROM answers WHERE model = ?", name)).arrays
-    at = arrays["clients"].tolist().index(store.wire_number(name, person))
+    numbers, own = arrays["clients"].tolist(), store.wire_number(name, person)
+    if own not in numbers:
+        raise UserError("the last upload is of an earlier version", "take part in one more round")
+    at = numbers.index(own)
     end = int(arrays["rows"][: at + 1].sum(dtype=np.int64))
     here = slice(end - int(arrays["rows"][at]), end)
     rated = set(clients[person].items.tolist())
@@ -49,6 +60,17 @@ def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]
         (str(model.item_ids[item]), model.titles[item] if model.titles else "", item in rated, change)
         for item, change in zip(arrays["items"][here].tolist(), changes, strict=True)
     ]
+
+
+def known_catalogues(store: Store) -> list[dict[str, Any]]:
+    """The catalogues that servers have sent: what they are called, how many items they have, whose figures."""
+    digests = [digest for (digest,) in store.connection.execute("SELECT digest FROM catalogues ORDER BY rowid")]
+    found = [(digest, load_catalogue(store, digest)) for digest in digests]
+    return [
+        {"digest": digest, "items": len(one.ids), "figures": one.figures, "source": one.public.source,
+         "epsilon": one.public.epsilon}
+        for digest, one in found if one is not None
+    ]  # fmt: skip
 
 
 def unknown_items(store: Store) -> int | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import resource
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +14,13 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
-from fedrecplus.deploy.device.batching import rated_items, with_batch
-from fedrecplus.deploy.device.store import StorageFull, Store, now
+from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
+from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
+from fedrecplus.deploy.device.policy import load_policy, pin_first
+from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
+from fedrecplus.deploy.device.store import SentLine, StorageFull, Store, now
+from fedrecplus.deploy.device.sums import advertise, answer_stage
+from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
@@ -49,59 +52,105 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
 
 def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
+    if wire.is_later_stage(packet):
+        return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)
-    catalogue, config = _catalogue(store, request), request.config
-    began_with = store.value("SELECT settings FROM models WHERE model = ?", request.model)
-    if began_with not in (None, wire.fixed_settings(config)):
-        # others could undo the protection that the first ones gave
-        raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
+    catalogue, config = catalogue_of(store, request), request.config
+    _check_unchanged(store, request)
+    load_policy(store).check(config, catalogue, most_rated(store))
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
         reply = Packet.of_bytes(given)
-        with store.changing():
-            store.put("sent", [(None, *_log_line(request, reply, started, again=True))])
-        return reply
-    message = request.message(catalogue)
-    trained = train_locally(message, _clients(store, message, catalogue, request), config, store.scale)
+        if not request.session:
+            with store.changing():
+                store.log_sent(_line(request, reply, started, again=True))
+    else:
+        _check_budget(store, request)
+        reply = _compute(store, request, catalogue, share_error, started)
+    return advertise(store, request, reply, started) if request.session else reply
+
+
+def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
+    """Everybody's uploads of a round, computed and kept; for a secure sum they stay here."""
+    message, config = request.message(catalogue), request.config
+    shown = load_shown(store) if pins_sets(config) else {}
+    before = _clients(store, shown, message, catalogue, request)
+    trained = train_locally(message, before, config, store.scale)
     uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
+    if pins_sets(config):
+        nothing = ShownRows(catalogue.digest, {}, {})
+        now_shown = {one.client: shown.get(one.client, nothing).after(one, catalogue, config) for one in clients}
+        shown = {person: rows for person, rows in now_shown.items() if rows != shown.get(person)}
+    if request.session:
+        if share_error:
+            log.warning("the error on this node's ratings is not shared: a secure sum shows nothing of one node")
+        reply = uploads_packet(uploads, request.V.shape[1])
+        save_round(store, request, clients, shown, reply, None)
+        return reply
     report = _training_error(clients, message, config) if share_error else None
     reply = wire.encode_reply(request, uploads, report)
-    save_round(store, request, clients, reply, _log_line(request, reply, started, again=False))
+    save_round(store, request, clients, shown, reply, _line(request, reply, started, again=False))
     return reply
 
 
-def _catalogue(store: Store, request: Request) -> ItemCatalogue:
-    catalogue, attached = load_catalogue(store, request.catalogue), request.attached
-    if catalogue is None:
-        if attached is None or attached.digest != request.catalogue:
-            raise Refusal("catalogue", "the server's catalogue is not known here")
-        catalogue = attached
-        with store.changing():
-            store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
-    if len(catalogue.ids) != len(request.V):
-        raise Refusal("request", "V has another number of items than the catalogue")
-    if catalogue.scale != store.scale:
-        both = f"ratings here are on the scale {store.scale}, the server's on {catalogue.scale}"
-        raise Refusal("scale", f"{both}; `fedrecplus device scale {catalogue.scale}` changes it")
-    return catalogue
+def _check_unchanged(store: Store, request: Request) -> None:
+    """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave."""
+    began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
+    settings, catalogue = began.fetchone() or (None, None)
+    if settings not in (None, wire.fixed_settings(request.config)):
+        raise Refusal("settings", f"the server changed the settings of model {request.model}, which must stay the same")
+    if catalogue not in (None, request.catalogue):
+        raise Refusal("settings", f"the server changed the catalogue of model {request.model}, which is frozen")
 
 
-def _clients(store: Store, message: Broadcast, catalogue: ItemCatalogue, request: Request) -> list[Device]:
+def _check_budget(store: Store, request: Request) -> None:
+    """Refuse more rounds than the budget of the settings is made for, whatever number the server gives them."""
+    rounds = request.config.server.rounds
+    query = "SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'upload' AND again = 0"
+    if request.session:
+        query = "SELECT COUNT(*) FROM unmasked WHERE model = ?"
+    if request.config.privacy.rule != "none" and store.value(query, request.model) >= rounds:
+        raise Refusal("policy", f"this model's budget is spent: it is for {rounds} rounds")
+
+
+def most_rated(store: Store) -> int:
+    """How many ratings the busiest person here has."""
+    return max((len(ratings) for ratings in store.ratings().values()), default=0)
+
+
+def _clients(
+    store: Store, shown: Mapping[int, ShownRows], message: Broadcast, catalogue: ItemCatalogue, request: Request
+) -> list[Device]:
     """Everybody with ratings: newcomers with all of theirs, the others with what their batches let in."""
-    before, secret, step = load_clients(store, request.model), store.secret, store.scale.standard_step
-    clients, batch, model = [], store.batch, request.config.model
+    before = load_clients(store, request.model)
+    clients, batch, config = [], store.batch, request.config
+    names = {rows.catalogue for rows in shown.values()}
+    drawing = {name: pinned_public(load_catalogue(store, name), catalogue) for name in names}
     for person, ratings in store.ratings().items():
         items, values = rated_items(ratings, catalogue)
-        if person in before:
-            clients.append(with_batch(before[person], items, values, batch, message, request.config))
+        one = before.get(person)
+        if person in shown:
+            known = one or newcomer(store, person, items, values, request, catalogue)
+            one = shown[person].client(known, catalogue, message, config)
+        if one is not None:
+            public = drawing[shown[person].catalogue] if person in shown else catalogue.public
+            clients.append(with_batch(one, items, values, batch, message, public, config))
         elif len(items):
-            U = model.part.start_users(secret, np.array([person]), model.options, catalogue.public)[0]
-            clients.append(Device(person, items, values, step, U, client_secret(secret, person)))
+            clients.append(newcomer(store, person, items, values, request, catalogue))
     if not clients:
         log.warning("none of the ratings here is of an item that the server knows: nothing to send")
     return clients
+
+
+def newcomer(
+    store: Store, person: int, items: Items, values: Values, request: Request, catalogue: ItemCatalogue
+) -> Device:
+    """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
+    model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
+    U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
+    return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
 
 def train_locally(
@@ -149,33 +198,35 @@ def _training_error(clients: Sequence[Device], message: Broadcast, config: Confi
     return ErrorReport(squared, sum(len(one.items) for one in clients))
 
 
-def _log_line(request: Request, reply: Packet, started: float, *, again: bool) -> tuple[Any, ...]:
-    """What left, and what it cost this device: the columns of ``sent``."""
-    memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    size = (len(reply.arrays["clients"]), len(reply.arrays["items"]), reply.size, reply.digest)
-    seconds = time.perf_counter() - started
-    return (now(), request.model, request.round, *size, int(again), seconds, memory, request.bytes)
+def _line(request: Request, reply: Packet, started: float, *, again: bool) -> SentLine:
+    """An upload's line in the log of what left."""
+    persons, rows = len(reply.arrays["clients"]), len(reply.arrays["items"])
+    return SentLine.of(request.model, request.round, persons, rows, reply, started, request.size, again=again)
 
 
-def client_secret(store_secret: int, person: int) -> int:
-    """The key of one person's draws."""
-    return int(keys(subkey(store_secret, "secrets"), np.array([person]))[0])
+def client_secret(store: Store, person: int) -> int:
+    """The key of one person's draws, some of which uploads show: it leads to nobody else's and not to the store's."""
+    if store.as_in_simulation:
+        return int(keys(subkey(store.secret, "secrets"), np.array([person]))[0])
+    return store.one_way_key("person", person)
 
 
 def load_clients(store: Store, model: str) -> dict[int, Device]:
     """Everybody who took part in this model before, with the rated items that uploads hold: later ones wait."""
-    secret, step = store.secret, store.scale.standard_step
-    clients = {}
+    step, clients = store.scale.standard_step, {}
     for person, items, ratings, U, pseudo, virtual in store.connection.execute(
         "SELECT person, items, ratings, U, pseudo_items, virtual_ratings FROM taking_part WHERE model = ?", (model,)
     ):
         kept = None if pseudo is None else PseudoItems(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
-        own, rated = client_secret(secret, person), np.frombuffer(items, np.int64)
+        own, rated = client_secret(store, person), np.frombuffer(items, np.int64)
         clients[person] = Device(person, rated, np.frombuffer(ratings), step, np.frombuffer(U), own, kept)
     return clients
 
 
-def save_round(store: Store, request: Request, clients: Iterable[Device], reply: Packet, sent: Sequence[Any]) -> None:
+def save_round(
+    store: Store, request: Request, clients: Iterable[Device], shown: Mapping[int, ShownRows], reply: Packet,
+    sent: SentLine | None,
+) -> None:  # fmt: skip
     """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
     V, model = Packet({}, {"V": request.V}).to_bytes(), request.model
     with store.changing():
@@ -183,12 +234,10 @@ def save_round(store: Store, request: Request, clients: Iterable[Device], reply:
             kept = (None, None) if one.kept is None else (one.kept.items.tobytes(), one.kept.ratings.tobytes())
             own = (one.items.tobytes(), one.ratings.tobytes(), one.U.tobytes())
             store.put("taking_part", [(model, one.client, *own, *kept)])
+        for person, rows in shown.items():
+            save_shown(store, person, rows)
+        pin_first(store, request.catalogue)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
-        store.put("sent", [(None, *sent)])
-
-
-def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
-    """A catalogue that was kept."""
-    content = store.value("SELECT content FROM catalogues WHERE digest = ?", digest)
-    return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
+        if sent is not None:
+            store.log_sent(sent)

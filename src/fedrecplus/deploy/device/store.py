@@ -6,11 +6,15 @@ It is a SQLite file on the device's own disk that only its owner may read.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
+import resource
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -19,21 +23,33 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.data.scale import Scale
+from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
-from fedrecplus.randomness import new_secret, subkey
+from fedrecplus.randomness import new_secret
 
 OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
 ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
-_LAYOUT = 2
+_LAYOUT = 3
 _MODELS = """
 CREATE TABLE models (
     model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
     V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
 """
-_TABLES = f"""{_MODELS}
+_SHOWN = """
+CREATE TABLE IF NOT EXISTS shown (
+    person INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, rated TEXT NOT NULL, pseudo TEXT NOT NULL) STRICT;
+"""
+_SUMS = """
+CREATE TABLE IF NOT EXISTS sums (
+    session TEXT PRIMARY KEY, model TEXT NOT NULL, round INTEGER NOT NULL, digest TEXT NOT NULL,
+    V TEXT NOT NULL, catalogue TEXT NOT NULL, config TEXT NOT NULL, state BLOB, reply BLOB) STRICT;
+CREATE TABLE IF NOT EXISTS unmasked (
+    V TEXT PRIMARY KEY, model TEXT NOT NULL, session TEXT NOT NULL, survivors TEXT NOT NULL) STRICT;
+"""
+_TABLES = f"""{_MODELS} {_SHOWN} {_SUMS}
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -48,14 +64,46 @@ CREATE TABLE answers (
 CREATE TABLE sent (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, model TEXT NOT NULL, round INTEGER NOT NULL, persons INTEGER NOT NULL,
     rows INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL, again INTEGER NOT NULL,
-    seconds REAL NOT NULL, memory INTEGER NOT NULL, received INTEGER NOT NULL) STRICT;
+    seconds REAL NOT NULL, memory INTEGER NOT NULL, received INTEGER NOT NULL,
+    stage TEXT NOT NULL DEFAULT 'upload') STRICT;
 """
 _FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
-"""from fedrecplus 0.1, whose models nobody goes on with; ratings, secret and log stay"""
+"""from fedrecplus 0.1, whose models nobody goes on with; ratings and log stay"""
+_TO_3 = f"{_SHOWN} {_SUMS} ALTER TABLE sent ADD COLUMN stage TEXT NOT NULL DEFAULT 'upload';"
+_OLDER = {1: _FROM_1 + _TO_3, 2: _TO_3}
+"""layout → what makes it this one; before 3, each model had a pseudo set of its own"""
 
 
 class StorageFull(UserError):
     """The disk took no more. What was stored before is still there."""
+
+
+@dataclass(frozen=True)
+class SentLine:
+    """What left, and what it cost this device: the columns of ``sent``."""
+
+    at: str
+    model: str
+    round: int
+    persons: int
+    rows: int
+    bytes: int
+    digest: str
+    again: int
+    seconds: float
+    memory: int
+    received: int
+    stage: str
+
+    @classmethod
+    def of(
+        cls, model: str, number: int, persons: int, rows: int, reply: Packet, started: float, received: int,
+        *, again: bool = False, stage: str = "upload",
+    ) -> SentLine:  # fmt: skip
+        """A reply's line."""
+        memory, seconds = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter() - started
+        size = (persons, rows, reply.size, reply.digest)
+        return cls(now(), model, number, *size, int(again), seconds, memory, received, stage)
 
 
 @dataclass(frozen=True)
@@ -106,14 +154,21 @@ class Store:
                 opened.execute(f"PRAGMA {setting}")
             store = cls(path, opened)
             version = store.value("PRAGMA user_version")
-            if version == 1:
-                store._change_layout(_FROM_1)
+            if version in _OLDER:
+                store._replace_secret()
+                store._change_layout(_OLDER[version])
             elif version != layout:
                 raise UserError(f"{path} has layout {version}, this version knows {_LAYOUT}", "upgrade fedrecplus")
             yield store
 
     def _change_layout(self, script: str) -> None:
         self.connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {_LAYOUT}; COMMIT;")
+
+    def _replace_secret(self) -> None:
+        """A new secret for a store of an earlier layout: the numbers that its uploads carried gave the old one away."""
+        if not self.as_in_simulation:
+            with self.changing():
+                self.put("facts", [("secret", str(new_secret()))])
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -175,9 +230,22 @@ class Store:
 
     def wire_number(self, model: str, person: int) -> int:
         """The number a person has towards the server: another one for each model, so that they can't be joined."""
-        if self.fact("numbers") != "hidden":
-            return person
-        return subkey(self.secret, "wire-number", int(model, 16), person) >> 2
+        return person if self.as_in_simulation else self.one_way_key("wire-number", int(model, 16), person) >> 2
+
+    @property
+    def as_in_simulation(self) -> bool:
+        """Whether it was made with a seed, to be compared with a simulation: nothing is hidden then."""
+        return bool(self.fact("numbers") != "hidden")
+
+    def one_way_key(self, purpose: str, *numbers: int) -> int:
+        """64 bits for a purpose, by HMAC-SHA256.
+
+        What leaves the device, or follows from what leaves, must not lead back to the secret. ``randomness.subkey``
+        does: each of its steps can be inverted.
+        """
+        message = json.dumps([purpose, *numbers]).encode()
+        digest = hmac.new(str(self.secret).encode(), message, hashlib.sha256).digest()
+        return int.from_bytes(digest[:8], "big")
 
     def persons(self) -> dict[str, int]:
         """Name → number."""
@@ -214,6 +282,10 @@ class Store:
         for person, item, rating in self.connection.execute("SELECT person, item, rating FROM ratings"):
             everybody[person][item] = rating
         return everybody
+
+    def log_sent(self, line: SentLine) -> None:
+        """Note what leaves, within ``changing`` and before it leaves."""
+        self.put("sent", [(None, *astuple(line))])
 
     def sent(self) -> list[dict[str, Any]]:
         """Everything that ever left, oldest first."""

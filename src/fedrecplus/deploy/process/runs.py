@@ -15,7 +15,7 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.device import Policy, Store, save_policy
 from fedrecplus.deploy.process.homes import NodeHome, ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
@@ -130,7 +130,10 @@ def run_local(
 
 
 def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> list[NodeHome]:
-    """A store for each node, persons dealt out in turn; with a seed they have a simulation's numbers and secrets."""
+    """A store for each node, persons dealt out in turn; with a seed they have a simulation's numbers and secrets.
+
+    Nodes do whatever is asked: who deals out the ratings of all is nobody to hide them from.
+    """
     values, homes = ratings.values, []
     for number in range(nodes):
         home = NodeHome(folder / f"node{number}")
@@ -146,6 +149,8 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         ]
         with Store.open(home.store) as store:
             store.rate_many(rows)
+            with store.changing():
+                save_policy(store, Policy(bare=True))
         homes.append(home)
     return homes
 

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -91,21 +91,15 @@ class NodeRecords:
 
 
 @dataclass
-class Collected:
-    """What a round brought."""
+class Answers:
+    """Who was asked, and who answered."""
 
-    asked: dict[str, int]
+    asked: dict[str, int] = field(default_factory=dict)
     """message → node"""
-    uploads: list[Upload] = field(default_factory=list)
     answered: dict[int, float] = field(default_factory=dict)
     """node → seconds until its reply"""
     lost: dict[int, str] = field(default_factory=dict)
     """node → why it sent nothing that counts"""
-    bound: dict[int, list[int]] = field(default_factory=dict)
-    """node → clients that it spoke for as the first"""
-    squared_error: float = 0.0
-    rated: int = 0
-    bytes_up: int = 0
 
     @property
     def waiting(self) -> set[str]:
@@ -113,10 +107,25 @@ class Collected:
         done = self.answered.keys() | self.lost.keys()
         return {message for message, node in self.asked.items() if node not in done}
 
-    def take(self, node: int, packet: Packet | Refusal, terms: RoundTerms, records: NodeRecords | None) -> None:
+    @property
+    def silent(self) -> list[int]:
+        """Nodes that never replied."""
+        return sorted(self.asked[message] for message in self.waiting)
+
+
+@dataclass
+class Collected(Answers):
+    """What a round of uploads in the clear brought."""
+
+    uploads: list[Upload] = field(default_factory=list)
+    bound: dict[int, list[int]] = field(default_factory=dict)
+    """node → clients that it spoke for as the first"""
+    squared_error: float = 0.0
+    rated: int = 0
+    bytes_up: int = 0
+
+    def take(self, node: int, packet: Packet, terms: RoundTerms, records: NodeRecords | None) -> None:
         """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
-        if isinstance(packet, Refusal):
-            raise packet
         uploads, report = decode_reply(packet, terms)
         clients = [upload.client for upload in uploads]
         if not {upload.client for upload in self.uploads}.isdisjoint(clients):
@@ -130,35 +139,61 @@ class Collected:
             self.rated += report.ratings
 
 
-def collect(
-    link: Link, packets: Mapping[int, Packet], terms: RoundTerms, deployment: Deployment, records: NodeRecords,
-    overdue: dict[str, int], journal: Journal,
-) -> Collected:  # fmt: skip
-    """Ask and collect. ``overdue`` has the messages of rounds that closed before; their replies are refused as late."""
-    collected = Collected(link.ask(packets, deployment.deadline))
-    started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
-    quorum = max(1, math.ceil(deployment.quorum * len(packets) - 1e-9))
-    look = _SHORTEST_LOOK
-    while collected.waiting and len(collected.answered) < quorum and time.monotonic() - started < deployment.deadline:
-        came = link.replies(collected.waiting | overdue.keys())
-        for message, packet in came:
-            if message in collected.asked:
-                node, seconds = collected.asked[message], time.monotonic() - started
-                try:
-                    collected.take(node, packet, terms, records if deployment.keyed else None)
-                    collected.answered[node] = seconds
-                except Refusal as refusal:
-                    records.note(node, refusal)
-                    collected.lost[node] = refusal.kind
-            elif message in overdue:
-                node = overdue.pop(message)
-                if isinstance(packet, Packet):
-                    records.note(node, Refusal("late", "its round has closed", blame=False))
-        counts = {"asked": len(packets), "answered": len(collected.answered), "lost": len(collected.lost)}
-        journal.set_progress(phase="round", round=terms.round, **counts)
-        look = _SHORTEST_LOOK if came else min(1.3 * look, _LONGEST_LOOK)
-        if collected.waiting:
-            time.sleep(look)
-    overdue.update({message: collected.asked[message] for message in collected.waiting})
+@dataclass
+class Desk:
+    """Where replies come in: what all rounds and all stages of a run share."""
+
+    link: Link
+    deployment: Deployment
+    records: NodeRecords
+    journal: Journal
+    overdue: dict[str, int] = field(default_factory=dict)
+    """messages of rounds and stages that have closed; their replies may still come, and are refused as late"""
+
+    def gather(
+        self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], answers: Answers, enough: int,
+        progress: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """Ask, and ``take`` replies until all have come, ``enough`` of them were sound, or the deadline is over."""
+        answers.asked = self.link.ask(packets, self.deployment.deadline)
+        started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
+        look, deadline = _SHORTEST_LOOK, self.deployment.deadline
+        while answers.waiting and len(answers.answered) < enough and time.monotonic() - started < deadline:
+            came = self.link.replies(answers.waiting | self.overdue.keys())
+            for message, packet in came:
+                if message in answers.asked:
+                    node, seconds = answers.asked[message], time.monotonic() - started
+                    try:
+                        if isinstance(packet, Refusal):
+                            raise packet
+                        take(node, packet)
+                        answers.answered[node] = seconds
+                    except Refusal as refusal:
+                        self.records.note(node, refusal)
+                        answers.lost[node] = refusal.kind
+                elif message in self.overdue:
+                    node = self.overdue.pop(message)
+                    if isinstance(packet, Packet):
+                        self.records.note(node, Refusal("late", "its round has closed", blame=False))
+            counts = {"asked": len(packets), "answered": len(answers.answered), "lost": len(answers.lost)}
+            self.journal.set_progress(phase="round", **progress, **counts)
+            look = _SHORTEST_LOOK if came else min(1.3 * look, _LONGEST_LOOK)
+            if answers.waiting:
+                time.sleep(look)
+        self.overdue.update({message: answers.asked[message] for message in answers.waiting})
+
+    def quorum(self, nodes: int) -> int:
+        """How many of so many nodes are enough."""
+        return max(1, math.ceil(self.deployment.quorum * nodes - 1e-9))
+
+
+def collect(desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms) -> Collected:
+    """One round of uploads in the clear."""
+    collected, records = Collected(), desk.records if desk.deployment.keyed else None
+
+    def take(node: int, packet: Packet) -> None:
+        collected.take(node, packet, terms, records)
+
+    desk.gather(packets, take, collected, desk.quorum(len(packets)), {"round": terms.round})
     collected.uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
     return collected

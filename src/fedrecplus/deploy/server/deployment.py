@@ -16,19 +16,24 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, fixed_settings
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
+from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.rounds import ServerState
+from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import PrivateParts
+from fedrecplus.training.privacy import Ledger, privacy_of
+from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+PENDING = "sum.pending"
+"""a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
 LAST = "last.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
@@ -53,6 +58,8 @@ class Deployment:
     """refused answers after which a node is set aside"""
     keyed: bool = True
     """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
+    identities: tuple[str, ...] = ()
+    """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
 
@@ -136,13 +143,53 @@ def begin(
 ) -> None:  # fmt: skip
     """Make a run folder ready for its first round."""
     check_deployable(config)
+    if is_secure(config):
+        _check_sums(config, deployment, catalogue)
+    if config.privacy.rule != "none":
+        _check_claim(config, deployment, catalogue)
     RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST):
+    for name in (JOURNAL, LOG, LAST, PENDING):
         (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
     catalogue.write(folder / ITEMS)
+    if (ledger := Ledger.of(folder, config, deployment.model)) is not None:
+        ledger.before_statistics()  # the catalogue's: nodes get them with the first request
+
+
+def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
+    """Refuse what no secure sum can come of."""
+    model, least = config.model, config.channel.options.least_cohort
+    if deployment.nodes < least:
+        raise UserError(
+            f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
+            "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
+        )
+    V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
+    check_vector(config, V.shape)
+
+
+def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
+    """Refuse a budget that the catalogue's figures are no part of, and a δ that means nothing for so many people."""
+    public, options, plan = catalogue.public, config.privacy.options, plan_of(config)
+    rule, remedy = f"privacy.rule={config.privacy.rule}", "make a catalogue of a public data set with `deploy items`"
+    if catalogue.tells_participants:
+        raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)
+    source = "public" if catalogue.is_public else public.source
+    if source != config.statistics.source:
+        raise UserError(
+            f"statistics.source={config.statistics.source}, and the catalogue has {catalogue.figures}",
+            f"set statistics.source={source}, or {remedy}",
+        )
+    if public.epsilon is not None and plan is not None and plan.statistics is not None:
+        share = epsilon_of([Release(plan.statistics)], options.delta, plan.accountant)
+        if public.epsilon > share * (1.0 + 1e-9):
+            raise UserError(
+                f"the catalogue's figures cost ε = {public.epsilon:g}, and the budget has {share:g} for them",
+                "set a greater privacy.statistics_share or privacy.epsilon, or take a catalogue with more noise",
+            )
+    check_delta(options.delta, deployment.nodes if catalogue.is_public else max(deployment.nodes, public.people))
 
 
 def go_on(
@@ -178,7 +225,12 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     catalogue.model(config, state.V).write(folder.path)
     nobody = np.zeros(0, dtype=np.int64)
     PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
-    folder.finish(_result(config, tally, Journal(folder.path).lines(), folder.data()))
+    public, model = catalogue.public, Deployment.read(folder.path).model
+    privacy = privacy_of(config, public, 0, seeded=False)
+    if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:
+        privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
+    told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
+    folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})
 
 
 def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
@@ -190,10 +242,11 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
         **unknown,
         **{name: data.get(name) for name in ("dataset", "fingerprint", "made")},
         **{"algorithm": config.algorithm, "seed": config.seed, "rounds": config.server.rounds},
+        **channel_of(config),
         **tally.figures(),
         **{"test_ratings": 0, "cold_test_ratings": 0, "fit": fit, "retries": 0, "learning_rate": step_size(config)[1]},
         "deployment": {
-            "uploads": sum(len(line["clients"]) for line in lines),
+            "uploads": sum(line["uploads"] for line in lines),
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },

@@ -6,22 +6,34 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedrecplus.config import load_config
-from fedrecplus.deploy.server.collect import Collected, Link, NodeRecords, collect
+from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, checkpoint_of, only_server_of, write_result
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, RoundTerms, check_deployable, encode_request
+from fedrecplus.deploy.server.secure_sums import SecureRound, Summed, new_session
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    Packet,
+    RoundTerms,
+    check_deployable,
+    encode_request,
+    is_secure,
+)
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
-from fedrecplus.protocol import Upload
+from fedrecplus.parts.privacy import check_delta, os_words
+from fedrecplus.protocol import Sums
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.rounds import ServerState, broadcast, server_round, start_server, sums_of
+from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
 from fedrecplus.training.divergence import step_size
+from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
@@ -55,6 +67,40 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
+@dataclass
+class Brought:
+    """What a round brought, whichever way."""
+
+    sums: Sums | None
+    uploads: int
+    """how many are in the sums"""
+    bytes_up: int
+    nodes: dict[int, float]
+    """node → seconds until its reply"""
+    lost: dict[int, str]
+    silent: list[int]
+    clients: list[int] = field(default_factory=list)
+    """whose uploads the server saw; nobody's where it saw sums"""
+    bound: dict[int, list[int]] = field(default_factory=dict)
+    rmse: float | None = None
+    why: str = ""
+    """there are no sums"""
+
+    @classmethod
+    def of_uploads(cls, collected: Collected) -> Brought:
+        """Uploads in the clear; their sums are still to be made."""
+        rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
+        clients = [upload.client for upload in collected.uploads]
+        who = (collected.answered, collected.lost, collected.silent)
+        return cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
+
+    @classmethod
+    def of_sum(cls, summed: Summed) -> Brought:
+        """A secure sum."""
+        count = 0 if summed.sums is None else summed.sums.clients
+        return cls(summed.sums, count, summed.bytes_up, summed.nodes, summed.lost, summed.silent, why=summed.why)
+
+
 class _ServedRun:
     """One run while it is served."""
 
@@ -65,8 +111,8 @@ class _ServedRun:
         self.records, self.tally = NodeRecords(self.deployment.strikes), Tally()
         self.informed: set[int] = set()
         """nodes that have the catalogue"""
-        self.overdue: dict[str, int] = {}
-        """messages of closed rounds whose replies may still come"""
+        self.desk = Desk(link, self.deployment, self.records, self.journal)
+        self.secure = SecureRound(self.desk, path, self.config, self.catalogue) if is_secure(self.config) else None
 
     def finish(self) -> None:
         """Run all rounds that are left, from the checkpoint on, and write model and result."""
@@ -81,25 +127,54 @@ class _ServedRun:
         self.journal.set_progress(phase="finished", round=state.round)
 
     def _round(self, state: ServerState) -> ServerState:
-        """One round; repeated while nobody answers, until patience is at its end."""
+        """One round; repeated while nobody answers or no sum is made, until patience is at its end."""
         began, patience = time.monotonic(), self.deployment.patience
         while True:
-            nodes = self._cohort(state, began)
             started = time.monotonic()
-            collected = self._collect(state, nodes)
-            if collected.uploads:
+            brought = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
+            if brought.sums is not None:
                 break
             if time.monotonic() - began > patience:
-                raise UserError(f"no upload came in {patience:g} s", "check the nodes' logs")
+                remedy = "check the nodes' logs" if not brought.why else f"{brought.why}; go on with --resume"
+                raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
-        after = self._aggregate(state, collected.uploads)
-        self._save(after, collected, time.monotonic() - started)
+        after = self._step(state, brought.sums)
+        self._save(after, brought, time.monotonic() - started)
+        if self.secure is not None:
+            self.secure.forget()
         return after
 
-    def _aggregate(self, state: ServerState, uploads: list[Upload]) -> ServerState:
+    def _uploads(self, state: ServerState, began: float) -> Brought:
+        """A round of uploads in the clear, and their sums."""
+        collected = self._collect(state, self._cohort(state, began))
+        brought = Brought.of_uploads(collected)
+        if collected.uploads:
+            message = broadcast(state, self.catalogue.public, np.zeros((0, 0)))  # no weight looks at encoded items
+            brought.sums = add_up(collected.uploads, message, self.config)[0]
+        return brought
+
+    def _secure_sum(self, state: ServerState, began: float) -> Brought:
+        """A round's secure sum: the one that was about to be unmasked, or a new one among those who are there."""
+        assert self.secure is not None
+        shape = state.V.shape
+        pending = self.secure.pending(state.round)
+        if pending is not None:
+            summed = self.secure.finish(pending, shape)
+        else:
+            session, pinned = new_session(), bool(self.deployment.identities)
+            packets = self._requests(state, self._cohort(state, began), session=session, pinned=pinned)
+            summed = self.secure.attempt(state.round, shape, packets)
+        self.informed |= summed.nodes.keys()
+        clients = 0 if summed.sums is None else summed.sums.clients
+        self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
+        return Brought.of_sum(summed)
+
+    def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
-        sums = sums_of(uploads, broadcast(state, public, np.zeros((0, 0))), config)  # no weight looks at encoded items
-        after = server_round(state, sums, public, config)
+        if (ledger := Ledger.of(self.folder.path, config, self.deployment.model)) is not None:
+            check_delta(ledger.delta, sums.clients)  # before the first round nobody knew how many people come
+            ledger.before_round(state.round, fresh=True)  # a round that is repeated after a crash draws other noise
+        after = server_round(state, sums, public, config, os_words)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
         except Diverged as diverged:
@@ -131,32 +206,37 @@ class _ServedRun:
             connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
         return connected
 
-    def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
-        ours, config = self.deployment, self.config
+    def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
+        """The round's request to each node, with the catalogue for those who may not have it."""
         self.informed -= self.records.without_catalogue
         self.records.without_catalogue.clear()
-        short, long = (encode_request(ours.model, state, config, self.catalogue, attach=more) for more in (False, True))
-        packets = {node: short if node in self.informed else long for node in nodes}
+        model, config = self.deployment.model, self.config
+        short, long = (
+            encode_request(model, state, config, self.catalogue, attach=more, **sum_of) for more in (False, True)
+        )
+        return {node: short if node in self.informed else long for node in nodes}
+
+    def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
+        ours, packets = self.deployment, self._requests(state, nodes)
         limits = (ours.clients_per_node, ours.largest_change)
-        terms = RoundTerms(ours.model, state.round, state.V.shape, config, *limits)
-        collected = collect(self.link, packets, terms, ours, self.records, self.overdue, self.journal)
+        terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
+        collected = collect(self.desk, packets, terms)
         self.informed |= collected.answered.keys()
         down = sum(packet.size for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
         return collected
 
-    def _save(self, state: ServerState, collected: Collected, seconds: float) -> None:
+    def _save(self, state: ServerState, brought: Brought, seconds: float) -> None:
         """Metrics, journal, then the checkpoint: what comes after it is dropped when a run goes on from it."""
         self.tally = self.tally.after(RoundReport(0, 0, 0), seconds)
-        rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
-        line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": rmse}
-        counts = {"uploads": len(collected.uploads), "dropouts": len(collected.asked) - len(collected.answered)}
+        line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": brought.rmse}
+        counts = {"uploads": brought.uploads, "dropouts": len(brought.lost) + len(brought.silent)}
         self.folder.add_metrics({**line, **counts, **self.tally.figures()})
-        line |= {"seconds": seconds, "bytes_up": collected.bytes_up, "refusals": self.records.to_dict()}
-        line["nodes"] = {str(node): round(took, 3) for node, took in collected.answered.items()}
-        line["lost"] = {str(node): why for node, why in collected.lost.items()}
-        line["silent"] = [str(collected.asked[message]) for message in collected.waiting]
-        line["clients"] = [upload.client for upload in collected.uploads]
-        line["bound"] = {str(node): clients for node, clients in collected.bound.items() if clients}
+        line |= {"seconds": seconds, "bytes_up": brought.bytes_up, "refusals": self.records.to_dict()}
+        line["nodes"] = {str(node): round(took, 3) for node, took in brought.nodes.items()}
+        line["lost"] = {str(node): why for node, why in brought.lost.items()}
+        line["silent"] = [str(node) for node in brought.silent]
+        line |= {"uploads": brought.uploads, "clients": brought.clients}
+        line["bound"] = {str(node): clients for node, clients in brought.bound.items() if clients}
         self.journal.add(line)
         self.folder.save_checkpoint(checkpoint_of(state, self.tally))

@@ -1,12 +1,36 @@
 """What travels between server and nodes: packets, requests, replies, the catalogue, and the checks of them all."""
 
 from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS, ItemCatalogue
+from fedrecplus.deploy.wire.identities import identity_number, read_identities
 from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
 from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply, encode_refusal, encode_reply
-from fedrecplus.deploy.wire.request import Request, check_deployable, decode_request, encode_request, fixed_settings
+from fedrecplus.deploy.wire.request import (
+    Request,
+    check_deployable,
+    decode_request,
+    encode_request,
+    fixed_settings,
+    is_secure,
+)
+from fedrecplus.deploy.wire.ring import check_vector, persons_bound, sum_encoding, sum_layout
+from fedrecplus.deploy.wire.stages import (
+    FIRST,
+    LARGEST_MESSAGE,
+    SESSION_BYTES,
+    Stage,
+    decode_stage_reply,
+    decode_stage_request,
+    encode_stage,
+    is_later_stage,
+    longest_message,
+    mask_context,
+    message_of,
+)
 
 __all__ = [
-    "FEWEST", "ITEMS", "VERSION", "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms",
-    "check_deployable", "decode_reply", "decode_request", "encode_refusal", "encode_reply", "encode_request",
-    "fixed_settings",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "VERSION", "ItemCatalogue", "Packet", "Refusal",
+    "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply", "decode_request",
+    "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply", "encode_request", "encode_stage",
+    "fixed_settings", "identity_number", "is_later_stage", "is_secure", "longest_message", "mask_context",
+    "message_of", "persons_bound", "read_identities", "sum_encoding", "sum_layout",
 ]  # fmt: skip

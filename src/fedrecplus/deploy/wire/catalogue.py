@@ -27,6 +27,12 @@ FEWEST = 3
 _TABLES = ("content", "popularity", "average", "years")
 _OPTIONAL = ("average", "years")
 """empty where nobody knows them"""
+_SOURCES = {
+    "participants": "figures of the participants",
+    "secure-sum": "one secure sum",
+    "public": "a public data set",
+}
+"""where figures come from, and how it is said"""
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,10 @@ class ItemCatalogue:
         return cls(tuple(map(str, ratings.item_ids.tolist())), titles, ratings.scale, public_items(ratings))
 
     @classmethod
-    def published(cls, ratings: Ratings, *, averages: bool = True) -> ItemCatalogue:
-        """From a public data set, for people to have: with averages of ``FEWEST`` ratings and more, or without any.
+    def published(cls, ratings: Ratings, *, averages: bool = True, participants: bool = False) -> ItemCatalogue:
+        """For people to have: with averages of ``FEWEST`` ratings and more, or without any.
+
+        It says of itself whether the ratings are of a public data set or the participants' own.
 
         An item with fewer has the mean rating for its average. That mean, too, is over the other items alone: what it
         lacked of the shown averages would be the sum of those that are held back.
@@ -55,7 +63,8 @@ class ItemCatalogue:
         whole = cls.of(ratings)
         often = ratings.where(whole.public.popularity[ratings.items] >= FEWEST)
         average = often.item_means() if averages else np.zeros(0)
-        return replace(whole, public=replace(whole.public, mean=often.mean(), average=average))
+        source = "participants" if participants else "public"
+        return replace(whole, public=replace(whole.public, mean=often.mean(), average=average, source=source))
 
     @classmethod
     def read(cls, path: Path) -> ItemCatalogue:
@@ -80,11 +89,31 @@ class ItemCatalogue:
         """A name that two equal catalogues share."""
         return Packet({}, self.arrays()).digest
 
+    @property
+    def figures(self) -> str:
+        """Where counts and averages come from, and what they cost whom, in words."""
+        source, epsilon = self.public.source, self.public.epsilon
+        if self.is_public:
+            return f"counts of {_SOURCES['public']}{source.removeprefix('public')}"
+        cost = "exact" if epsilon is None else f"with noise, ε = {epsilon:g}"
+        return f"counts of {_SOURCES[_kind(source)]}, {cost}"
+
+    @property
+    def tells_participants(self) -> bool:
+        """Whether its figures are exact ones of the participants: two of them differ by who joined in between."""
+        return not self.is_public and self.public.epsilon is None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether its figures are of other people than the participants."""
+        return _kind(self.public.source) == "public"
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays, for a file or the wire."""
         public = self.public
         facts: dict[str, Any] = {"ids": self.ids, "titles": self.titles, "scale": str(self.scale)}
-        facts |= {"mean": public.mean, "noise": public.noise}
+        facts |= {"mean": public.mean, "noise": public.noise, "source": public.source, "epsilon": public.epsilon}
+        facts["people"] = public.people
         tables = {name: np.ascontiguousarray(getattr(public, name)) for name in _TABLES}
         return {"about": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **tables}
 
@@ -100,13 +129,26 @@ class ItemCatalogue:
             _check_table(name, arrays[name], len(ids))
         if not np.isfinite(mean) or not 0 < noise < np.inf:
             raise ValueError("`mean` and `noise` must be finite, and `noise` greater than zero")
+        source, epsilon = str(facts["source"]), facts["epsilon"]
+        if _kind(source) not in _SOURCES or not (epsilon is None or 0 < float(epsilon) < np.inf):
+            raise ValueError("`source` and `epsilon` say nothing that is known")
         content, popularity, average, years = (arrays[name] for name in _TABLES)
-        public = PublicItems(content, popularity, average, years, mean, noise)
+        people = int(facts["people"])
+        public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon, people)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
     def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
         """The model that V makes with these items: anybody may have it, and fold themselves into it."""
         return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+
+
+def _kind(source: str) -> str:
+    """What a source is, without the name of the data set.
+
+    >>> _kind("public: ml-1m"), _kind("participants")
+    ('public', 'participants')
+    """
+    return source.partition(":")[0]
 
 
 def _check_table(name: str, table: NDArray[Any], items: int) -> None:

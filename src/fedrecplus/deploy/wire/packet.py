@@ -18,8 +18,10 @@ from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 from fedrecplus.settings import settings_of
 
 Facts = dict[str, str | int | float]
-PROTOCOL = 3
+PROTOCOL = 5
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
+REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
+"""all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 
 
 class Refusal(Exception):
@@ -44,12 +46,17 @@ class Packet:
 
     @property
     def digest(self) -> str:
+        """A short name: the beginning of ``sha256``."""
+        return self.sha256.hex()[:32]
+
+    @property
+    def sha256(self) -> bytes:
         """A hash over facts and arrays, their names, types and shapes."""
         hashed = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode())
         for name, table in sorted(self.arrays.items()):
             hashed.update(f"{name} {table.dtype} {table.shape}".encode())
             hashed.update(np.ascontiguousarray(table).tobytes())
-        return hashed.hexdigest()[:32]
+        return hashed.digest()
 
     def to_bytes(self) -> bytes:
         """For a file or a column of a database."""
@@ -87,3 +94,13 @@ def mismatch(theirs: object, who: str) -> str:
     if str(theirs).rpartition("protocol ")[2] == _SPOKEN:
         return ""
     return f"{who} runs {str(theirs)[:80]}; this side runs {VERSION}: upgrade the older one"
+
+
+def check_reply(packet: Packet) -> None:
+    """Refuse a reply of another version, and one in which the node says that it can't take part."""
+    wrong = mismatch(packet.facts.get("version"), "the node")
+    if wrong:
+        raise Refusal("version", wrong, blame=False)
+    if "refusal" in packet.facts:
+        word = str(packet.facts["refusal"])
+        raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, check_reply
 from fedrecplus.deploy.wire.request import Request
 from fedrecplus.protocol import ErrorReport, Upload
 
-REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "storage", "store", "fault")
-"""all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 _LAYOUT = {"clients": "i", "rows": "i", "items": "i", "delta": "f"}
 """arrays of a reply, and the kind of their numbers; ``weights`` come along where clients weigh themselves"""
 _CLIENT_NUMBERS = 2**62
@@ -98,12 +96,7 @@ def _demand(sound: Any, kind: str, detail: str) -> None:
 
 
 def _check_facts(packet: Packet, terms: RoundTerms) -> None:
-    wrong = mismatch(packet.facts.get("version"), "the node")
-    if wrong:
-        raise Refusal("version", wrong, blame=False)
-    if "refusal" in packet.facts:
-        word = str(packet.facts["refusal"])
-        raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)
+    check_reply(packet)
     _demand(packet.facts.get("model") == terms.model, "malformed", "another model")
     said = packet.facts.get("round")
     _demand(said == terms.round, "late", f"round {said!s:.20} instead of {terms.round}")

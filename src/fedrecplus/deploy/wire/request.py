@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check, dumps, loads, to_tables
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.stages import FIRST, Stage
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
@@ -38,7 +39,12 @@ class Request:
     """digest of the catalogue"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
-    bytes: int
+    size: int
+    """bytes"""
+    session: bytes = b""
+    """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
+    pinned: bool = False
+    """whether participants of the sum sign with identities that everybody has pinned"""
 
     @property
     def V(self) -> NDArray[Any]:
@@ -51,6 +57,17 @@ class Request:
         facts: Facts = {"catalogue": self.catalogue, "round": self.round, "settings": fixed_settings(self.config)}
         return Packet(facts, self.tables).digest
 
+    @cached_property
+    def sum_session(self) -> bytes:
+        """What the secure sum is called within its protocol: the server's session, bound to all that was asked.
+
+        Each side computes it by itself. Nodes that were asked for other things (V, settings, catalogue, round, model)
+        can't open each other's shares and refuse each other's signatures, so no sum comes of them.
+        """
+        facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
+        facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
+        return Packet(facts, self.tables).sha256
+
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
         """The round's broadcast; encoded items are computed here, from what everybody knows."""
         V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
@@ -58,14 +75,22 @@ class Request:
         return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
-def encode_request(model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool) -> Packet:
-    """The packet of a request. Last step and covariance go along only where clients weigh themselves."""
+def encode_request(
+    model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
+    pinned: bool = False,
+) -> Packet:  # fmt: skip
+    """The packet of a request. Last step and covariance go along only where clients weigh themselves.
+
+    With a session it is the first stage of a secure sum as well.
+    """
     told = config.needs_on_device("last_step") or config.weighs_on_client
     names = ("V", "last_step", "last_covariance") if told else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
     facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    if session:
+        facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": dumps(config), "catalogue": catalogue.digest}, arrays)
 
 
@@ -102,22 +127,55 @@ def _decode(packet: Packet, config: Config) -> Request:
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
-        bytes=packet.size,
+        size=packet.size,
+        session=_session(facts, config),
+        pinned=bool(facts.get("pinned", 0)),
     )
+
+
+def _session(facts: Facts, config: Config) -> bytes:
+    """Of the secure sum where the channel is one, and nowhere else: an upload must not go another way than it says."""
+    if is_secure(config) != ("session" in facts):
+        raise ValueError(f"channel.rule={config.channel.rule} with or without a secure sum")
+    return Stage.of(facts).session if is_secure(config) else b""
+
+
+def is_secure(config: Config) -> bool:
+    """Whether uploads go into secure sums."""
+    return config.channel.rule == "secure"
 
 
 def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    if getattr(config, "simulation_only", False):
+        raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
     channel = config.channel.part
-    if channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads":
-        why = "a deployment carries neither messages between clients nor encrypted sums"
-        raise UserError(f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear")
-    if config.model.part.has("statistic_size"):
+    if not is_secure(config) and (
+        channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads"
+    ):
+        why = "a deployment carries uploads in the clear or secure sums"
         raise UserError(
-            f"model.rule={config.model.rule} uploads a statistic, for which the wire has no room",
-            "choose another model",
+            f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear or secure"
+        )
+    if is_secure(config):
+        _check_secure(config)
+    if config.model.part.has("statistic_size") and not is_secure(config):
+        raise UserError(
+            f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
+            "set channel.rule=secure, or choose another model",
+        )
+    if config.privacy.rule in ("distributed", "local"):
+        raise UserError(
+            f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
+            "set privacy.rule=central, whose noise comes from the server's operating system",
+        )
+    if getattr(config.privacy.options, "amplification", False):
+        raise UserError(
+            "privacy.amplification=true is for simulation: a deployment's cohort has a fixed size, is drawn by a seed "
+            "that nodes know, and is in the journal",
+            "set privacy.amplification=false",
         )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
@@ -126,8 +184,23 @@ def check_deployable(config: Config) -> Config:
     return config
 
 
+def _check_secure(config: Config) -> None:
+    how = config.channel.options
+    if how.masks != "computed":
+        raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.rows != "whole":
+        raise UserError(f"channel.rows={how.rows} is for simulation", "set channel.rows=whole")
+    if how.dropout > 0:
+        raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
+
+
 def fixed_settings(config: Config) -> str:
-    """The settings that must not change while a model is trained, as text; the number of rounds may."""
+    """The settings that must not change while a model is trained, as text.
+
+    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
+    """
     tables = to_tables(config)
-    del tables["evaluation"], tables["server"]["rounds"]
+    del tables["evaluation"]
+    if config.privacy.rule == "none":
+        del tables["server"]["rounds"]
     return json.dumps(tables, sort_keys=True)

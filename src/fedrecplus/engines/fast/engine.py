@@ -22,8 +22,8 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
-from fedrecplus.rounds import local_update, outgoing, sums_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
+from fedrecplus.rounds import add_up, local_update, outgoing
 
 
 class FastEngine(Engine):
@@ -34,9 +34,13 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
         model, how = kernel_of(problem.config.model), _weighing(problem.config)
-        if model is None or how is None:
+        ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
+        if model is None or how is None or (ring_sums is not None and not hasattr(model, "IN_STEPS")):
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
+        if ring_sums is not None:
+            sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, model.train)
+            return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
 
@@ -51,8 +55,7 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """The sums of updates that were kept apart."""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        bytes_up = sum(upload.bytes for upload in uploads) + peer_bytes
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes
+        traffic = Traffic(sum(upload.bytes for upload in uploads), 0)
         aggregation = kernel_of(problem.config.aggregation)
         if aggregation is not None and hasattr(aggregation, "aggregate"):
             table = aggregation.aggregate(uploads, message, problem.config.aggregation.options)
@@ -60,8 +63,9 @@ class FastEngine(Engine):
             counts = np.bincount(items, minlength=len(table)).astype(np.float64)
             sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
         else:
-            sums = sums_of(uploads, message, problem.config)
-        return sums, private, RoundReport(len(clients), bytes_up, down)
+            sums, traffic = add_up(uploads, message, problem.config)
+        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
 
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -99,6 +103,14 @@ class FastEngine(Engine):
         weights: NDArray[Any] = model.user_weights(problem, private, X)
         return weights
 
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """See ``Engine.list_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is None or not hasattr(model, "list_weights"):
+            return super().list_weights(problem, W, X)
+        weights: NDArray[Any] = model.list_weights(problem, W, X)
+        return weights
+
 
 def engine(config: Config) -> Engine:
     """The engine, in the precision that the config asks for."""
@@ -111,7 +123,9 @@ def _weighing(config: Config) -> Weighing | None:
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
     how: Weighing = aggregation.weighing(config.aggregation.options)
-    if config.channel.part.has("protect") or config.channel.part.has("exchange"):
+    if config.privacy.part.has("protect"):
+        return None
+    if any(config.channel.part.has(name) for name in ("protect", "exchange", "add_up")):
         return None if channel is None else channel.weighing(how)
     return how
 
@@ -123,8 +137,12 @@ def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: Pseu
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    own_weights = len(clients) if config.weighs_on_client else 0
-    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + own_weights)
+    if config.uploads_all_items:
+        rows[:] = len(message.V)
+    model = config.model
+    beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    beside += config.weighs_on_client  # its own weight
+    up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
 
 

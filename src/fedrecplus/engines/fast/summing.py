@@ -14,15 +14,24 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Sums, Upload
 
 
-def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int) -> Sums:
-    """The sums of all chunks, in order; ``left`` is the part of every update that is the same for everybody."""
-    total, per_item, overall = np.zeros_like(left), np.zeros(len(left)), 0.0
+def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
+    """The sums of all chunks, in order; ``left`` is the part of every update that is the same for everybody.
+
+    Sums in steps have it in them already.
+    """
+    total, per_item, overall = empty_sums(left, in_steps), np.zeros(len(left)), 0.0
     for part_total, part_per_item, part_overall in parts:
         total += part_total
         per_item += part_per_item
         overall += part_overall
-    total += per_item.astype(total.dtype)[:, None] * left
+    if not in_steps:
+        total += per_item.astype(total.dtype)[:, None] * left
     return Sums(total, per_item, overall, clients)
+
+
+def empty_sums(left: NDArray[Any], in_steps: bool) -> NDArray[Any]:
+    """A table to add updates to: steps are whole numbers that 32 bits can't hold, and 64 can."""
+    return np.zeros(left.shape) if in_steps else np.zeros_like(left)
 
 
 def split_uploads(
@@ -43,7 +52,9 @@ def split_uploads(
 
 
 def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:
-    """A client's rated and pseudo items together, ascending."""
+    """A client's rated and pseudo items together, ascending; all items, where the model uploads all."""
+    if problem.config.uploads_all_items:
+        return np.arange(problem.ratings.item_count)
     rated = problem.ratings.items[problem.ratings.indptr[client] : problem.ratings.indptr[client + 1]]
     unrated = pseudo.items[pseudo.indptr[client] : pseudo.indptr[client + 1]]
     return np.sort(np.concatenate([rated.astype(np.int64), unrated.astype(np.int64)]))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import inner
+from fedrecplus.engines.fast.compiling import inner, mix, to_unit
 
 TABLE, OWN, MEAN_OWN = 0, 1, 2
 """which rows a distance runs over"""
@@ -23,6 +23,22 @@ class Weighing(NamedTuple):
     smallest: float = 1e-12
     rated_rows_only: bool = False
     """leave pseudo rows out of the sums, as denoising clients do"""
+    in_steps: bool = False
+    """sum whole numbers: each update in steps of its row's scale, rounded, as ``parts/channel/_ring.py`` encodes it"""
+    scales: Any = np.zeros(0)
+    """steps per unit of w·Δ, of each row; 0: left out"""
+    weight_scale: float = 1.0
+    largest_move: float = 0.0
+    largest_weight: float = 0.0
+    statistic_scale: float = 1.0
+    largest_statistic: float = 0.0
+    marks: bool = False
+    """pseudo rows are marks: they count in distances and not in sums"""
+    by_chance: bool = False
+    """round moves up or down by the draws of ``rounding_keys``, one per client"""
+    rounding_keys: Any = np.zeros(0, np.uint64)
+    left_out: Any = np.zeros(0, np.uint8)
+    """of each client: 1 if it is not in the sums; kernels write 1 for those that are beyond the bounds"""
 
 
 class Target(NamedTuple):
@@ -36,13 +52,15 @@ class Target(NamedTuple):
     """Σ step² of each row"""
     whole_step: float
     """Σ step² over the whole table"""
+    left: Any
+    """the part of Δ that is the same for everybody"""
 
 
 def target_of(left: Any, step: Any) -> Target:
     """Distances from Δ = left + moved to the step."""
     apart = left - step
     sizes = np.einsum("ic,ic->i", step, step, dtype=np.float64)
-    return Target(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()))
+    return Target(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()), left)
 
 
 @inner
@@ -56,3 +74,36 @@ def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: fl
         distance /= n
         least /= n
     return float(max(distance, how.bound * least, how.smallest) ** (-how.temperature))
+
+
+@inner
+def within_bounds(weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any) -> bool:
+    """Whether all numbers of an update have room in the ring; not a number has none. See ``_check`` there."""
+    largest = 0.0
+    for j in range(n):
+        row = np.uint64(rows[j])
+        for c in range(np.uint64(moved.shape[1])):
+            value = abs(weight * (moved[j, c] + left[row, c]))
+            if not value <= largest:
+                largest = value
+    return bool(largest <= how.largest_move and 0.0 <= weight <= how.largest_weight)
+
+
+@inner
+def add_steps(
+    client: int, weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any, total: Any, per_item: Any
+) -> float:
+    """Add an update in whole steps, and its weight to its rows; returns the weight in steps. See ``encode`` there."""
+    steps, width = np.rint(weight * how.weight_scale), np.uint64(moved.shape[1])
+    for j in range(n):
+        row = np.uint64(rows[j])
+        scale = how.scales[row]
+        if scale > 0.0:
+            per_item[row] += steps
+            for c in range(width):
+                move = weight * (moved[j, c] + left[row, c]) * scale
+                if how.by_chance:
+                    total[row, c] += np.floor(move + to_unit(mix(how.rounding_keys[client], row * width + c)))
+                else:
+                    total[row, c] += np.rint(move)
+    return float(steps)

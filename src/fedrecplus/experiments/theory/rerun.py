@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fedrecplus.config import Config, load_config
-from fedrecplus.data import FileOptions, Ratings, load, split
+from fedrecplus.data import FileOptions, Ratings, as_test, load, split
+from fedrecplus.data.joining import together
 from fedrecplus.engines import Engine, Problem, SimulationState, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.requirements import require_federation
@@ -43,7 +44,10 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     name = dataset or data.get("dataset") or result["dataset"]
     ratings = load(name, options=FileOptions(**data.get("options", {})))
     fold = data.get("fold")
-    training, test = (ratings, None) if fold is None else split(ratings, fold, data.get("folds", 5), config.seed)
+    if data.get("test"):
+        ratings = together(ratings, as_test(data["test"], ratings))
+    how = (data.get("folds", 5), config.seed, data.get("split", "random"))
+    training, test = (ratings, None) if fold is None else split(ratings, fold, *how)
     if fingerprint(training, test) != data.get("fingerprint"):
         raise UserError(f"{name} is not what {folder} was trained on", "name the same ratings with --dataset")
     return StudiedRun(config, training, fold, Recommender.load(folder, allow))

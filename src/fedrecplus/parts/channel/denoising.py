@@ -30,8 +30,14 @@ class Settings(_Settings):
 
 
 def check_with(config: Any) -> None:
-    """Refuse weights: a denoising client's upload is a sum over several clients."""
-    how = config.aggregation
+    """Refuse weights, and what is more than rows of rated items: a denoising client's upload is a sum over several."""
+    how, model = config.aggregation, config.model
+    if model.part.has("statistic_size") or config.uploads_all_items:
+        raise UserError(
+            f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than rows "
+            "of rated and pseudo items",
+            "set model.rule=mf, as FedRec++ has it, or channel.rule=sums",
+        )
     if how.rule != "uniform" or config.weighs_on_client:
         raise UserError(
             f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",

@@ -12,7 +12,6 @@ latent factors), Tipping and Bishop 1999 (EM with the user side integrated out)
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Literal
 
 import numpy as np
@@ -20,35 +19,34 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.parts.model._public import (
+    PublicSettings,
+    public_columns,
+    public_regression,
+    ridge_regression,
+    rows_from_features,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
-from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
-_MOST_CONTENT = 32
-"""columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
-_FARTHEST = 3.0
-"""standard deviations from the mean that popularity and average may be: else the rarest items would stand for all"""
 
 
-class Settings(_Settings):
+class Settings(PublicSettings):
     """Options of the model."""
 
     factors: Annotated[int, number(1, 4096, "d, columns of V")] = 32
-    noise: Annotated[float, number(1e-6, 1e6, "σ², variance of ratings around their predictions")] = 1.2
-    item_prior: Annotated[float, number(1e-6, 1e6, "prior strength of a row of V: pseudo-ratings")] = 30.0
     user_mean: Annotated[float, number(-100, 100, "prior mean of a person's first factor; of the others it is 0")] = 1.7
-    bias_scale: Annotated[float, number(0, 1e3, "prior sd of a person's bias")] = 0.5
-    public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of other public columns")] = 0.18
     solve_over: Annotated[
         Literal["all", "rated"],
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
+    curvature: Annotated[float, number(0.01, 100, "E[w²] of a factor's weight in the M-step; less where clipped")] = 1.0
+    row_variance: Annotated[float, number(0, 100, "share of a row's own variance that adds to the ridge")] = 1.0
 
 
 def tables(settings: Settings) -> dict[str, int]:
@@ -72,14 +70,24 @@ def start_users(seed: int, clients: Items, settings: Settings, public: PublicIte
     return np.zeros((len(clients), 0))
 
 
+def new_items(V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return rows_from_features(V, public, settings)
+
+
 def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
-    """V_i plus its expected gradient, e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
-    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
+    """V_i plus its expected gradient."""
+    gradient = expected_gradient(rows, broadcast.V, broadcast.public, settings)
+    return device.U, broadcast.V[rows.items].astype(np.float64) + gradient
+
+
+def expected_gradient(rows: Rows, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
+    X = item_columns(V, public, settings).astype(np.float64)
     used = rows.rated | (settings.solve_over == "all")
-    w, S = posterior(X, rows.items[used], rows.ratings[used], settings, broadcast.public)
+    w, S = posterior(X, rows.items[used], rows.ratings[used], settings, public)
     x, k = X[rows.items], X.shape[1] - settings.factors
-    gradient = np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:])
-    return device.U, x[:, k:] + gradient
+    return np.asarray(np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:]))
 
 
 def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> tuple[Array, Array]:
@@ -88,13 +96,9 @@ def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public
     The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
     which adds to the ridge of its weights.
     """
-    size, noise = X.shape[1] - 1, settings.noise * public.noise
-    ridge, prior = ridge_and_prior(size, items, np.ones(len(items)), settings, public)
-    A, targets = X[items, 1:], ratings - X[items, 0]
-    inverse = np.linalg.inv(A.T @ A + np.diag(ridge))
-    S = np.zeros((size + 1, size + 1))
-    S[1:, 1:] = noise * inverse
-    return np.append(1.0, prior + inverse @ (A.T @ (targets - A @ prior))), S
+    noise = settings.noise * public.noise
+    ridge, prior = ridge_and_prior(X.shape[1] - 1, items, np.ones(len(items)), settings, public)
+    return ridge_regression(X, items, ratings, ridge, prior, noise)
 
 
 def ridge_and_prior(
@@ -109,20 +113,25 @@ def ridge_and_prior(
 
 def item_variance(public: PublicItems, settings: Settings) -> Array:
     """σ²/(n_i + prior strength): how little is known of a row of V."""
-    return np.asarray(settings.noise * public.noise / (public.popularity + settings.item_prior))
+    return np.asarray(settings.row_variance * settings.noise * public.noise / (public.popularity + settings.item_prior))
 
 
 def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
     """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
 
-    K pseudo-ratings pull a row to V̂_i, what the item's public features predict.
+    K pseudo-ratings pull a row to V̂_i, what the item's public features predict. Where sums come with noise for
+    differential privacy, K grows by the noise's variance over that of the ratings in the sum, σ² Σ w E[w_V²]: the
+    posterior mean of a row whose measurement is that much worse.
     """
-    curvature = np.ones(settings.factors)
+    curvature = np.full(settings.factors, settings.curvature)
     curvature[0] += settings.user_mean**2
+    weights = sums.weights[:, None] * curvature
     strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
+    if sums.noise > 0.0:
+        strength = strength * (1.0 + sums.noise**2 / (settings.noise * public.noise * np.maximum(weights, 1.0)))
     features, regression = public_regression(public, settings)
     pull = strength * (V - features @ (regression @ V.astype(np.float64)))
-    return np.asarray((sums.total - pull) / np.maximum(sums.weights[:, None] * curvature + strength, 1e-12))
+    return np.asarray((sums.total - pull) / np.maximum(weights + strength, 1e-12))
 
 
 def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
@@ -160,47 +169,3 @@ def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast,
 def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
     """X = (b_i, constant, popularity, average, content, V_i)."""
     return np.hstack([public_columns(public, settings).astype(V.dtype), V])
-
-
-@functools.lru_cache(maxsize=4)  # the reference asks once for every client
-def public_columns(public: PublicItems, settings: Settings) -> Array:
-    """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""
-    baseline, known, content = _features(public)
-    columns = np.hstack([known, content]) * settings.public_scale
-    columns[:, 0] = settings.bias_scale
-    return np.hstack([baseline[:, None], columns])
-
-
-@functools.lru_cache(maxsize=4)
-def public_regression(public: PublicItems, settings: Settings) -> tuple[Array, Array]:
-    """Features F and a matrix R such that F R V are the rows that public features predict.
-
-    A ridge regression of V on popularity, average, their products and the catalogue, over all items; a row counts as
-    n_i/(n_i + prior strength), the share of it that is more than chance, and the mean row is free.
-    """
-    _, known, content = _features(public)
-    popularity, average = known[:, 1], known[:, -1]
-    F = np.hstack([known, content, np.stack([popularity**2, average**2, popularity * average], axis=1)])
-    weighted = F * (public.popularity / (public.popularity + settings.item_prior))[:, None]
-    gram = weighted.T @ F + np.eye(F.shape[1])
-    gram[0, 0] -= 1.0 - 1e-9
-    return F, np.linalg.solve(gram, weighted.T)
-
-
-def _features(public: PublicItems) -> tuple[Array, Array, Array]:
-    """The baseline, (constant, popularity, average) with unit variance over ratings, and the catalogue as unit rows."""
-    counts, baseline = public.popularity, public.averages()
-    known = [np.ones(len(counts)), _standardised(np.log1p(counts), counts), _standardised(baseline, counts)]
-    content = unit_rows(public.content)
-    most = np.sort(np.argsort(-(counts @ content), kind="stable")[:_MOST_CONTENT])
-    return baseline, np.stack(known, axis=1), content[:, most]
-
-
-def _standardised(values: NDArray[Any], counts: NDArray[Any]) -> Array:
-    """Mean 0 and variance 1 over all ratings; zero where all items are the same."""
-    weights = counts / max(counts.sum(), 1)
-    centred = values - weights @ values
-    deviation = float(np.sqrt(weights @ centred**2))
-    if deviation < 1e-9:
-        return np.zeros(len(values))
-    return np.asarray(np.clip(centred / deviation, -_FARTHEST, _FARTHEST))

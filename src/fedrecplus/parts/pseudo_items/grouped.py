@@ -34,6 +34,11 @@ class Settings(SetSettings):
     decoy_window: Annotated[int, number(1, 4096, "groups next in popularity among which a decoy group is chosen")] = 40
     noise: Annotated[float, number(0, 100, "weight of a secret draw beside similarity, in decoy groups")] = 0.5
 
+    @property
+    def together(self) -> int:
+        """Rows of a group."""
+        return group_size(self)
+
 
 ATTACKER = OfPseudoItems(popularity=0.3, co_occurrence="neither")
 
@@ -42,7 +47,8 @@ def select(count: int, device: Device, broadcast: Broadcast, settings: Settings)
     """The unrated items of all groups that hold a rated one; then whole other groups, until there are ``count``.
 
     Other groups are wanted where a client rated several items of a group or fills a size class. Each is about as
-    popular as a group that the client has touched, and much like it.
+    popular as a group that the client has touched, and much like it. The last group, which takes what is left over
+    and so is larger, is none of them while there are others: a part of a group would be told for a decoy.
     Ours: a set that is drawn for each client by itself is told by which items go together in everybody's sets.
     """
     group = groups(broadcast.public, settings)
@@ -95,6 +101,16 @@ def groups(public: PublicItems, settings: Settings) -> Items:
     return group
 
 
+def extra_rows(public: PublicItems, settings: Settings) -> tuple[Items, int]:
+    """The items of the last group, and how many rows it has more than others: an upload that touches it has as many.
+
+    Ours: without them the last of the other groups would have to be cut, and who cuts shows a decoy.
+    """
+    group = groups(public, settings)
+    last = np.flatnonzero(group == group.max())
+    return last, len(last) % group_size(settings)
+
+
 def members(group: Items) -> tuple[Items, Items]:
     """Items group by group, ascending within each, and the place where each group begins, with the end as a last.
 
@@ -130,9 +146,14 @@ def _decoy_groups(count: int, touched: Items, group: Items, public: PublicItems,
     order, starts = members(group)
     left = np.ones(len(starts) - 1, dtype=bool)
     left[touched] = False
+    last = len(left) - 1
+    held_back = bool(left[last]) and len(group) % group_size(settings) > 0
+    left[last] &= not held_back
     chosen: list[Items] = []
     found, draw = 0, 0
-    while found < count and left.any():
+    while found < count and (held_back or left.any()):
+        if not left.any():
+            left[last], held_back = True, False
         anchor, side = uniform(subkey(key, "groups"), np.array([2 * draw, 2 * draw + 1]))
         middle = int(touched[int(anchor * len(touched))])
         free = np.flatnonzero(left)

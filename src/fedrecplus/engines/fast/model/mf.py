@@ -12,8 +12,8 @@ from fedrecplus.engines.fast.compiling import inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _updates
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
@@ -29,6 +29,9 @@ _move_user = _columns.move_user
 _moves = _updates.moves
 _distance = _updates.distance
 _add = _updates.add
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 class Steps(NamedTuple):
@@ -58,11 +61,11 @@ def train(
     count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = np.zeros_like(V), np.zeros(len(V))
+        total, per_item = empty_sums(V, how.in_steps), np.zeros(len(V))
         largest = int(count[part].max())
         return total, per_item, train_clients(part, rows, largest, steps, how, target, V, U, total, per_item)
 
-    return add_up(on_threads(work, chunks(clients, count)), left, len(clients)), U
+    return add_up(on_threads(work, chunks(clients, count)), left, len(clients), how.in_steps), U
 
 
 def updates(
@@ -139,7 +142,7 @@ def train_clients(
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
     mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
-    apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
+    apart, apart_sizes, step_sizes, left = target.apart, target.apart_sizes, target.step_sizes, target.left
     epochs, width = steps.epochs, V.shape[1]
     padded, room = (width + 3) // 4 * 4, _whole(largest)
     own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
@@ -179,7 +182,7 @@ def train_clients(
             U[client, c] = own[c]
         if how.rated_rows_only:  # pseudo rows shall not count
             n = rated
-        _moves(numbers, n, epochs, fades, errors, pushes, not how.distances, moved, total)
+        _moves(numbers, n, epochs, fades, errors, pushes, not (how.distances or how.in_steps), moved, total)
         weight = 1.0
         if how.distances:
             distance, own_step = _distance(apart, numbers, n, moved), 0.0
@@ -187,6 +190,15 @@ def train_clients(
                 distance += apart_sizes[numbers[j]]
                 own_step += step_sizes[numbers[j]]
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            if how.marks:
+                n = rated
+            if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+            continue
+        if how.distances:
             _add(weight, numbers, n, moved, total)
         all_weights += weight
         for j in range(n):

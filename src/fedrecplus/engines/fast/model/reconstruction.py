@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, target_of, weight_at
+from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
+from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+
+IN_STEPS = True
+"""its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
 class Prior(NamedTuple):
@@ -38,10 +42,10 @@ def train(
     some = _Round(problem, message, pseudo)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
+        total, per_item = empty_sums(message.V, how.in_steps), np.zeros(len(message.V))
         return total, per_item, some.add(part, how, total, per_item)
 
-    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients)), private.U
+    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients), how.in_steps), private.U
 
 
 def updates(
@@ -63,7 +67,7 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    prior, rows = _prior(problem.public, problem.config.model.options, X), _rated_rows(problem, X.dtype)
+    prior, rows = prior_of(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
     counts = np.diff(rows.indptr)
@@ -79,7 +83,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
     problem, options = some.problem, some.problem.config.model.options
     X = _columns(some.message, options)
-    rows, prior = _rated_rows(problem, X.dtype), _prior(some.message.public, options, X)
+    rows, prior = rated_rows(problem, X.dtype), prior_of(some.message.public, options, X)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
@@ -96,7 +100,7 @@ class _Round:
         options: Settings = problem.config.model.options
         self.X, self.rows = _columns(message, options), pseudo.rows(problem)
         self.counts = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
-        self.prior, self.over_all = _prior(message.public, options, self.X), options.solve_over == "all"
+        self.prior, self.over_all = prior_of(message.public, options, self.X), options.solve_over == "all"
         self.left = np.zeros_like(message.V)
         self.target: Target = target_of(self.left, message.last_step)
 
@@ -113,7 +117,8 @@ class _Round:
         )
 
 
-def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+def prior_of(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+    """Of weights over columns of which V's are the last."""
     variance = item_variance(public, options).astype(X.dtype)
     first = X.shape[1] - 1 - options.factors
     real = X.dtype.type  # a wider number would widen every loop that it is in
@@ -124,7 +129,7 @@ def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
     return item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
 
 
-def _rated_rows(problem: Problem, dtype: Any) -> KernelRows:
+def rated_rows(problem: Problem, dtype: Any) -> KernelRows:
     """Everybody's rated rows, and no pseudo rows."""
     ratings, nobody = problem.ratings, np.zeros(problem.ratings.clients + 1, dtype=np.int64)
     levels, unrated = problem.levels.astype(dtype), np.zeros(0, dtype=ratings.items.dtype)
@@ -149,14 +154,14 @@ def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, W: Any) -> None:
         first, n = indptr[client], indptr[client + 1] - indptr[client]
         for j in range(n):
             numbers[j], ratings[j] = items[first + j], levels[codes[first + j]]
-        _weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
+        posterior_weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
         W[client, 0] = 1
         for c in range(size):
             W[client, c + 1] = moment[c]
 
 
 @section
-def _weights(
+def posterior_weights(
     numbers: Any,
     ratings: Any,
     n: int,
@@ -188,47 +193,15 @@ def _weights(
                 targets[number] = 0
                 for c in range(size):
                     four[number, c] = 0
-        _add_rows(four, targets, gram, moment)
+        add_rows(four, targets, gram, moment)
     for a in range(size):
         gram[a, a] += prior.noise + (doubt if a >= np.uint64(prior.first) else X.dtype.type(0))
-    _solve(gram, moment)
+    solve(gram, moment)
     moment[prior.first] += prior.mean
 
 
 @section
-def _add_rows(rows: Any, targets: Any, gram: Any, moment: Any) -> None:
-    """Add four rows to the upper triangle of XᵀX and to Xᵀy: a number of XᵀX is read and written once for all four."""
-    row0, row1, row2, row3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
-    for a in range(np.uint64(len(moment))):
-        x0, x1, x2, x3 = rows[row0, a], rows[row1, a], rows[row2, a], rows[row3, a]
-        moment[a] += targets[row0] * x0 + targets[row1] * x1 + targets[row2] * x2 + targets[row3] * x3
-        for b in range(a, np.uint64(len(moment))):
-            gram[a, b] += x0 * rows[row0, b] + x1 * rows[row1, b] + x2 * rows[row2, b] + x3 * rows[row3, b]
-
-
-@section
-def _solve(gram: Any, moment: Any) -> None:
-    """Solve in place, with the upper triangle of a positive definite matrix; loops run along its rows."""
-    size, one = np.uint64(len(moment)), np.uint64(1)
-    for k in range(size):
-        pivot = np.sqrt(gram[k, k])
-        for b in range(k, size):
-            gram[k, b] /= pivot
-        moment[k] /= pivot
-        for a in range(k + one, size):
-            factor = gram[k, a]
-            moment[a] -= factor * moment[k]
-            for b in range(a, size):
-                gram[a, b] -= factor * gram[k, b]
-    for back in range(size):
-        last = size - one - back
-        for c in range(last + one, size):
-            moment[last] -= gram[last, c] * moment[c]
-        moment[last] /= gram[last, last]
-
-
-@section
-def _covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
+def posterior_covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
     """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: rows of R⁻ᵀ, then their products."""
     size, width, one, two = np.uint64(gram.shape[0]), np.uint64(S.shape[1]), np.uint64(1), np.uint64(2)
     skip, nothing = size - width, gram.dtype.type(0)
@@ -256,15 +229,39 @@ def predict_clients(clients: Any, pseudo_indptr: Any, pseudo_items: Any, X: Any,
     """X·w for the clients' pseudo items."""
     for client in clients:
         for place in range(pseudo_indptr[client], pseudo_indptr[client + 1]):
-            out[place] = _product(X, np.uint64(pseudo_items[place]), W[client])
+            out[place] = product(X, np.uint64(pseudo_items[place]), W[client])
 
 
 @inner
-def _product(X: Any, row: Any, w: Any) -> Any:
+def product(X: Any, row: Any, w: Any) -> Any:
+    """X_row·w."""
     total = X.dtype.type(0)
     for c in range(np.uint64(len(w))):
         total += X[row, c] * w[c]
     return total
+
+
+@section
+def expected_gradients(numbers: Any, ratings: Any, n: int, used: int, X: Any, S: Any, own: Any, moved: Any) -> None:
+    """e_j w_V − S_V x_j for the first n rows, as the first columns of ``moved``; weights are solved over ``used``."""
+    size, width, one = np.uint64(S.shape[0]), np.uint64(S.shape[1]), np.uint64(1)
+    skip, four_columns = size - width, np.uint64(4)
+    fours = size // four_columns * four_columns
+    for j in range(n):
+        row = np.uint64(numbers[j])
+        e = ratings[j] - product(X, row, own)
+        for c in range(width):
+            moved[j, c] = e * own[skip + c + one]
+        if j < used:
+            for a in range(np.uint64(0), fours, four_columns):
+                b, d, f = a + one, a + one + one, a + one + one + one
+                x0, x1, x2, x3 = X[row, b], X[row, d], X[row, f], X[row, f + one]
+                for c in range(width):
+                    moved[j, c] -= x0 * S[a, c] + x1 * S[b, c] + x2 * S[d, c] + x3 * S[f, c]
+            for a in range(fours, size):
+                x0 = X[row, a + one]
+                for c in range(width):
+                    moved[j, c] -= x0 * S[a, c]
 
 
 @exact_kernel
@@ -283,16 +280,13 @@ def add_clients(
     """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance = target.apart, target.step_sizes, prior.variance
+    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
-    skip = size - width
     numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
     inverse, S = np.empty((size, size), X.dtype), np.empty((size, width), X.dtype)
     four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
     moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
-    four_columns = np.uint64(4)
-    fours = size // four_columns * four_columns
     all_weights = 0.0
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
@@ -302,35 +296,31 @@ def add_clients(
             numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
             ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
         used = n if over_all else rated
-        _weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
-        _covariance(gram, prior.noise, inverse, S)
+        posterior_weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
+        posterior_covariance(gram, prior.noise, inverse, S)
         for c in range(size):
             own[c + one] = moment[c]
         if how.rated_rows_only:
             n = rated
+        expected_gradients(numbers, ratings, n, used, X, S, own, moved)
         weight, distance, own_step = 1.0, 0.0, 0.0
-        for j in range(n):
-            row = np.uint64(numbers[j])
-            e = ratings[j] - _product(X, row, own)
-            for c in range(width):
-                moved[j, c] = e * own[skip + c + one]
-            if j < used:
-                for a in range(np.uint64(0), fours, four_columns):
-                    b, d, f = a + one, a + one + one, a + one + one + one
-                    x0, x1, x2, x3 = X[row, b], X[row, d], X[row, f], X[row, f + one]
-                    for c in range(width):
-                        moved[j, c] -= x0 * S[a, c] + x1 * S[b, c] + x2 * S[d, c] + x3 * S[f, c]
-                for a in range(fours, size):
-                    x0 = X[row, a + one]
-                    for c in range(width):
-                        moved[j, c] -= x0 * S[a, c]
-            if how.distances:
+        if how.distances:
+            for j in range(n):
+                row = np.uint64(numbers[j])
                 own_step += step_sizes[row]
                 for c in range(width):
                     gap = moved[j, c] + apart[row, c]
                     distance += gap * gap
         if how.distances:
             weight = weight_at(distance, own_step, n, how, target.whole_step)
+        if how.in_steps:
+            if how.marks:
+                n = rated
+            if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
+                how.left_out[client] = 1
+            if how.left_out[client] == 0:
+                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
+            continue
         all_weights += weight
         scaled = X.dtype.type(weight)
         for j in range(n):

@@ -31,6 +31,7 @@ class Groups(NamedTuple):
     window: int
     year_weight: float
     noise: float
+    last_is_larger: bool
 
 
 def selector(some: Drawing, options: grouped.Settings) -> Select:
@@ -41,7 +42,8 @@ def selector(some: Drawing, options: grouped.Settings) -> Select:
     leaders = members[starts[:-1]]
     years = public.years[leaders] if len(public.years) else public.years
     content, window = unit_rows(public.content[leaders]), grouped.decoy_window(public, options)
-    groups = Groups(of_item, members, starts, content, years, window, options.year_weight, options.noise)
+    larger = len(of_item) % options.together > 0
+    groups = Groups(of_item, members, starts, content, years, window, options.year_weight, options.noise, larger)
     rated, keys = some.rated, some.keys("pseudo-items")
 
     def select(clients: Clients, out: Any) -> None:
@@ -88,12 +90,16 @@ def whole_groups(clients: Any, rows: Any, groups: Any, keys: Any, out: Any) -> N
         for place in range(found):
             out[first + place] = mates[place]
         number = 0
+        last = len(taker) - 1
+        if groups.last_is_larger and taker[last] != client:
+            taker[last] = client  # no decoy while there are others
         while found < wanted:
             anchor = to_unit(mix(mix(key, _GROUPS), np.uint64(2 * number)))
             lower_first = to_unit(mix(mix(key, _GROUPS), np.uint64(2 * number + 1))) < 0.5
             middle = touched[np.int64(anchor * n)]
             drawn = mix(mix(key, _ALIKE), np.uint64(number))
             best = _free_group(middle, lower_first, client, taker, groups, content, years, drawn)
+            best = last if best < 0 else best
             taker[best] = client
             for at in range(starts[best], min(starts[best + 1], starts[best] + wanted - found)):
                 out[first + found] = members[at]

@@ -1,0 +1,52 @@
+"""Counts the rounds in which a row's rating moves: real ratings stay, virtual ones that are made anew do not.
+
+A single upload, or a pair, reads a rating with some error where there are several local epochs. Over all uploads the
+errors average out, and a rating that is made anew each round from a model that learns keeps moving.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks._reading import Reading, readings
+from fedrecplus.audit.attacks._solved import on_scale
+from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.transcript import Transcript
+
+Array = NDArray[np.float64]
+_ABSENT = 20.0
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Of the last upload: how seldom and how little each row's rating moved in all uploads."""
+    read = [reading for reading in readings(transcript, client) if reading.pure.all()]
+    if len(read) < 2:
+        return ()
+    last, ratings = read[-1], _by_round(read)
+    usual = _median(ratings)
+    moved = np.abs(ratings - usual) / transcript.step
+    known = np.isfinite(moved)
+    rounds = np.maximum(known.sum(axis=0), 1)
+    jumps = np.where(known, moved > 0.5, False).sum(axis=0) / rounds
+    drift = np.where(known, np.minimum(moved, 1.0), 0.0).sum(axis=0) / rounds
+    absent = np.mean([~np.isin(last.items, one.items) for one in read], axis=0)
+    return (Guess(last.round, last.items, on_scale(usual, transcript.step), -jumps - drift - _ABSENT * absent),)
+
+
+def _by_round(read: list[Reading]) -> Array:
+    """Ratings of the last upload's rows in every upload, on no scale; nan where a row is missing or unread."""
+    last = read[-1]
+    ratings = np.full((len(read), len(last.items)), np.nan)
+    for row, one in zip(ratings, read, strict=True):
+        _, here, there = np.intersect1d(last.items, one.items, return_indices=True)
+        row[here] = one.ratings[there]
+    return ratings
+
+
+def _median(ratings: Array) -> Array:
+    """Over rounds; nan where a row was never read."""
+    read = np.isfinite(ratings).any(axis=0)
+    found = np.full(ratings.shape[1], np.nan)
+    found[read] = np.nanmedian(ratings[:, read], axis=0)
+    return found

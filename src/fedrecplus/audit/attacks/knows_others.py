@@ -1,0 +1,84 @@
+"""An attacker who knows the ratings of everybody else: takes their part off a sum, or learns from their uploads.
+
+Under sums, one upload is left: no exact sum withstands that, however it was computed, and noise does. Where lists of
+rows are seen, the others' uploads and ratings teach a classifier. An assumption about the attacker, not a finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks._from_sums import read_single
+from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
+from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.transcript import Others, Transcript, hides_rows
+from fedrecplus.protocol import Sums
+
+SEES = ("values", "lists", "sums")
+KNOWING = "everybody else"
+_ROUNDS = 8
+"""in which a client is singled out of sums, at most"""
+_PARTS = 4
+"""the watched clients are attacked in so many parts, each by what the other parts teach"""
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Of sums, some rounds together; of uploads, or lists of their rows, the last."""
+    others = transcript.knowledge.others
+    if others is None:
+        return ()
+    singled = _singled_out(transcript, client, others)
+    if not hides_rows(transcript.config) or not transcript.uploads(client):
+        return singled
+    scores = transcript.once(("known others", transcript.assumed), lambda: _taught(transcript, others))
+    last = rows_of(transcript, client).reading
+    ratings = last.nearest(transcript.step)
+    for guess in singled:  # values are in the sums, where uploads show none
+        _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
+        ratings[here] = guess.ratings[there]
+    return (Guess(last.round, last.items, ratings, scores[client]),)
+
+
+def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[Guess, ...]:
+    """What is left of the sums when everybody else's part is taken off."""
+    sums = transcript.sums
+    rounds = [t for t, cohort in transcript.cohorts.items() if client in cohort and t in sums]
+    chosen = (
+        [rounds[place] for place in np.unique(np.linspace(0, len(rounds) - 1, _ROUNDS).astype(int))] if rounds else []
+    )
+    said = [read_single(transcript, client, t, less(sums[t], others.rest(client, t))) for t in chosen]
+    if not said:
+        return ()
+    # rounding and noise are drawn anew in every round, and what was rated stays
+    best = max(said, key=lambda guess: int(np.isfinite(guess.ratings).sum()))
+    return (replace(best, rated=np.mean([guess.rated for guess in said], axis=0)),)
+
+
+def less(sums: Sums, rest: Sums) -> Sums:
+    """What is left of sums."""
+    return replace(
+        sums,
+        total=sums.total - rest.total,
+        weights=sums.weights - rest.weights,
+        overall=sums.overall - rest.overall,
+        clients=sums.clients - rest.clients,
+    )
+
+
+def _taught(transcript: Transcript, others: Others) -> dict[int, NDArray[np.float64]]:
+    """Each part of the watched clients by the others: what is learned about a client never comes from itself."""
+    clients = [client for client in transcript.clients if transcript.uploads(client)]
+    scores: dict[int, NDArray[np.float64]] = {}
+    for number in range(min(_PARTS, len(clients))):
+        asked = clients[number::_PARTS]
+        known = [client for client in clients if client not in asked][:TEACHERS]
+        if not known:
+            continue
+        teachers = People(transcript, [rows_of(transcript, one) for one in known], others.likely)
+        truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
+        pupils = People(transcript, [rows_of(transcript, one) for one in asked], others.likely)
+        scores.update(zip(asked, teach(teachers, truth, pupils), strict=True))
+    return scores

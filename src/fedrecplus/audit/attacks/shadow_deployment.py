@@ -1,0 +1,41 @@
+"""Shadow training on real people: a deployment over another public data set of the same items teaches the classifier.
+
+The attacker runs the known program on the ratings of a second data set (``--knowing``), learns to tell its people's
+rated rows from their pseudo rows, and which items go together in their ratings. After: Shokri et al. 2017
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
+from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
+
+SEES = ("values", "lists")
+KNOWING = "second data set"
+
+
+def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+    """Of the client's last upload: the classifier's log odds that a row is rated."""
+    second = transcript.knowledge.second
+    if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
+        return ()
+    scores = transcript.once(("shadow deployment", transcript.assumed), lambda: _taught(transcript, second))
+    last = rows_of(transcript, client).reading
+    return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
+
+
+def _taught(transcript: Transcript, second: SecondData) -> dict[int, NDArray[np.float64]]:
+    """Log odds for all watched clients."""
+    shadow = second.transcript
+    shadow.assumed = transcript.assumed
+    known = [client for client in shadow.clients if shadow.uploads(client)][:TEACHERS]
+    teachers = People(shadow, [rows_of(shadow, client) for client in known], second.likely)
+    truth = [second.rated(one.client, one.reading.items) for one in teachers.rows]
+    asked = [client for client in transcript.clients if transcript.uploads(client)]
+    pupils = People(
+        transcript, [rows_of(transcript, one) for one in asked], lambda _, *more: second.likely(None, *more)
+    )
+    return dict(zip(asked, teach(teachers, truth, pupils), strict=True))

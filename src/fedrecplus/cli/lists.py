@@ -1,0 +1,56 @@
+"""What the commands that recommend share: their options, and how a list is shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from fedrecplus.cli.display import say, show_table
+from fedrecplus.training.lists import Price, TopList
+
+Length = Annotated[int, typer.Option("-n", help="How many items.")]
+By = Annotated[
+    str,
+    typer.Option(metavar="list|rating", help="Rank by the model's weights for lists, or by predicted ratings."),
+]
+IncludeSeen = Annotated[bool, typer.Option("--include-seen", help="List items that are rated already, too.")]
+Explore = Annotated[
+    float, typer.Option(metavar="X", help="From 0, the best items, to 1, items unlike each other; shows the price.")
+]
+Why = Annotated[bool, typer.Option("--why/--no-why", help="Name the rated items that speak most for each.")]
+_WORDS = "because of"
+
+
+def show_top_list(found: TopList, title: str = "") -> None:
+    """The list as a table, and below it what exploring cost."""
+    titled, why = (any(getattr(item, name) for item in found.items) for name in ("title", "because"))
+    columns = {"title": [item.title or str(item.item) for item in found.items]} if titled else {}
+    columns |= {"item": [str(item.item) for item in found.items]}
+    columns |= {"score": [f"{item.score:.3f}" for item in found.items]}
+    if not found.likes_alone:
+        columns |= {"predicted rating": [f"{item.rating:.2f}" for item in found.items]}
+    if why:
+        columns |= {_WORDS: ["; ".join(each.title or str(each.item) for each in item.because) for item in found.items]}
+    rows = list(zip(*columns.values(), strict=True))
+    show_table(list(columns), rows, title, words=(_WORDS,))
+    if found.price is not None:
+        say(f"explored: {price_in_words(found.price, found.likes_alone)}")
+
+
+def price_in_words(price: Price, likes_alone: bool = False) -> str:
+    """What exploring changes, means over the list: without it → with it."""
+    plain, explored = price.plain, price.explored
+    rating = "" if likes_alone else f"predicted rating {plain.rating:.2f} → {explored.rating:.2f}, "
+    return (
+        f"score {plain.score:.3f} → {explored.score:.3f}, {rating}"
+        f"{'likes' if likes_alone else 'ratings'} of an item {plain.popularity:.0f} → {explored.popularity:.0f}, "
+        f"similarity of two items {plain.similarity:.2f} → {explored.similarity:.2f}"
+    )
+
+
+def as_rows(found: TopList, **more: Any) -> list[dict[str, Any]]:
+    """The list for JSON, a row per item; each row has what exploring changed in the whole list, null without it."""
+    price = None if found.price is None else asdict(found.price)
+    return [{**more, **asdict(item), "price": price} for item in found.items]

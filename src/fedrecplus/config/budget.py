@@ -1,0 +1,44 @@
+"""A config for a privacy budget: the settings that suit it, in place of those of a training without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedrecplus.config.change import change
+from fedrecplus.config.config import Config
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import suited
+
+MECHANISMS = ("central", "distributed", "local")
+
+
+def with_budget(config: Config, epsilon: float, delta: float, noise: str, clients: int) -> Config:
+    """The config with a budget: model, rounds, clip and statistics as they suit so many clients.
+
+    The channel stays unless it shows uploads; pseudo items go, since nobody sees rows that they could hide among.
+    """
+    if noise not in MECHANISMS:
+        raise UserError(f"--noise {noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
+    source, budget = "--epsilon", {"privacy.epsilon": epsilon, "privacy.delta": delta}
+    config = _changed(config, {"privacy.rule": noise, **budget}, source)  # refuses what is no ε or δ
+    if noise == "local":  # a baseline: what others do to the algorithm as it is
+        return _changed(config, budget, source)
+    rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
+    if config.channel.part.VIEW == "uploads":
+        rules["channel"] = "sums"
+    config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
+    if config.statistics.source == "participants":
+        config = change(config, "statistics.source", "secure-sum", source)
+    found = {**suited(epsilon, delta, clients), **budget}
+    if hasattr(config.channel.options, "bound"):
+        found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
+    if hasattr(config.channel.options, "bits"):
+        found["channel.bits"] = 32  # rounding must not lift an update over its clip
+    return _changed(config, found, source)
+
+
+def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:
+    for path, value in settings.items():
+        config = change(config, path, value, source)
+    return config

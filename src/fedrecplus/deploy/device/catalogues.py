@@ -1,0 +1,40 @@
+"""The catalogues that servers have sent: each is kept, and looked at before it is taken."""
+
+from __future__ import annotations
+
+from fedrecplus.deploy.device.store import Store
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
+
+
+def catalogue_of(store: Store, request: Request) -> ItemCatalogue:
+    """The catalogue of a request: one that is known here, or the one that came along."""
+    catalogue, attached = load_catalogue(store, request.catalogue), request.attached
+    if catalogue is None:
+        if attached is None or attached.digest != request.catalogue:
+            raise Refusal("catalogue", "the server's catalogue is not known here")
+        catalogue = attached
+        _check_republished(store, catalogue)
+        with store.changing():
+            store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
+    if len(catalogue.ids) != len(request.V):
+        raise Refusal("request", "V has another number of items than the catalogue")
+    if catalogue.scale != store.scale:
+        both = f"ratings here are on the scale {store.scale}, the server's on {catalogue.scale}"
+        raise Refusal("scale", f"{both}; `fedrecplus device scale {catalogue.scale}` changes it")
+    return catalogue
+
+
+def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
+    """A catalogue that was kept."""
+    content = store.value("SELECT content FROM catalogues WHERE digest = ?", digest)
+    return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
+
+
+def _check_republished(store: Store, catalogue: ItemCatalogue) -> None:
+    """Refuse exact figures of the participants that were published again: the difference is who joined or left."""
+    if not catalogue.tells_participants:
+        return
+    for (digest,) in store.connection.execute("SELECT digest FROM catalogues").fetchall():
+        known = load_catalogue(store, digest)
+        if known is not None and known.tells_participants and not known.numbers.keys().isdisjoint(catalogue.ids):
+            raise Refusal("policy", f"catalogue {digest} was published again with other exact figures of participants")

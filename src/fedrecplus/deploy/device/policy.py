@@ -1,0 +1,100 @@
+"""What a node's owner demands of a server's requests; those that ask for less protection are refused.
+
+The server chooses the settings. Without a policy it could ask for no pseudo items, or hand out a catalogue made to tell
+rated rows apart, and every node would comply.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fedrecplus.config import Config
+from fedrecplus.deploy.device.store import Store
+from fedrecplus.deploy.wire import ItemCatalogue, Refusal, is_secure
+from fedrecplus.errors import UserError
+from fedrecplus.parts.pseudo_items import SetSettings
+
+CHANNELS = ("clear", "secure")
+"""channels that a deployment carries"""
+_FACT = "policy"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """The owner's demands."""
+
+    bare: bool = False
+    """whether the server may see which items are rated: no pseudo items, too few, or ones drawn anew in each round"""
+    least_ratio: float = 1.0
+    """fewest pseudo items per rated item, in channels that show rows"""
+    channels: tuple[str, ...] = CHANNELS
+    """how uploads may travel"""
+    pin: bool = False
+    """take the first catalogue and no other"""
+    catalogue: str = ""
+    """digest of the pinned catalogue; empty until there is one"""
+    least_cohort: int = 3
+    """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
+
+    def check(self, config: Config, catalogue: ItemCatalogue, most_rated: int) -> None:
+        """Refuse a request that asks for less. ``most_rated``: items that the busiest person here has rated."""
+        if config.channel.rule not in self.channels:
+            raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
+        if self.pin and self.catalogue not in ("", catalogue.digest):
+            raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
+        if config.privacy.rule != "none" and catalogue.tells_participants:
+            raise Refusal("policy", f"privacy.rule={config.privacy.rule} with exact figures, which no budget covers")
+        if self.bare:
+            return
+        if is_secure(config) and catalogue.tells_participants:  # however they were added up
+            raise Refusal("policy", "exact figures of the participants beside secure sums tell what the sums hide")
+        if not config.shows_rows:
+            return
+        allow = "`fedrecplus device policy --allow-bare` would let it"
+        ratio = pseudo_ratio(config, most_rated)
+        if ratio < self.least_ratio:
+            raise Refusal("policy", f"{ratio:g} pseudo items per rating, at least {self.least_ratio:g} wanted; {allow}")
+        if config.redraws:
+            raise Refusal("policy", f"pseudo items drawn anew in each round tell the rated ones; {allow}")
+
+
+def pseudo_ratio(config: Config, most_rated: int) -> float:
+    """Pseudo items per rated item that the settings give the person with most ratings."""
+    how = config.pseudo_items.options
+    if not isinstance(how, SetSettings):
+        return 0.0
+    return how.count / max(most_rated, 1) if how.count > 0 else how.ratio
+
+
+def load_policy(store: Store) -> Policy:
+    """The policy that the owner set, or the default one."""
+    text = store.fact(_FACT)
+    return msgspec.json.decode(text, type=Policy) if text else Policy()
+
+
+def save_policy(store: Store, policy: Policy) -> None:
+    """Set it from now on; within ``Store.changing``."""
+    unknown = set(policy.channels) - set(CHANNELS)
+    if unknown or not policy.channels:
+        raise UserError(
+            f"no channel is called {', '.join(sorted(unknown)) or 'nothing'}", f"there are {', '.join(CHANNELS)}"
+        )
+    store.put("facts", [(_FACT, msgspec.json.encode(policy).decode())])
+
+
+def pin_first(store: Store, catalogue: str) -> None:
+    """Where the owner wants a pin and there is none yet, this catalogue is it: trust on first use."""
+    policy = load_policy(store)
+    if policy.pin and not policy.catalogue:
+        save_policy(store, _pinned(policy, catalogue))
+
+
+def with_pin(store: Store, policy: Policy, pin: bool) -> Policy:
+    """The policy with a pin on the newest model's catalogue, or on the first that comes; or without a pin."""
+    if not pin:
+        return msgspec.structs.replace(policy, pin=False, catalogue="")
+    models = store.models()
+    return _pinned(policy, models[0]["catalogue"] if models else "")
+
+
+def _pinned(policy: Policy, catalogue: str) -> Policy:
+    return msgspec.structs.replace(policy, pin=True, catalogue=catalogue)

@@ -1,0 +1,178 @@
+"""A node's part in a secure sum: what it keeps between the stages, and when it lets its secrets go.
+
+A node is one participant, however many persons it speaks for: their vectors are added up here, before the masks. State
+is written to the private store before a stage's answer goes, so a node that was restarted goes on. The answer to the
+last stage, *reveal*, is the commit point: with it goes a note of which survivors' sum was unmasked. Nobody gets another
+sum over the same V with other survivors, in this model or under another name: the difference of two such sums would be
+somebody's upload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrecplus.config import dumps, loads
+from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.identity import Identities
+from fedrecplus.deploy.device.policy import load_policy
+from fedrecplus.deploy.device.store import SentLine, Store
+from fedrecplus.deploy.device.uploads import uploads_of
+from fedrecplus.deploy.wire import (
+    FIRST,
+    Packet,
+    Refusal,
+    Request,
+    Stage,
+    decode_stage_request,
+    encode_stage,
+    mask_context,
+    persons_bound,
+    sum_encoding,
+    sum_layout,
+)
+from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, zeros
+from fedrecplus.parts.channel.secure.client import SecureClient
+from fedrecplus.parts.channel.secure.messages import Refused
+from fedrecplus.randomness import subkey
+
+log = logging.getLogger("fedrecplus")
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A row of ``sums``: one sum that this node has begun."""
+
+    session: str
+    model: str
+    round: int
+    digest: str
+    """of the request; the uploads are kept under it"""
+    V: str
+    """digest of V"""
+    catalogue: str
+    config: str
+    state: bytes | None
+    """of the protocol; gone as soon as the last answer is made"""
+    reply: bytes | None
+    """the last answer, should it be asked for again"""
+
+
+def advertise(store: Store, request: Request, uploads: Packet, started: float) -> Packet:
+    """Begin a sum with fresh keys. Secrets of this model's earlier sums are deleted: nobody will finish those."""
+    identities = Identities.load(store)
+    if request.pinned != identities.pinned:
+        raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
+    V = Packet({}, {"V": request.V}).digest
+    _refuse_second(store, V)
+    layout = sum_layout(request.config, request.V.shape)
+    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
+    number = identities.number if identities.pinned else secrets.randbits(62)
+    rows = layout.rows_for(np.unique(uploads.arrays["items"]))
+    client = SecureClient(number, request.sum_session, layout, rows, least, **identities.for_sums())
+    stage = Stage(request.model, request.round, request.session, FIRST)
+    persons = len(uploads.arrays["clients"])
+    reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
+    facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
+    with store.changing():
+        store.connection.execute("DELETE FROM sums WHERE model = ?", (request.model,))
+        store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None)])
+        store.log_sent(_line(stage, reply, persons, 0, started, request.size))
+    return reply
+
+
+def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
+    """The reply to a later stage of a sum that this node has begun."""
+    stage, message = decode_stage_request(packet)
+    kept, identities = _load(store, stage), Identities.load(store)
+    if kept.state is None:
+        return _again(store, stage, kept, message)
+    try:
+        client = SecureClient.of_bytes(kept.state, **identities.for_sums())
+        if stage.name == "share":
+            content = client.share(message)
+        elif stage.name == "mask":
+            persons = _persons(packet)
+            content = client.mask(message, _vector(store, kept, client, persons), mask_context(persons))
+        elif stage.name == "consent":
+            content = client.consent(message)
+        else:
+            content = client.reveal(*((client.state.survivors, message) if identities.pinned else (message,)))
+    except (Refused, OutOfBounds) as refused:
+        # the same word whatever it is: that a person's numbers don't fit is nobody's business
+        raise Refusal("sum", str(refused)) from None
+    reply = encode_stage(stage, content)
+    with store.changing():
+        rows = client.layout.items if stage.name == "mask" else 0
+        if stage.name == "reveal":
+            survivors = client.state.survivors if identities.pinned else message
+            _refuse_second(store, kept.V)
+            store.put("unmasked", [(kept.V, kept.model, kept.session, hashlib.sha256(survivors).hexdigest())])
+        changed = (None, content) if stage.name == "reveal" else (client.to_bytes(), None)
+        store.connection.execute("UPDATE sums SET state = ?, reply = ? WHERE session = ?", (*changed, kept.session))
+        store.log_sent(_line(stage, reply, 0, rows, started, packet.size))
+    return reply
+
+
+def _load(store: Store, stage: Stage) -> _Kept:
+    found = store.connection.execute("SELECT * FROM sums WHERE session = ?", (stage.session.hex(),)).fetchone()
+    if found is None:
+        raise Refusal("sum", "a sum that this node has not begun, or has given up")
+    kept = _Kept(*found)
+    if (kept.model, kept.round) != (stage.model, stage.round):
+        raise Refusal("sum", "a sum of another model or round")
+    return kept
+
+
+def _again(store: Store, stage: Stage, kept: _Kept, message: bytes) -> Packet:
+    """The last answer once more; its secrets are deleted, so no other question has an answer."""
+    said = store.value("SELECT survivors FROM unmasked WHERE V = ?", kept.V)
+    pinned = Identities.load(store).pinned
+    same = stage.name == "reveal" and (pinned or said == hashlib.sha256(message).hexdigest())
+    if not same or kept.reply is None:
+        raise Refusal("sum", "this sum is over here")
+    return encode_stage(stage, kept.reply)
+
+
+def _refuse_second(store: Store, V: str) -> None:
+    """Refuse to help unmask another sum over a V of which one was unmasked, be it under the same session's name."""
+    done = store.value("SELECT session FROM unmasked WHERE V = ?", V)
+    if done is not None:
+        raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}; a new model needs a new seed")
+
+
+def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> RingVector:
+    """All persons' uploads, each checked and encoded by itself, added up in the ring."""
+    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
+    content = store.value(query, kept.model, kept.round, kept.digest)
+    catalogue = load_catalogue(store, kept.catalogue)
+    if content is None or catalogue is None:
+        raise Refusal("sum", "what this sum was begun with is gone")
+    config, layout, uploads = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout, content
+    encoding = sum_encoding(config, catalogue.public, (layout.items, layout.columns), persons)
+    vector, left_out = zeros(layout, client.rows), 0
+    everybody = uploads_of(Packet.of_bytes(uploads))
+    for number, upload in enumerate(everybody):
+        try:
+            vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
+        except OutOfBounds as problem:
+            log.error("a person's upload is left out of the sum: %s", problem)
+            left_out += 1
+    if left_out and left_out == len(everybody):
+        raise OutOfBounds("no upload here fits into the sum")
+    return vector
+
+
+def _persons(packet: Packet) -> int:
+    persons = packet.facts.get("persons")
+    if not isinstance(persons, int) or not 1 <= persons < 2**62:
+        raise Refusal("request", "a sum of nobody")
+    return persons
+
+
+def _line(stage: Stage, reply: Packet, persons: int, rows: int, started: float, received: int) -> SentLine:
+    return SentLine.of(stage.model, stage.round, persons, rows, reply, started, received, stage=stage.name)

@@ -1,0 +1,39 @@
+"""The persons' uploads as the store keeps them for a secure sum, in full precision; they never leave in this form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.deploy.wire import Packet
+from fedrecplus.protocol import Upload
+
+
+def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
+    """Uploads end to end."""
+    statistic = max((len(upload.statistic) for upload in uploads), default=0)
+    arrays: dict[str, NDArray[Any]] = {
+        "clients": np.array([upload.client for upload in uploads], dtype=np.int64),
+        "rows": np.array([len(upload.items) for upload in uploads], dtype=np.int32),
+        "items": np.concatenate([np.empty(0, np.int64), *(upload.items for upload in uploads)]),
+        "delta": np.concatenate([np.empty((0, columns)), *(upload.delta for upload in uploads)]),
+        "weights": np.array([np.nan if u.weight is None else u.weight for u in uploads], dtype=np.float64),
+        "statistic": np.array([u.statistic for u in uploads], dtype=np.float64).reshape(len(uploads), statistic),
+    }
+    return Packet({}, arrays)
+
+
+def uploads_of(packet: Packet) -> list[Upload]:
+    """What ``uploads_packet`` packed."""
+    names = ("clients", "rows", "items", "delta", "weights", "statistic")
+    clients, rows, items, delta, weights, statistic = (packet.arrays[name] for name in names)
+    uploads, first = [], 0
+    for place, count in enumerate(rows.tolist()):
+        here, weight = slice(first, first + count), float(weights[place])
+        own = None if np.isnan(weight) else weight
+        uploads.append(Upload(int(clients[place]), items[here], delta[here], own, statistic=statistic[place]))
+        first += count
+    return uploads

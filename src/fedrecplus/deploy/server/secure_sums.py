@@ -1,0 +1,242 @@
+"""One round's secure sum over the network: five exchanges, or four without pinned identities, and dropouts in each.
+
+The server never holds an upload: what comes is masked, and what is left when the masks are out is the sum of all who
+survived. Until the last exchange a sum that fails is given up, and the round begins anew with fresh keys and another
+cohort. With the first question of the last exchange that is over: some nodes may have given their shares away, and
+those refuse any other sum over the same V. So all that the server needs to finish is on its disk before it asks, and it
+goes on asking, also after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from fedrecplus.config import Config
+from fedrecplus.deploy.server.collect import Answers, Desk
+from fedrecplus.deploy.server.deployment import PENDING
+from fedrecplus.deploy.wire import (
+    FIRST,
+    SESSION_BYTES,
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Request,
+    Stage,
+    decode_request,
+    decode_stage_reply,
+    encode_stage,
+    identity_number,
+    longest_message,
+    mask_context,
+    sum_encoding,
+    sum_layout,
+)
+from fedrecplus.files import beside
+from fedrecplus.parts.channel import decode
+from fedrecplus.parts.channel.secure import server_options
+from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
+from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
+from fedrecplus.protocol import Sums
+
+log = logging.getLogger("fedrecplus")
+
+
+@dataclass
+class Summed:
+    """What a secure sum brought, and who took part."""
+
+    asked: list[int]
+    sums: Sums | None = None
+    """None where the sum failed"""
+    why: str = ""
+    """it failed"""
+    nodes: dict[int, float] = field(default_factory=dict)
+    """node → seconds that its answers took, of those whose vectors are in the sum"""
+    lost: dict[int, str] = field(default_factory=dict)
+    """node → stage and reason"""
+    silent: list[int] = field(default_factory=list)
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A sum before its last exchange, as it is on the server's disk."""
+
+    model: str
+    round: int
+    session: bytes
+    numbers: dict[int, int]
+    """node → its number in the sum"""
+    persons: int
+    """that the sum has room for"""
+    questions: dict[int, bytes]
+    """number → what is asked in the last exchange"""
+    server: bytes
+    """the protocol's state, with the masked sum"""
+
+
+class SecureRound:
+    """The secure sum of one round."""
+
+    def __init__(self, desk: Desk, folder: Path, config: Config, catalogue: ItemCatalogue) -> None:
+        self.desk, self.path, self.config, self.catalogue = desk, folder / PENDING, config, catalogue
+        keys = [bytes.fromhex(key) for key in desk.deployment.identities]
+        self.pinned = {identity_number(key): key for key in keys} if keys else None
+
+    def pending(self, round_number: int) -> Pending | None:
+        """The sum of this round that was about to be unmasked when the server stopped; others are over."""
+        if not self.path.exists():
+            return None
+        found = msgspec.msgpack.decode(self.path.read_bytes(), type=Pending)
+        if (found.model, found.round) == (self.desk.deployment.model, round_number):
+            return found
+        self.path.unlink()
+        return None
+
+    def forget(self) -> None:
+        """The round is on the disk; its sum is not needed any more."""
+        self.path.unlink(missing_ok=True)
+
+    def attempt(self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet]) -> Summed:
+        """A sum up to the point where it is certain that it will be unmasked, and then to its end.
+
+        ``requests`` are the round's requests of a new session, node by node.
+        """
+        summed = Summed(sorted(requests))
+        try:
+            pending = self._masked(round_number, shape, requests, summed)
+        except (Aborted, Refused) as problem:
+            summed.why = str(problem)
+            log.warning("round %s: no sum: %s", round_number + 1, problem)
+            return summed
+        with beside(self.path) as temporary:
+            temporary.touch(mode=0o600)
+            temporary.write_bytes(msgspec.msgpack.encode(pending))
+        return self.finish(pending, shape, summed)
+
+    def finish(self, pending: Pending, shape: tuple[int, ...], summed: Summed | None = None) -> Summed:
+        """The last exchange. What is on the disk stays until the round is; a failure may be tried again."""
+        summed = Summed(sorted(pending.numbers)) if summed is None else summed
+        server = SecureServer.of_bytes(pending.server, self.pinned)
+        try:
+            self._exchange(server, pending.session, pending.round, pending.numbers, pending.questions, summed)
+            server.close()
+        except Aborted as problem:
+            summed.why = str(problem)
+            log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
+            return summed
+        for number, reason in server.refused:
+            log.warning("round %s: participant %s: %s", pending.round + 1, number, reason)
+        survivors = set(server.survivors)
+        encoding = sum_encoding(self.config, self.catalogue.public, shape, pending.persons)
+        summed.sums = decode(server.total, encoding)
+        summed.nodes = {
+            node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
+        }
+        return summed
+
+    def _masked(
+        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
+    ) -> Pending:
+        """All exchanges but the last; ``Aborted`` where too few are left."""
+        request = decode_request(next(iter(requests.values())), [choice.rule for choice in self.config.choices])
+        session = request.session
+        server, numbers, persons = self._keys(request, shape, requests, summed)
+        server.context = mask_context(persons)
+        questions = server.close()
+        while server.stage != "reveal":
+            more = {"persons": persons} if server.stage == "mask" else {}
+            self._exchange(server, session, round_number, numbers, questions, summed, more)
+            questions = server.close()
+        model = self.desk.deployment.model
+        return Pending(model, round_number, session, numbers, persons, questions, server.to_bytes())
+
+    def _keys(
+        self, request: Request, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
+    ) -> tuple[SecureServer, dict[int, int], int]:
+        """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
+        adverts: dict[int, tuple[int, bytes]] = {}
+        persons: dict[int, int] = {}
+        layout, session = sum_layout(self.config, shape), request.sum_session
+        due = Stage(request.model, request.round, request.session, FIRST)
+        most = longest_message(FIRST, len(requests), 0, layout.items // 8 + 1)
+
+        def take(node: int, packet: Packet) -> None:
+            message, count = decode_stage_reply(packet, due, most), packet.facts.get("persons")
+            if not isinstance(count, int) or not 1 <= count <= 2 * self.desk.deployment.clients_per_node:
+                raise Refusal("out-of-range", "persons")
+            try:
+                number = unpack(Advertisement, message, session).number
+            except Refused as refused:
+                raise Refusal("malformed", str(refused)) from None
+            if number in {one for one, _ in adverts.values()}:
+                raise Refusal("duplicate", "a number that another node has")
+            adverts[node], persons[node] = (number, message), count
+            summed.bytes_up += packet.size
+
+        self._gather(requests, take, FIRST, request.round, summed, len(requests))
+        options = server_options(self.config.channel.options)
+        server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
+        numbers = {}
+        for node, (number, message) in adverts.items():
+            try:
+                self._take(server, number, message)
+                numbers[node] = number
+            except Refusal as refusal:
+                self.desk.records.note(node, refusal)
+                summed.lost[node] = f"{FIRST} {refusal.kind}"
+        room = sum(persons[node] for node in numbers)
+        if numbers:
+            sum_encoding(self.config, self.catalogue.public, shape, room)  # too many for the ring: better said now
+        return server, numbers, room
+
+    def _exchange(
+        self, server: SecureServer, session: bytes, round_number: int, numbers: Mapping[int, int],
+        questions: Mapping[int, bytes], summed: Summed, more: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """One later stage: everybody who is left gets a question of their own."""
+        due = Stage(self.desk.deployment.model, round_number, session, server.stage)
+        layout = server.layout
+        most = longest_message(server.stage, len(numbers), layout.bytes_of(layout.items), layout.items // 8 + 1)
+        packets = {
+            node: encode_stage(due, questions[number], **(more or {}))
+            for node, number in numbers.items()
+            if number in questions
+        }
+
+        def take(node: int, packet: Packet) -> None:
+            self._take(server, numbers[node], decode_stage_reply(packet, due, most))
+            summed.bytes_up += packet.size
+
+        self._gather(packets, take, server.stage, round_number, summed, len(summed.asked))
+
+    def _gather(
+        self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], stage: str, round_number: int,
+        summed: Summed, asked: int,
+    ) -> None:  # fmt: skip
+        """Ask and take; note who was lost."""
+        answers, progress = Answers(), {"round": round_number, "stage": stage}
+        self.desk.gather(packets, take, answers, self.desk.quorum(asked), progress)
+        for node, seconds in answers.answered.items():
+            summed.nodes[node] = summed.nodes.get(node, 0.0) + seconds
+        summed.lost |= {node: f"{stage} {why}" for node, why in answers.lost.items()}
+        summed.silent += answers.silent
+        summed.bytes_down += sum(packet.size for packet in packets.values())
+
+    def _take(self, server: SecureServer, number: int, message: bytes) -> None:
+        """Hand a message to the protocol, whose refusals are ours."""
+        try:
+            server.take(number, message)
+        except Refused as refused:
+            raise Refusal("malformed", str(refused)) from None
+
+
+def new_session() -> bytes:
+    """A name for a sum that no other has."""
+    return os.urandom(SESSION_BYTES)

@@ -1,0 +1,77 @@
+"""Kernel of ``parts/channel/secure/__init__.py``: updates are added in whole steps as they are made, without masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.engines.fast.drawing import Clients
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.summing import items_of
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState, RoundReport
+from fedrecplus.parts.channel import decode, encoding_for, layout_of, of_steps, rounding_keys, secure, senders_of
+from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums
+
+Train = Callable[..., tuple[Sums, NDArray[Any]]]
+
+
+def handles(options: secure.Settings) -> bool:
+    """Computed masks need single uploads."""
+    return options.masks == "skipped"
+
+
+def weighing(how: Weighing) -> Weighing:
+    """As the rule weighs; ``ring_sums`` says the rest, which differs from round to round."""
+    return how
+
+
+def ring_sums(
+    problem: Problem,
+    private: PrivateState,
+    message: Broadcast,
+    pseudo: PseudoRows,
+    how: Weighing,
+    clients: Clients,
+    train: Train,
+) -> tuple[Sums, NDArray[Any], RoundReport]:
+    """What ``secure.add_up`` gives of the same clients' uploads, everybody's U, and the cost."""
+    options, seed = problem.config.channel.options, problem.config.seed
+    model = problem.config.model
+    size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    layout = layout_of(message.V.shape, size, options)
+    rows = {
+        client: None if layout.whole else layout.rows_for(items_of(problem, pseudo, client))
+        for client in clients.tolist()
+    }
+    encoding = encoding_for(layout, message.public, len(clients), options, senders_of(rows.values(), layout))
+    vanish = secure.vanishing(clients, message.round, seed, options)
+    left_out = np.zeros(problem.ratings.clients, np.uint8)
+    left_out[[client for client, stage in vanish.items() if stage != "reveal"]] = 1
+    before = left_out.copy()
+    steps = how._replace(
+        in_steps=True, scales=encoding.scales, weight_scale=encoding.weight_scale, largest_move=encoding.bound,
+        largest_weight=encoding.largest_weight, statistic_scale=encoding.statistic_scale,
+        largest_statistic=encoding.statistic_bound, left_out=left_out, by_chance=encoding.by_chance,
+        marks=not layout.whole,
+        rounding_keys=_rounding_keys(problem, message, clients),
+    )  # fmt: skip
+    sums, U = train(problem, private, message, pseudo, steps, clients)
+    for client in np.flatnonzero(left_out > before).tolist():
+        secure.drop(client, vanish, message.round, "its numbers are beyond the bounds")
+    survivors, traffic = secure.without_masks(rows, layout, vanish, message.round, seed, options)
+    total = of_steps(replace(sums, clients=len(survivors)), layout)
+    down = len(clients) * BYTES_PER_NUMBER * message.V.size + traffic.bytes_down
+    return decode(total, encoding), U, RoundReport(len(clients), traffic.bytes_up, down)
+
+
+def _rounding_keys(problem: Problem, message: Broadcast, clients: Clients) -> NDArray[np.uint64]:
+    """The draws of ``encode``, by client number."""
+    found = np.zeros(problem.ratings.clients, np.uint64)
+    found[clients] = list(rounding_keys(clients.tolist(), message.round, problem.config.seed).values())
+    return found

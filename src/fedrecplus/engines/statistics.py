@@ -1,0 +1,130 @@
+"""Where popularity, averages and the mean come from: the participants, one secure sum of theirs, or other people."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.data import load
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import (
+    Release,
+    check_delta,
+    contribution,
+    epsilon_of,
+    figures,
+    planned,
+    sensitivity,
+)
+from fedrecplus.protocol import PublicItems
+from fedrecplus.rounds import STATISTICS, plan_of, with_noise
+
+_FIVE_STARS = 2.0
+"""variance of a uniform rating on five stars"""
+
+
+def public_items(ratings: Ratings, config: Config | None = None) -> PublicItems:
+    """What everybody may know of the items. They are counted once, before the first round, and never again."""
+    config = config or Config()
+    exact = _exact(ratings)
+    source = config.statistics.source
+    if source == "public":
+        return _of_others(exact, ratings, config.statistics.file)
+    if source == "secure-sum":
+        return _secure_sum(exact, ratings, config)
+    return exact
+
+
+def _exact(ratings: Ratings) -> PublicItems:
+    """Counted over all these ratings: a simulation has no film site to look counts and averages up on."""
+    catalogue = ratings.catalogue
+    return PublicItems(
+        content=catalogue.features() if catalogue is not None else np.zeros((ratings.item_count, 0)),
+        popularity=ratings.item_counts(),
+        average=ratings.item_means(),
+        years=np.zeros(0, np.int64) if catalogue is None else catalogue.years.astype(np.int64),
+        mean=ratings.mean(),
+        noise=max(ratings.scale.level_variance / _FIVE_STARS, 1.0),
+        people=int(np.count_nonzero(np.diff(ratings.indptr))),
+    )
+
+
+def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicItems:
+    """One sum over everybody. Without noise that is exact figures, which only the server's word keeps from changing."""
+    chosen, plan = config.statistics, plan_of(config)
+    if plan is not None and plan.statistics is not None:
+        multiplier, delta, cap = plan.statistics, config.privacy.options.delta, config.privacy.options.cap
+    elif chosen.epsilon > 0.0:
+        check_delta(chosen.delta, ratings.clients)
+        multiplier, delta, cap = own_multiplier(chosen.epsilon, chosen.delta), chosen.delta, chosen.cap
+    else:
+        return replace(exact, source="secure-sum")
+    clients = int(np.count_nonzero(np.diff(ratings.indptr)))
+    total, sd = with_noise(_total(ratings, cap), multiplier, sensitivity(cap), clients, clients, STATISTICS, config)
+    found = figures(total, sd, cap)
+    cost = epsilon_of([Release(multiplier)], delta, plan.accountant if plan else "PLD")
+    return replace(
+        exact,
+        popularity=found.popularity,
+        average=found.average,
+        mean=found.mean,
+        source="secure-sum",
+        epsilon=cost,
+        people=found.people,
+    )
+
+
+def own_multiplier(epsilon: float, delta: float) -> float:
+    """The noise of a sum that has a budget of its own."""
+    multiplier = planned(epsilon, delta, 1.0, (), 1.0).statistics
+    assert multiplier is not None
+    return multiplier
+
+
+def _total(ratings: Ratings, cap: int) -> NDArray[np.float64]:
+    """What all devices' contributions add up to."""
+    total = np.zeros(2 * ratings.item_count + 2)
+    for client in np.flatnonzero(np.diff(ratings.indptr) > 0).tolist():
+        items, values = ratings.of(client)
+        total += contribution(items.astype(np.int64), values, ratings.item_count, cap)
+    return total
+
+
+def _of_others(exact: PublicItems, ratings: Ratings, file: str) -> PublicItems:
+    """Figures of another data set, joined by title where both have titles, else by item id."""
+    if not file:
+        raise UserError("statistics.source=public needs a data set of other people", "set statistics.file")
+    others = load_others(file)
+    place = _places(ratings, others)
+    known = place >= 0
+    if not known.any():
+        raise UserError(
+            f"statistics.file={file} has no item of {ratings.name}", "give a data set with the same titles or item ids"
+        )
+    found, mean = _exact(others), others.mean()
+    popularity = np.where(known, found.popularity[place], 0)
+    average = np.where(known, found.average[place], mean)
+    source, people = f"public: {others.name}", found.people
+    return replace(exact, popularity=popularity, average=average, mean=mean, source=source, people=people)
+
+
+@functools.lru_cache(maxsize=4)
+def load_others(file: str) -> Ratings:
+    """Other people's ratings, which are read once."""
+    return load(file)
+
+
+def _places(ratings: Ratings, others: Ratings) -> NDArray[np.int64]:
+    """Where each item is among the others' items, −1 where it is not."""
+    ours, theirs = ratings.catalogue, others.catalogue
+    if ours is not None and theirs is not None:
+        names, known = ours.titles, theirs.titles
+    else:
+        names, known = tuple(map(str, ratings.item_ids.tolist())), tuple(map(str, others.item_ids.tolist()))
+    place = {name: number for number, name in enumerate(known) if name}
+    return np.array([place.get(name, -1) for name in names], dtype=np.int64)

@@ -1,0 +1,144 @@
+"""Anybody's model in a comparison: an estimator with ``fit`` and ``predict``, or a function, also by import path."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data import Ratings, Scale
+from fedrecplus.errors import UserError
+from fedrecplus.training.evaluation import Predictor
+
+Array = NDArray[np.float64]
+_ASKED_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class OutsideModel:
+    """A model that doesn't come with the package.
+
+    An estimator is fitted to pairs X, an array of user and item ids, and ratings y, and predicts ratings of pairs, on
+    the data's scale. A function gets the training ``Ratings`` and returns a function of user ids and item ids.
+    """
+
+    name: str
+    source: Any
+    """the estimator or function, or its import path: ``my_package.my_models.Mean``, ``my_package.my_models:Mean``"""
+
+    @property
+    def portable(self) -> bool:
+        """Whether another process can make it: a path can be imported there, an object may not be sent."""
+        return isinstance(self.source, str)
+
+    def made(self) -> Any:
+        """The estimator or function, new for each training; an error if it is neither."""
+        found = _imported(self.source) if isinstance(self.source, str) else self.source
+        found = found() if isinstance(found, type) else copy.deepcopy(found)
+        if not is_outside_model(found):
+            raise UserError(
+                f"{self.name} has no fit and predict, and can't be called",
+                "give an estimator, or a function of the training ratings that returns a function of users and items",
+            )
+        return found
+
+
+def is_outside_model(source: Any) -> bool:
+    """Whether something could be compared with: it has ``fit`` and ``predict``, or it is a function."""
+    return callable(source) or all(callable(getattr(source, name, None)) for name in ("fit", "predict"))
+
+
+def is_import_path(name: str) -> bool:
+    """Whether an algorithm's name is the import path of somebody's own.
+
+    >>> is_import_path("my_models.Mean"), is_import_path("tuned.toml"), is_import_path("fedrec+")
+    (True, False, False)
+    """
+    return name.replace(":", ".", 1).count(".") >= 1 and not name.endswith(".toml") and "/" not in name
+
+
+def outside_model(source: Any) -> OutsideModel:
+    """What was given instead of an algorithm's name: an import path, an object, or a name and an object."""
+    if isinstance(source, str):
+        model = OutsideModel(source.replace(":", ".").rpartition(".")[2], source)
+        model.made()  # an import that fails is found before anything is trained
+        return model
+    if isinstance(source, tuple) and len(source) == 2:
+        return OutsideModel(str(source[0]), source[1])
+    name = getattr(source, "__name__", None) or type(source).__name__
+    return OutsideModel(str(name).strip("<>"), source)
+
+
+def fitted(model: OutsideModel, training: Ratings) -> Predictor:
+    """Train it, and give its predictions the form that evaluations ask for."""
+    made = model.made()
+    if hasattr(made, "fit") and hasattr(made, "predict"):
+        made.fit(_pairs(training, training.client_of_rating, training.items), training.values)
+
+        def answer(clients: NDArray[Any], items: NDArray[Any]) -> Any:
+            return made.predict(_pairs(training, clients, items))
+    else:
+        function = made(training)
+
+        def answer(clients: NDArray[Any], items: NDArray[Any]) -> Any:
+            return function(training.client_ids[clients], training.item_ids[items])
+
+    W, X = np.zeros((training.clients, 0)), np.zeros((training.item_count, 0))
+    return OutsidePredictor(W, X, name=model.name, scale=training.scale, answer=answer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsidePredictor(Predictor):
+    """Predictions of a model of which nothing is known but its answers: its tables have no columns."""
+
+    name: str
+    scale: Scale
+    answer: Callable[[NDArray[Any], NDArray[Any]], Any]
+
+    def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
+        """Predictions for pairs, in standard units, not clipped."""
+        ratings = np.asarray(self.answer(clients, items), dtype=np.float64).reshape(-1)
+        if len(ratings) != len(clients) or not np.isfinite(ratings).all():
+            what = "numbers that are not finite" if len(ratings) == len(clients) else f"{len(ratings)} predictions"
+            raise UserError(f"{self.name} gave {what} for {len(clients)} pairs", "predict a finite rating for each")
+        return self.scale.standardise(ratings)
+
+    def of_all_items(self, clients: NDArray[Any]) -> Array:
+        """Predictions for all items, a row per client, in standard units."""
+        items = len(self.X)
+        rows = max(1, _ASKED_AT_ONCE // items)
+        parts = [clients[first : first + rows] for first in range(0, len(clients), rows)]
+        asked = [self.predict(np.repeat(part, items), np.tile(np.arange(items), len(part))) for part in parts]
+        return np.concatenate(asked).reshape(len(clients), items)
+
+    def scores(self, clients: NDArray[Any]) -> Array:
+        """The same: such a model ranks by what it predicts."""
+        return self.of_all_items(clients)
+
+
+def _pairs(training: Ratings, clients: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
+    """User and item ids as an array of two columns: whole numbers where both are, else objects."""
+    columns = training.client_ids[clients], training.item_ids[items]
+    if all(column.dtype.kind in "iu" for column in columns):
+        return np.column_stack(columns)
+    pairs = np.empty((len(clients), 2), dtype=object)
+    for place, column in enumerate(columns):
+        pairs[:, place] = column.tolist()
+    return pairs
+
+
+def _imported(path: str) -> Any:
+    """What an import path stands for."""
+    module, _, name = path.replace(":", ".").rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:
+        raise UserError(
+            f"{path} can't be imported: {type(error).__name__}: {error}",
+            f"give an import path that works: python -c 'from {module} import {name}'",
+        ) from None

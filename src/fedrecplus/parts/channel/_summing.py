@@ -1,0 +1,217 @@
+"""What channels share that add up integers: their options, a round's encoding, and everybody's vector."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel._ring import (
+    BITS,
+    WEIGHT_BITS,
+    Encoding,
+    Items,
+    OutOfBounds,
+    RingLayout,
+    RingVector,
+    contributors,
+    encode,
+    encoding_of,
+    zeros,
+)
+from fedrecplus.protocol import Array, Broadcast, PublicItems, Upload
+from fedrecplus.randomness import keys as keys_of
+from fedrecplus.randomness import subkey
+from fedrecplus.settings import Annotated, Settings, number, text
+
+_log = logging.getLogger("fedrecplus")
+
+
+class RingSettings(Settings):
+    """Options of every channel that adds up integers."""
+
+    rows: Annotated[
+        Literal["whole", "blocks", "rows"],
+        text("what a client sends: the whole table, public blocks that hold one of its items, or its items' rows"),
+    ] = "whole"
+    block_size: Annotated[int, number(1, 10**6, "successive items of a block")] = 32
+    weights: Annotated[
+        Literal["public", "sent"],
+        text("Σw of a row: by public counts, or summed, which shows exact counts; parts of a table always send theirs"),
+    ] = "public"
+    bits: Annotated[int, number(16, 32, "of the ring that changes of rows are summed in: 16 or 32")] = 32
+    bound: Annotated[float, number(1e-9, 1e9, "largest |w·Δ| that a client may send; beyond it, it drops out")] = 8.0
+    largest_weight: Annotated[float, number(1e-9, 1e9, "largest aggregation weight; beyond it, a client drops out")] = (
+        64.0
+    )
+    statistic_bound: Annotated[
+        float, number(1e-9, 1e9, "largest number of the model's statistic; beyond it, a client drops out")
+    ] = 64.0
+    fewest_contributors: Annotated[
+        int, number(1, 10**6, "rows with fewer, by public counts, are zeroed before masking")
+    ] = 3
+    least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
+
+
+def check_ring(config: Any) -> None:
+    """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
+    settings: RingSettings = config.channel.options
+    if settings.bits not in BITS:
+        raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
+    if not config.uploads_all_items:
+        return
+    if settings.rows != "whole":
+        raise UserError(
+            f"channel.rows={settings.rows} with model.rule={config.model.rule}, which uploads rows of all items: there "
+            "are no rows to leave out",
+            "set channel.rows=whole and channel.weights=sent",
+        )
+    if settings.weights == "public":
+        raise UserError(
+            f"model.rule={config.model.rule} uploads rows of all items, which public counts say nothing about",
+            "set channel.weights=sent",
+        )
+
+
+def layout_of(shape: tuple[int, ...], statistic_size: int, settings: RingSettings) -> RingLayout:
+    """The shape of everybody's vectors."""
+    block = {"whole": 0, "blocks": settings.block_size, "rows": 1}[settings.rows]
+    return RingLayout(shape[0], shape[1], settings.bits, statistic_size, block, block > 0 or settings.weights == "sent")
+
+
+def encoding_for(
+    layout: RingLayout, public: PublicItems, cohort: int, settings: RingSettings, senders: Items | None = None
+) -> Encoding:
+    """The fixed-point numbers of a round, from public figures.
+
+    Whole tables: a row's range is made for its public count where that is exact, else for the whole cohort. Where rows
+    differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count.
+    """
+    if layout.whole or senders is None:
+        # counts of others say little of how many these are, and under a budget counts are weighted and noisy
+        own = public.source in ("participants", "secure-sum") and public.epsilon is None
+        most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
+        left_out = public.popularity < settings.fewest_contributors
+    else:
+        most = np.minimum(senders, cohort)
+        left_out = senders < 2 * settings.fewest_contributors  # some may vanish
+    expected = public.popularity / max(public.people or cohort, 1)
+    try:
+        return encoding_of(
+            layout, most, cohort, settings.bound, settings.largest_weight, settings.statistic_bound, left_out, expected
+        )
+    except OutOfBounds as problem:
+        raise UserError(str(problem), "set channel.bits=32, or a smaller cohort.fraction") from None
+
+
+def senders_of(rows: Iterable[Items | None], layout: RingLayout) -> Items | None:
+    """How many clients span each row; None where everybody spans all."""
+    if layout.whole:
+        return None
+    counts = np.zeros(layout.items, dtype=np.int64)
+    for each in rows:
+        counts[each] += 1
+    return counts
+
+
+def too_few(before: Items, after: Items, fewest: int) -> NDArray[np.bool_]:
+    """Rows that count, since twice ``fewest`` clients advertised them, and that too few survivors span."""
+    return np.asarray((before >= 2 * fewest) & (after < fewest))
+
+
+def rounding_keys(clients: Sequence[int], round_number: int, seed: int) -> dict[int, int]:
+    """What decides where a simulated client rounds up and where down; on a real device the operating system does."""
+    of_all = keys_of(subkey(seed, "rounding", round_number), np.array(clients, dtype=np.int64))
+    return dict(zip(clients, of_all.tolist(), strict=True))
+
+
+def rounding_error(uploads: Sequence[Upload], message: Broadcast, settings: RingSettings) -> Array:
+    """The most that rounding can move each row's sums by: half a step, or one, per client that contributes to it."""
+    layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
+    senders = senders_of((layout.rows_for(upload.items) for upload in uploads), layout)
+    encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
+    items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+    return encoding.rounding_error(np.bincount(items, minlength=layout.items))
+
+
+def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettings) -> float:
+    """The most that rounding to the nearest step can add to the L2 norm of one client's changes and statistic.
+
+    A ring may have been made for four times the clients that are left in the sum: of a cohort up to half may vanish,
+    and silos count as the next power of two.
+    """
+    room = 4 * max(clients, 1)
+    step, of_statistic = (
+        bound / max((2 ** (bits - 1) - 1) // room, 1)
+        for bound, bits in ((settings.bound, settings.bits), (settings.statistic_bound, WEIGHT_BITS))
+    )
+    squares = moves * step**2 + statistic * of_statistic**2
+    return 0.5 * float(np.sqrt(squares))
+
+
+def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[int, Upload]:
+    """Uploads whose rows of pseudo items are zero and weigh nothing: where nobody sees a value, a mark is enough.
+
+    After: Lin, Pan, Ming 2021 (FR-FMSS, fake marks)
+    """
+    marked = {}
+    for client, upload in uploads.items():
+        rated = np.isin(upload.items, devices[client].items)
+        delta = np.where(rated[:, None], upload.delta, 0.0)
+        marked[client] = replace(upload, delta=delta, counts=rated.astype(np.int64))
+    return marked
+
+
+def encoded(
+    uploads: Sequence[Upload], message: Broadcast, settings: RingSettings, seed: int
+) -> tuple[dict[int, RingVector], Encoding]:
+    """Everybody's integers, and the round's encoding, which is made of public figures.
+
+    Whoever exceeds a bound drops out; fewer than the least cohort are no sum. Rows of fake marks (count 0) are zero.
+    """
+    layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
+    rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
+    senders = senders_of(rows.values(), layout)
+    encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
+    found, keys = {}, rounding_keys([upload.client for upload in uploads], message.round, seed)
+    for upload in uploads:
+        try:
+            vector = encode(without_marks(upload), encoding, keys[upload.client])
+            found[upload.client] = widened(vector, rows[upload.client], layout)
+        except OutOfBounds as problem:
+            _log.warning("round %d: client %d drops out: %s", message.round, upload.client, problem)
+    if len(found) < settings.least_cohort:
+        raise UserError(
+            f"round {message.round}: {len(found)} clients are no sum, channel.least_cohort = {settings.least_cohort}",
+            "ask more clients (cohort.fraction, cohort.dropout), or look at channel.bound and channel.largest_weight",
+        )
+    return found, encoding
+
+
+def without_marks(upload: Upload) -> Upload:
+    """An upload without its fake marks."""
+    if upload.counts is None:
+        return upload
+    rated = upload.counts != 0
+    return replace(upload, items=upload.items[rated], delta=upload.delta[rated], counts=None)
+
+
+def widened(vector: RingVector, rows: Items | None, layout: RingLayout) -> RingVector:
+    """The vector over more rows, which are zero."""
+    if vector.rows is None or (rows is not None and len(rows) == len(vector.rows)):
+        return vector
+    wide = zeros(layout, rows)
+    wide.add(vector)
+    return wide
+
+
+def visible(items: Items, item_count: int, settings: RingSettings) -> Items:
+    """The rows that an upload is seen to have: none of a whole table, else all rows that it spans."""
+    rows = layout_of((item_count, 0), 0, settings).rows_for(items)
+    return np.zeros(0, np.int64) if rows is None else rows

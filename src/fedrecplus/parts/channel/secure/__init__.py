@@ -1,0 +1,210 @@
+"""Secure sums: masks that cancel hide every upload, and the server learns the cohort's sums alone.
+
+After: Bonawitz et al. 2017 (CCS), Bell et al. 2020 (CCS)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel._ring import (
+    Encoding,
+    Items,
+    OutOfBounds,
+    RingLayout,
+    RingVector,
+    add_all,
+    decode,
+    encode,
+    zeros,
+)
+from fedrecplus.parts.channel._summing import (
+    RingSettings,
+    check_ring,
+    encoding_for,
+    layout_of,
+    mark,
+    rounding_keys,
+    senders_of,
+    too_few,
+    visible,
+    widened,
+    without_marks,
+)
+from fedrecplus.parts.channel.secure.outline import outline
+from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.settings import Annotated, number, text
+
+VIEW = "sums"
+rounding_error = _summing.rounding_error
+rounding_norm = _summing.rounding_norm
+_log = logging.getLogger("fedrecplus")
+
+
+class Settings(RingSettings):
+    """Options of the channel."""
+
+    graph: Annotated[
+        Literal["sparse", "complete"], text("who shares masks: few neighbours in cohorts of 100 and more, or everybody")
+    ] = "sparse"
+    corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
+    dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
+    dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
+    masks: Annotated[
+        Literal["skipped", "computed"], text("simulation: sum the ring vectors alone, or run the whole protocol")
+    ] = "skipped"
+
+
+def shows_rows(settings: Settings) -> bool:
+    """Whether the server sees which rows a client sends, all of them or their blocks."""
+    return settings.rows != "whole"
+
+
+def check_with(config: Any) -> None:
+    """Refuse what can't be together with sums over rings."""
+    settings: Settings = config.channel.options
+    check_ring(config)
+    if settings.rows != "whole" and not config.hides_rows and not config.simulation_only:
+        raise UserError(
+            f"channel.rows={settings.rows} without pseudo items shows the server which items were rated",
+            "set channel.rows=whole, or a pseudo_items.rule",
+        )
+    if config.needs_uploads:
+        how = config.aggregation
+        raise UserError(
+            f"aggregation.rule={how.rule} needs single uploads; secure sums show none",
+            "set aggregation.weigh_on=client (with aggregation.global_step=last)"
+            if how.part.has("weight")
+            else "set aggregation.rule=uniform or channel.rule=clear",
+        )
+
+
+def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
+    """The rows that the server sees a client's vector to span; none where it spans the whole table."""
+    return visible(items, item_count, settings)
+
+
+def exchange(
+    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
+) -> tuple[dict[int, Upload], int]:
+    """Where rows are seen, pseudo items are marks without a value: nobody sees values, so nothing is blurred."""
+    return (mark(devices, uploads) if shows_rows(settings) else dict(uploads)), 0
+
+
+def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
+    """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
+
+    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of devices
+    is not added here: a simulation draws that of all together (``rounds/release.py``).
+    """
+    clients = np.array([upload.client for upload in uploads], dtype=np.int64)
+    size = len(uploads[0].statistic) if uploads else 0
+    layout = layout_of(message.V.shape, size, settings)
+    rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
+    encoding = encoding_for(layout, message.public, len(uploads), settings, senders_of(rows.values(), layout))
+    vanish = vanishing(clients, message.round, seed, settings)
+    vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
+    for upload in uploads:
+        try:
+            vector = encode(without_marks(upload), encoding, keys[upload.client])
+            vectors[upload.client] = widened(vector, rows[upload.client], layout)
+        except OutOfBounds as problem:
+            drop(upload.client, vanish, message.round, str(problem))
+            vectors[upload.client] = zeros(layout, rows[upload.client])
+    if settings.masks == "computed":
+        return _with_masks(vectors, layout, encoding, vanish, message.round, seed, settings)
+    survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, settings)
+    return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
+
+
+def _with_masks(
+    vectors: Mapping[int, RingVector],
+    layout: RingLayout,
+    encoding: Encoding,
+    vanish: Mapping[int, str],
+    round_number: int,
+    seed: int,
+    settings: Settings,
+) -> tuple[Sums, Traffic]:
+    key = subkey(seed, "secure", round_number)
+    try:
+        done = secure_sum(vectors, layout, vanish, server_options(settings), key, settings.fewest_contributors)
+    except Aborted as reason:
+        raise failed(round_number, reason) from None
+    return decode(done.total, encoding), Traffic(done.bytes_up, done.bytes_down)
+
+
+def without_masks(
+    rows: Mapping[int, Items | None],
+    layout: RingLayout,
+    vanish: Mapping[int, str],
+    round_number: int,
+    seed: int,
+    settings: Settings,
+) -> tuple[list[int], Traffic]:
+    """The survivors and the bytes of a sum whose masks are not computed."""
+    sizes = {client: layout.items if each is None else len(each) for client, each in rows.items()}
+    vanish = with_refusals(rows, vanish, layout, settings)
+    shuffle = shuffling(subkey(seed, "secure", round_number))
+    try:
+        return outline(sizes, layout, vanish, server_options(settings), shuffle)
+    except Aborted as reason:
+        raise failed(round_number, reason) from None
+
+
+def drop(client: int, vanish: dict[int, str], round_number: int, reason: str) -> None:
+    """A client whose vector can't be sent says so, and vanishes before it would send it."""
+    _log.warning("round %d: client %d drops out: %s", round_number, client, reason)
+    vanish[client] = min(vanish.get(client, "mask"), "mask", key=VANISHING.index)
+
+
+def with_refusals(
+    rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: RingLayout, settings: Settings
+) -> dict[int, str]:
+    """Who vanishes, and who refuses to unmask because too few survivors span one of its rows."""
+    found, fewest = dict(vanish), settings.fewest_contributors
+    before = senders_of(rows.values(), layout)
+    after = senders_of((each for client, each in rows.items() if vanish.get(client) in (None, "reveal")), layout)
+    if before is not None and after is not None:
+        few = too_few(before, after, fewest)
+        found |= {client: "reveal" for client, each in rows.items() if client not in vanish and few[each].any()}
+    return found
+
+
+def server_options(settings: Settings) -> ServerOptions:
+    """What the server asks of a cohort."""
+    return ServerOptions(settings.least_cohort, settings.corrupted, settings.dropout_bound, settings.graph == "sparse")
+
+
+def vanishing(clients: NDArray[np.int64], round_number: int, seed: int, settings: Settings) -> dict[int, str]:
+    """Who vanishes between the stages of a simulated round, and before which: as many before each."""
+    if settings.dropout == 0.0:
+        return {}
+    draws = uniform(subkey(seed, "vanishing", round_number), clients) / settings.dropout
+    gone = np.flatnonzero(draws < 1.0)
+    return {int(clients[place]): VANISHING[int(draws[place] * len(VANISHING))] for place in gone}
+
+
+def arriving(settings: Settings) -> float:
+    """The share of a simulated cohort whose vectors come: who vanishes before the last stage alone is in the sum."""
+    return 1.0 - settings.dropout * (1.0 - 1.0 / len(VANISHING))
+
+
+def failed(round_number: int, reason: Aborted) -> UserError:
+    """The error of a simulated round whose sum was aborted."""
+    return UserError(
+        f"the secure sum of round {round_number} was aborted: {reason}",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout, dropout_bound, "
+        "bound and largest_weight",
+    )

@@ -1,0 +1,211 @@
+"""Implicit alternating least squares in federation: learns from what people chose, not from how they rated it.
+
+s_ui = u·w_i should be 1 for chosen items, with a confidence c_ui, and 0 for all items, with the small weight a. A
+device solves for its u exactly, keeps nothing, and uploads c_ui (1 − s_ui)u for the items that it chose and the small
+matrix u uᵀ, which stands for the a-term over all items: nothing is sampled and nothing is dense. No rating leaves the
+device. A single u uᵀ gives u away, so the sums belong under secure aggregation. Ratings are predicted on the device
+alone, by a ridge regression of its own ratings on public columns and W.
+
+After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS revisited), Ammad et al. 2019 (FCF)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device, Rows
+from fedrecplus.parts.model._public import (
+    PublicSettings,
+    public_columns,
+    ridge_regression,
+    rows_from_features,
+)
+from fedrecplus.protocol import Broadcast, PublicItems, Sums
+from fedrecplus.randomness import normal, subkey
+from fedrecplus.settings import Annotated, number
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+PREDICTS_COLD_ITEMS = True
+POPULARITY = 2
+"""the column of X that has the popularity of items"""
+_TIE = 1e-9
+
+
+class Settings(PublicSettings):
+    """Options of the model."""
+
+    interaction_factors: Annotated[int, number(1, 4096, "d, columns of W")] = 32
+    from_rating: Annotated[
+        float,
+        number(1, 5, "ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"),
+    ] = 1.0
+    confidence_slope: Annotated[
+        float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
+    ] = 0.35
+    unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
+    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.175
+    interaction_item_ridge: Annotated[
+        float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
+    ] = 1.12
+    interaction_curvature: Annotated[
+        float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
+    ] = 2.0
+    popular_choices: Annotated[
+        float, number(0, 1e6, "pseudo-choices of the average person, drawn by popularity, that u is shrunk to")
+    ] = 1.0
+    interaction_scale: Annotated[
+        float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
+    ] = 0.9
+    rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
+    popularity_weight: Annotated[float, number(0, 1e3, "of the popularity column in the score that lists rank by")] = (
+        0.0
+    )
+    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
+
+
+def tables(settings: Settings) -> dict[str, int]:
+    """The shared tables and their columns."""
+    return {"W": settings.interaction_factors}
+
+
+def statistic_size(settings: Settings) -> int:
+    """Numbers of u uᵀ's upper triangle."""
+    return settings.interaction_factors * (settings.interaction_factors + 1) // 2
+
+
+def user_columns(settings: Settings) -> int:
+    """Nothing is kept on the device between rounds."""
+    return 0
+
+
+def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
+    """W before training: noise."""
+    cells = np.arange(items * settings.interaction_factors, dtype=np.uint64).reshape(items, -1)
+    return settings.interaction_init * normal(subkey(seed, "start-W"), cells)
+
+
+def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
+    """Nothing."""
+    return np.zeros((len(clients), 0))
+
+
+def new_items(W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """Rows for items that enter a trained model: what their public features predict."""
+    return rows_from_features(W, public, settings)
+
+
+def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
+    """W_i plus its gradient, and u uᵀ."""
+    gradient, statistic = choice_gradient(rows, broadcast.V, broadcast.public, settings)
+    return device.U, broadcast.V[rows.items].astype(np.float64) + gradient, statistic
+
+
+def choice_gradient(rows: Rows, W: NDArray[Any], public: PublicItems, settings: Settings) -> tuple[Array, Array]:
+    """c_i (1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
+    W = W.astype(np.float64)
+    u = person_factors(W, rows.items[rows.rated], rows.ratings[rows.rated], settings, public)
+    confidence = rows.rated * confidences(rows.ratings, settings, public)
+    gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
+    return gradient, np.outer(u, u)[np.triu_indices(len(u))]
+
+
+def confidences(ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices."""
+    chosen = ratings >= min(settings.from_rating, public.mean) - _TIE
+    return np.asarray(chosen * np.maximum(1.0 + settings.confidence_slope * (ratings - public.mean), 0.0))
+
+
+def person_factors(W: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w.
+
+    q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen little
+    gets what is popular.
+    """
+    gram, moment = everybody(W, public, settings)
+    c, rows = confidences(ratings, settings, public), W[items]
+    ridge = person_ridge(float(c.sum()), len(W), settings)
+    gram = gram + (c[:, None] * rows).T @ rows + ridge * np.eye(W.shape[1])
+    return np.asarray(np.linalg.solve(gram, moment + c @ rows))
+
+
+def person_ridge(choices: float, items: int, settings: Settings) -> float:
+    """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
+    return float(settings.interaction_ridge * np.sqrt(choices + settings.unobserved_weight * items))
+
+
+def everybody(W: Array, public: PublicItems, settings: Settings) -> tuple[Array, Array]:
+    """The part of a person's normal equations that is the same for all, and public."""
+    q = public.popularity / max(public.popularity.sum(), 1)
+    gram = settings.unobserved_weight * W.T @ W + settings.popular_choices * (q[:, None] * W).T @ W
+    return np.asarray(gram), settings.popular_choices * (q @ W)
+
+
+def update_items(sums: Sums, W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
+    """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
+
+    λ_i = λ_w √(n_i + a n). All items' matrices have S's eigenvectors, so one decomposition solves for all.
+    """
+    W = W.astype(np.float64)
+    S = _symmetric(sums.statistic, W.shape[1])
+    mean_weight = sums.overall / sums.clients if sums.clients else 0.0
+    people = sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W))
+    ridge = np.sqrt(np.maximum(people, 0.0) + settings.unobserved_weight * sums.clients)[:, None]
+    ridge *= settings.interaction_item_ridge * mean_weight
+    gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
+    share = people / max(sums.clients, 1)
+    sizes, directions = np.linalg.eigh(S)
+    curvature = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None] * np.maximum(
+        sizes, 0.0
+    ) + ridge
+    return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
+
+
+def _symmetric(upper: Array, size: int) -> Array:
+    """The matrix of an upper triangle."""
+    S = np.zeros((size, size))
+    if upper.size:
+        S[np.triu_indices(size)] = upper
+    return S + np.triu(S, 1).T
+
+
+def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
+    """The client's own predictions of ratings; ``steps`` add nothing to a solution."""
+    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
+    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
+    return ratings
+
+
+def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """The weights that predicted ratings use, which never leave the device."""
+    return fold_in(X, items, ratings, settings, public)
+
+
+def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """A ridge regression of the person's ratings on public columns and W."""
+    noise, size = settings.noise * public.noise, X.shape[1] - 1
+    return ridge_regression(X, items, ratings, np.full(size, noise), np.zeros(size), noise)[0]
+
+
+def list_weights(
+    w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, after: int = 0
+) -> Array:
+    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating + popularity weight × popularity.
+
+    ``after`` W there are more columns.
+    """
+    columns = slice(X.shape[1] - after - settings.interaction_factors, X.shape[1] - after)
+    scale = settings.interaction_scale
+    z = settings.rating_weight * w
+    z[POPULARITY] += settings.popularity_weight
+    z[columns] += person_factors(X[:, columns] / scale, items, ratings, settings, public) / scale
+    return np.asarray(z)
+
+
+def item_columns(W: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
+    """X = (b_i, constant, popularity, average, content, scaled W_i)."""
+    scale = W.dtype.type(settings.interaction_scale)
+    return np.hstack([public_columns(public, settings).astype(W.dtype), scale * W])

@@ -1,0 +1,138 @@
+"""Every device adds its share of discrete Gaussian noise in the ring, under secure sums: no server is trusted.
+
+The shares of the fewest honest devices that may be left (``honest``, of those asked) are enough noise for the budget;
+with more of them there is more noise than is claimed. The server sees who takes part: what is claimed is that a
+person's numbers could as well be zeros. A device sends no weights: the server divides by the counts of
+the statistics. In simulation the shares are drawn from keys, at the aggregate: integers add up to the same in any
+order.
+
+After: Kairouz, Liu and Steinke 2021 (the distributed discrete Gaussian mechanism)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import _budget, _checks
+from fedrecplus.parts.privacy._accounting import ReleasePlan
+from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
+from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.settings import Annotated, number, text
+
+UNIT = "user"
+MECHANISM = "discrete Gaussian noise, a share from each device, under secure sums"
+NOISE_ON_DEVICES = True
+"""whoever adds up never has the sums without noise"""
+ACCOUNTANT = "RDP"
+"""a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
+Array = NDArray[np.float64]
+_STEPS = 2.0**16
+"""of the simulated ring in a clip"""
+_LEAST_SHARE = 4.0
+"""steps that a device's share has as its standard deviation at least: then the sum of shares is a discrete Gaussian to
+within e^(−π²·16), and the τ of the bound is nothing"""
+
+
+class Settings(_budget.BudgetSettings):
+    """Options of the mechanism."""
+
+    honest: Annotated[
+        float, number(0.01, 1, "share of the asked devices that adds noise and answers, at least; else the round fails")
+    ] = 0.7
+    draw: Annotated[
+        Literal["sum", "shares"], text("in simulation: one draw with the law of the sum, or every device's share")
+    ] = "sum"
+
+
+def check_with(config: Any) -> None:
+    """Refuse claims that would mean nothing."""
+    _checks.check_claim(config)
+    if config.channel.part.VIEW != "sums":
+        raise UserError(
+            f"privacy.rule=distributed with channel.rule={config.channel.rule}: one device's share of the noise hides "
+            "nothing where its upload is seen alone",
+            "set channel.rule=secure (or sums, in simulation)",
+        )
+    if config.privacy.options.honest > config.answering:
+        raise UserError(
+            f"privacy.honest={config.privacy.options.honest:g} where cohort.dropout and channel.dropout leave a share "
+            f"of {config.answering:.2g}: fewer devices answer than the noise is calibrated to",
+            f"set privacy.honest to {0.9 * config.answering:.2g} or less",
+        )
+
+
+def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
+    """The noise of every release. Nothing is gained by sampling: the server knows who takes part."""
+    return _budget.plan(settings, rounds, 1.0, statistics, ACCOUNTANT)
+
+
+def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:
+    """On the device: weigh and clip; the weight stays at home. The share of noise is added in the ring."""
+    return replace(_budget.bounded(upload, settings), weight=0.0)
+
+
+def share_scale(multiplier: float, sensitivity: float, asked: int, settings: Settings) -> float:
+    """Standard deviation of one device's share: enough where ``honest`` of those asked add theirs."""
+    return multiplier * sensitivity / float(np.sqrt(max(1.0, np.floor(settings.honest * asked))))
+
+
+def ring_sensitivity(clip: float, scales: Array, columns: int, rounding: float = 0.5) -> float:
+    """The norm of one device's rows in the ring: each number moves by half a step, or by one if rounded by chance."""
+    used = scales[scales > 0.0]
+    return clip + rounding * float(np.sqrt(columns * np.sum(used**-2.0)))
+
+
+def headroom(multiplier: float, sensitivity: float, bound: float, settings: Settings) -> int:
+    """As how many contributions at the bound a ring must count the noise, so that a sum doesn't wrap around.
+
+    All asked devices may answer, and eight standard deviations are exceeded by one number in 10¹⁵.
+    """
+    return int(np.ceil(8.0 * multiplier * sensitivity / np.sqrt(settings.honest) / bound))
+
+
+def ring_noise(
+    size: tuple[int, ...], scale: float, steps: Array | float, words: Words | None = None
+) -> NDArray[np.int64]:
+    """A device's share of noise as ring integers: standard deviation ``scale``, with so many steps per unit.
+
+    ``steps`` are those of the ring's encoding, one per row or one for all; ``words`` come from the operating system
+    unless a simulation gives its own. Add it to the encoded vector, modulo the ring, before any mask.
+    """
+    sigma = scale * np.broadcast_to(np.asarray(steps, dtype=np.float64), size)
+    if np.any((sigma > 0.0) & (sigma < _LEAST_SHARE)):
+        raise UserError(
+            f"a device's share of noise has {sigma[sigma > 0.0].min():.2g} steps of the ring as its standard deviation",
+            f"{_LEAST_SHARE:g} are needed: set channel.bits=32, or fewer devices in a round",
+        )
+    return discrete_gaussian(sigma, words)
+
+
+def noisy(
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    asked: int,
+    settings: Settings,
+    key: int,
+    answered: int,
+    words: Words | None = None,
+) -> tuple[Array, float]:
+    """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
+    if answered < np.floor(settings.honest * asked):
+        raise UserError(
+            f"{answered} of {asked} devices answered, and the noise is calibrated to a share of {settings.honest:g}",
+            "set privacy.honest lower: each device then adds more",
+        )
+    steps = _STEPS / sensitivity
+    scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, settings)
+    words = seeded_words(key) if words is None else words
+    if settings.draw == "shares":
+        noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
+    else:
+        noise = discrete_gaussian(np.full(vector.shape, scale * steps * np.sqrt(answered)), words)
+    return (np.rint(vector * steps) + noise) / steps, float(scale * np.sqrt(answered))

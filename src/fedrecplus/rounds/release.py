@@ -1,0 +1,98 @@
+"""What leaves the one who adds up: sums with noise, by the plan of the whole training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.parts import part as part_of
+from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, ReleasePlan, Words
+from fedrecplus.protocol import PublicItems, Sums
+from fedrecplus.randomness import subkey
+
+Array = NDArray[np.float64]
+STATISTICS = "statistics"
+"""the release before the first round"""
+
+
+def plan_of(config: Config) -> ReleasePlan | None:
+    """The noise of every release of a training, calibrated for its budget; None where there is none."""
+    privacy = config.privacy
+    if not privacy.part.has("plan"):
+        return None
+    sampling = config.cohort.fraction if config.cohort.sampling == "poisson" else 1.0
+    statistics = config.statistics.source == "secure-sum"
+    plan: ReleasePlan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
+    return plan
+
+
+def neighbouring(config: Config) -> str:
+    """Which data sets the claim can hardly tell apart.
+
+    Where devices add noise, or a ring is made for so many clients, all depends on how many take part, and the server
+    sees who does: a person's numbers are hidden, not that the person was asked.
+    """
+    by_cohort = config.privacy.part.has("NOISE_ON_DEVICES") or config.channel.part.has("rounding_norm")
+    return ZERO_OUT if by_cohort else NEIGHBOURING
+
+
+def released(
+    sums: Sums,
+    round_number: int,
+    public: PublicItems,
+    config: Config,
+    words: Words | None = None,
+    asked: int | None = None,
+) -> Sums:
+    """The sums as the server's step may see them. A simulation draws the noise from the seed, a server from ``words``.
+
+    ``asked`` is how many clients the round began with; those in the sum, if nobody says. Weights by item are those of
+    the statistics, which are paid for already, times the share of clients that is in a sum.
+    """
+    privacy, plan = config.privacy, plan_of(config)
+    if plan is None:
+        return sums
+    vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
+    multiplier, name = plan.rounds[round_number], f"round {round_number}"
+    sensitivity = privacy.options.clip + rounding_norm(sums, config)
+    asked = sums.clients if asked is None else asked
+    noisy, sd = with_noise(vector, multiplier, sensitivity, asked, sums.clients, name, config, words)
+    answering = config.cohort.fraction * config.answering
+    return replace(
+        sums,
+        total=noisy[:rows].reshape(sums.total.shape),
+        statistic=noisy[rows:],
+        weights=np.asarray(answering * public.popularity, dtype=np.float64),
+        overall=1.0,
+        clients=1,  # how many there were is not released; a model takes overall/clients, the mean weight
+        noise=sd,
+    )
+
+
+def rounding_norm(sums: Sums, config: Config) -> float:
+    """What a channel's rounding, which comes after clipping, can add to the norm of one client's vector."""
+    channel = config.channel
+    if not channel.part.has("rounding_norm"):
+        return 0.0
+    return float(channel.part.rounding_norm(sums.total.size, sums.statistic.size, sums.clients, channel.options))
+
+
+def with_noise(
+    vector: Array,
+    multiplier: float,
+    sensitivity: float,
+    asked: int,
+    answered: int,
+    name: str,
+    config: Config,
+    words: Words | None = None,
+) -> tuple[Array, float]:
+    """One release, with the mechanism's noise, and its standard deviation: a sum over those who answered."""
+    part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
+    key = subkey(config.seed, "release", name)
+    options = config.privacy.options
+    found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)
+    return found

@@ -1,0 +1,88 @@
+"""Predictions and lists for many clients at once. One process stands for all devices here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError
+from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training.ranking import top
+from fedrecplus.training.recommender import Recommender, numbers_of
+
+Array = NDArray[np.float64]
+
+
+def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequence[Any]) -> Array:
+    """Predicted ratings of pairs, on the data's scale.
+
+    A cold item, which the model knows nothing of, gets the user's mean rating, a cold user everybody's mean, as in
+    evaluations.
+    """
+    model, parts = recommender.model, recommender.clients
+    who, what = _places(parts.client_ids, users), _places(model.item_ids, items)
+    has_ratings = np.diff(parts.indptr) > 0
+    known_user = (who >= 0) & has_ratings[who]
+    warm = known_user & (what >= 0) & model.known[what]
+    standard = np.where(known_user, _client_means(recommender)[who], model.public.mean)
+    standard[warm] = Predictor(parts.W, model.X).predict(who[warm], what[warm])
+    return model.scale.restore(standard)
+
+
+def recommend_many(
+    recommender: Recommender, users: Sequence[Any], n: int = 10, *, exclude_seen: bool = True
+) -> dict[str, list[Any]]:
+    """Columns user, rank, item, rating and title: the n best items of each user, best first.
+
+    ``exclude_seen`` leaves out what the user has rated.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in ("user", "rank", "item", "rating", "title")}
+    for user in users:
+        best = recommender.recommend(user, n, exclude_seen=exclude_seen)
+        columns["user"] += [user] * len(best)
+        columns["rank"] += range(1, len(best) + 1)
+        for name in ("item", "rating", "title"):
+            columns[name] += [getattr(one, name) for one in best]
+    return columns
+
+
+def similar_items(recommender: Recommender, item: Any, n: int = 10) -> dict[str, list[Any]]:
+    """Columns item, similarity and title: the n rated items whose rows of the shared table are most like this one's.
+
+    After: Sarwar et al. 2001, cosine similarity, of factors instead of ratings.
+    """
+    if n < 1:
+        raise UserError(f"a list of {n} items is none", "ask for at least one")
+    model = recommender.model
+    number = int(numbers_of(model.item_ids, [item], "item")[0])
+    V = model.V.astype(np.float64)
+    length = np.maximum(np.linalg.norm(V, axis=1), 1e-12)
+    similarity = (V @ V[number]) / (length * length[number])
+    similarity[model.public.popularity == 0] = -np.inf
+    similarity[number] = -np.inf
+    best = top(similarity, model.public.popularity, n)
+    titles = model.titles or ("",) * len(V)
+    return {
+        "item": model.item_ids[best].tolist(),
+        "similarity": similarity[best].tolist(),
+        "title": [titles[one] for one in best],
+    }
+
+
+def _client_means(recommender: Recommender) -> Array:
+    """Mean rating of each client in standard units; everybody's for one without ratings."""
+    parts, scale = recommender.clients, recommender.model.scale
+    values = scale.standardise(scale.values(parts.codes))
+    counts = np.diff(parts.indptr)
+    who = np.repeat(np.arange(len(counts)), counts)
+    sums = np.bincount(who, weights=values, minlength=len(counts))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), recommender.model.public.mean)
+
+
+def _places(ids: NDArray[Any], wanted: Sequence[Any]) -> NDArray[np.int64]:
+    """The numbers behind ids, compared as text; -1 for one that isn't there."""
+    places = {str(name): number for number, name in enumerate(ids.tolist())}
+    return np.array([places.get(str(name), -1) for name in wanted], dtype=np.int64)

@@ -1,0 +1,217 @@
+"""An estimator as scikit-learn knows them: settings at first, then ``fit``, then ``predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config, change, check, load_config, preset
+from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.tables import pair_columns
+from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, ratings_of_frame
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.scale import Scale
+from fedrecplus.data.sources import as_ratings
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
+from fedrecplus.training.callbacks import Callback
+from fedrecplus.training.loop import train
+from fedrecplus.training.recommender import Person, Recommender
+from fedrecplus.training.run import Run
+
+_OWN = ("algorithm", "user", "item", "rating", "timestamp", "items", "scale", "duplicates", "seed")
+Pairs = Any
+"""a frame with a user and an item column, an array of two columns, or a list of pairs"""
+
+
+class FedRec:
+    """A federated recommender, simulated in one process, with scikit-learn's manners.
+
+    ``algorithm`` is a preset, a TOML file or a ``Config``. Any setting of it is a parameter, with two underscores for
+    the dot: ``FedRec("fedrec+", model__factors=16)``. ``user``, ``item``, ``rating``, ``timestamp`` name columns of
+    frames, where these have unusual names; ``items`` is a frame or a file that describes the items.
+
+    >>> frame = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 8], "rating": [5, 1, 4, 2, 3]})
+    >>> model = FedRec("fedmf", server__rounds=3).fit(frame)
+    >>> model.predict([(1, 9), (3, 7)]).shape
+    (2,)
+    >>> model.recommend([3], n=1).columns
+    ['user', 'rank', 'item', 'rating', 'title']
+    """
+
+    def __init__(
+        self,
+        algorithm: str | Config = "fedrec+",
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        timestamp: str | None = None,
+        items: Any = None,
+        scale: Scale | str | None = None,
+        duplicates: str = "error",
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        self.algorithm = algorithm
+        self.user, self.item, self.rating, self.timestamp = user, item, rating, timestamp
+        self.items, self.scale, self.duplicates, self.seed = items, scale, duplicates, seed
+        self.settings: dict[str, Any] = {}
+        self._set_settings(settings)
+
+    def __repr__(self) -> str:
+        own = {name: getattr(self, name) for name in _OWN[1:] if getattr(self, name) not in (None, 0, "error")}
+        shown = [f"{name}={value!r}" for name, value in {**own, **self.settings}.items()]
+        name = self.algorithm.algorithm if isinstance(self.algorithm, Config) else self.algorithm
+        return f"FedRec({', '.join([repr(name), *shown])})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters, as they were given."""
+        return {**{name: getattr(self, name) for name in _OWN}, **self.settings}
+
+    def set_params(self, **params: Any) -> FedRec:
+        """Change parameters; an unknown setting is an error."""
+        for name in _OWN:
+            if name in params:
+                setattr(self, name, params.pop(name))
+        self._set_settings(params)
+        _ = self.config  # a misspelt setting is found here, not after hours of a grid search
+        return self
+
+    @property
+    def config(self) -> Config:
+        """The complete settings of the training."""
+        if isinstance(self.algorithm, Config):
+            config = self.algorithm
+        else:
+            config = load_config(self.algorithm) if self.algorithm.endswith(".toml") else preset(self.algorithm)
+        config = change(config, "seed", self.seed, "FedRec")
+        # rules come first, since they bring the options
+        for name in sorted(self.settings, key=lambda name: not name.endswith("__rule")):
+            config = change(config, name.replace("__", "."), self.settings[name], "FedRec")
+        return check(config)
+
+    def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
+        """Train on ratings: a frame, a file, a data set's name or ``Ratings``; or on pairs ``X`` with ratings ``y``."""
+        self.backend_ = backend_of(X)
+        ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
+        self.run_: Run = train(ratings, None, self.config, callbacks=callbacks)
+        self.recommender_ = self.run_.recommender
+        self.n_features_in_ = 2
+        return self
+
+    def predict(self, X: Pairs) -> NDArray[np.float64]:
+        """Predicted ratings of pairs (user, item), on the data's scale; cold ones get the fallback's."""
+        users, items = self._pairs(X)
+        return predict_pairs(self._fitted(), users, items)
+
+    def predict_frame(self, X: Pairs, backend: str | None = None) -> Any:
+        """The same as a frame with columns user, item and prediction, in the library of ``X``."""
+        users, items = self._pairs(X)
+        columns: dict[str, Any] = {
+            "user": users,
+            "item": items,
+            "prediction": predict_pairs(self._fitted(), users, items),
+        }
+        return frame_of(columns, backend or (backend_of(X) if is_frame(X) else self.backend_))
+
+    def recommend(
+        self, users: Sequence[Any] | Any, n: int = 10, *, exclude_seen: bool = True, backend: str | None = None
+    ) -> Any:
+        """The n best items of each user as a frame with columns user, rank, item, rating and title, best first.
+
+        ``exclude_seen`` leaves out what the user has rated. The frame is of the library that ``fit`` was given.
+        """
+        wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
+        found = recommend_many(self._fitted(), wanted, n, exclude_seen=exclude_seen)
+        return frame_of(found, backend or self.backend_)
+
+    def similar_items(self, item: Any, n: int = 10, *, backend: str | None = None) -> Any:
+        """The n items that are most like one, as a frame with columns item, similarity and title."""
+        return frame_of(similar_items(self._fitted(), item, n), backend or self.backend_)
+
+    def fold_in(self, ratings: Mapping[Any, float]) -> Person:
+        """A newcomer, by item id → rating; nothing is trained again. It can ``predict`` and ``recommend``."""
+        return self._fitted().fold_in(ratings)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the RMSE on test ratings, so that greater is better; also of a frame that has the ratings in it."""
+        if y is None:
+            test = self._ratings(X, scale=self._fitted().model.scale, few=True)
+            X, y = list(zip(*(test.to_frame()[name].to_list() for name in ("user", "item")), strict=True)), test.values
+        difference = self.predict(X) - np.asarray(y, dtype=np.float64)
+        return -float(np.sqrt(np.mean(difference**2)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model and, in a file of its own, the simulated clients' private parts into a folder."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._fitted().save(folder)
+
+    @classmethod
+    def load(cls, folder: str | Path, allow: Collection[str] = ()) -> FedRec:
+        """A fitted estimator from what ``save``, or ``fedrecplus train``, wrote.
+
+        ``allow`` names rules from outside the package that it may import.
+        """
+        recommender = Recommender.load(folder, allow)
+        loaded = cls(recommender.model.config, scale=recommender.model.scale, seed=recommender.model.config.seed)
+        loaded.recommender_, loaded.backend_, loaded.n_features_in_ = recommender, "polars", 2
+        return loaded
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "recommender_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # it is scikit-learn that asks
+
+        target, inputs = TargetTags(required=False), InputTags(string=True, allow_nan=False)
+        return Tags("regressor", target, regressor_tags=RegressorTags(), input_tags=inputs)
+
+    def _set_settings(self, settings: Mapping[str, Any]) -> None:
+        for name in settings:
+            if "__" not in name:
+                raise unknown_name("parameter", name, [*_OWN, "model__factors, and so on for every setting"])
+        self.settings = {**self.settings, **settings}
+
+    def _fitted(self) -> Recommender:
+        if not hasattr(self, "recommender_"):
+            raise UserError("this estimator isn't fitted", "call fit(ratings) first")
+        return self.recommender_
+
+    def _options(self, scale: Scale | str | None) -> FileOptions:
+        path = str(self.items) if isinstance(self.items, str | Path) else None
+        columns = {"user": self.user, "item": self.item, "rating": self.rating, "timestamp": self.timestamp}
+        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path)
+
+    def _ratings(self, source: Any, scale: Scale | str | None = None, few: bool = False) -> Ratings:
+        options = self._options(scale or self.scale)
+        if is_frame(source):
+            return ratings_of_frame(source, options, "frame", self.items, few=few)
+        return as_ratings(source, options if isinstance(source, str | Path) else None)
+
+    def _ratings_of_pairs(self, X: Any, y: Any) -> Ratings:
+        users, items = self._pairs(X)
+        values = np.asarray(y, dtype=np.float64).tolist()
+        if len(values) != len(users):
+            raise UserError(f"X has {len(users)} pairs and y {len(values)} ratings", "give a rating for each pair")
+        frame = pl.DataFrame({"user": users, "item": items, "rating": values}, strict=False)
+        options = FileOptions("user", "item", "rating", scale=self.scale, duplicates=self.duplicates)
+        return ratings_of_frame(frame, options, "X, y", self.items)
+
+    def _pairs(self, X: Pairs) -> tuple[list[Any], list[Any]]:
+        """Users and items, as ids that are the same whether they come from a frame or an array."""
+        if isinstance(X, Ratings):
+            X = X.to_frame()
+        if is_frame(X):
+            frame = as_polars(X, "X")
+        else:
+            array = np.asarray(X)
+            if array.ndim != 2 or array.shape[1] < 2:
+                raise UserError(f"X has the shape {array.shape}", "give a row of user and item for each pair")
+            frame = pl.DataFrame({"user": array[:, 0].tolist(), "item": array[:, 1].tolist()}, strict=False)
+        return pair_columns(frame, self._options(None))

@@ -1,0 +1,203 @@
+"""A person's list: what is on it, why, and what exploring costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.parts.similarity import unit_rows
+from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.ranking import top
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+RANKED_BY = ("list", "rating")
+"""by the model's weights for lists, where it has any, or by predicted ratings"""
+REASONS = 3
+_MOST_ASKED = 250
+"""own items at most that are left out in turn"""
+_POOL = 100
+"""items at least that exploring chooses from: the best ones"""
+_POOL_TIMES = 5
+"""times the length of the list, if that is more"""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One of the person's own items that speaks for a recommended one."""
+
+    item: Any
+    """its id in the data"""
+    title: str
+    contribution: float
+    """how much lower the recommended item would score if the person had not rated this one"""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One item of a top-N list."""
+
+    item: Any
+    """its id in the data"""
+    rating: float
+    """predicted, on the data's scale"""
+    title: str
+    """empty where the data has no titles"""
+    score: float = 0.0
+    """what it was ranked by: the model's score for lists, or the predicted rating in standard units"""
+    because: tuple[Reason, ...] = ()
+    """the person's own items that speak most for it, where they were asked for"""
+
+
+@dataclass(frozen=True)
+class ListFigures:
+    """A list in four means."""
+
+    score: float
+    rating: float
+    """predicted, on the data's scale"""
+    popularity: float
+    """training ratings of an item"""
+    similarity: float
+    """cosine of two items' factors, over all pairs on the list: low is diverse"""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What exploring changes."""
+
+    plain: ListFigures
+    """of the list without it"""
+    explored: ListFigures
+
+
+@dataclass(frozen=True)
+class TopList:
+    """A list, and what exploring cost."""
+
+    items: tuple[Recommendation, ...]
+    price: Price | None = None
+    """None where exploring wasn't asked for"""
+    likes_alone: bool = False
+    """whether predicted ratings mean nothing, since the model was trained on likes"""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a list is to be made."""
+
+    n: int = 10
+    by: str = "list"
+    """one of ``RANKED_BY``"""
+    exclude_seen: bool = True
+    """leave out what the person has rated"""
+    explore: float = 0.0
+    """from 0, the best items, to 1, items unlike each other"""
+    why: bool = False
+    """name the person's own items that speak most for each"""
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise UserError(f"a list of {self.n} items is none", "ask for at least one")
+        if self.by not in RANKED_BY:
+            raise unknown_name("way to rank", self.by, RANKED_BY)
+        if not 0.0 <= self.explore <= 1.0:
+            raise UserError(f"explore is {self.explore:g}", "give a number from 0 (the best items) to 1 (diverse ones)")
+
+
+def diversified(scores: Array, model: SharedModel, n: int, explore: float) -> Items:
+    """Of the best items, in turn the one with the highest (1 − x)·score − x·(greatest similarity to those chosen).
+
+    Scores run from 0 to 1 over the pool; similarity is the cosine of centred factors.
+    After: Carbonell and Goldstein 1998 (maximal marginal relevance)
+    """
+    pool = top(scores, model.public.popularity, max(_POOL, _POOL_TIMES * n))
+    if len(pool) == 0:
+        return pool
+    spread = float(np.ptp(scores[pool])) or 1.0
+    relevance, near = (scores[pool] - scores[pool].min()) / spread, similarities(model, pool)
+    chosen, free = [0], np.ones(len(pool), dtype=bool)
+    free[0] = False
+    while len(chosen) < min(n, len(pool)):
+        worth = (1.0 - explore) * relevance - explore * near[:, chosen].max(axis=1)
+        best = int(np.argmax(np.where(free, worth, -np.inf)))
+        chosen.append(best)
+        free[best] = False
+    return np.asarray(pool[chosen])
+
+
+def similarities(model: SharedModel, items: Items) -> Array:
+    """Cosines of some items' factors, less the mean item's: trained factors all point its way."""
+    known = model.V[model.public.popularity > 0].astype(np.float64)
+    mean = known.mean(axis=0) if len(known) else 0.0
+    rows = unit_rows(model.V[items].astype(np.float64) - mean)
+    return np.asarray(rows @ rows.T)
+
+
+def figures_of(model: SharedModel, items: Items, scores: Array, ratings: Array) -> ListFigures:
+    """The means over a list; ``scores`` and ``ratings`` are those of all items."""
+    pairs = similarities(model, items)[np.triu_indices(len(items), 1)]
+    score, rating, popularity, similarity = (
+        float(values.mean()) if len(values) else 0.0
+        for values in (scores[items], ratings[items], model.public.popularity[items], pairs)
+    )
+    return ListFigures(score, rating, popularity, similarity)
+
+
+def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
+    """For each wanted item, the own ones without which it would score lowest, among those that raise its score.
+
+    Leave one out: a fold-in without each of the person's ratings, once for all wanted items; of a person with very many
+    ratings, without those whose items are most like the wanted ones.
+    """
+    columns, asked = model.X[wanted], _asked(model, own, wanted)
+    whole = columns @ list_or_rating_weights(model, own, ratings, by)
+    kept = np.ones((len(asked), len(own)), dtype=bool)
+    kept[np.arange(len(asked)), asked] = False
+    without = [columns @ list_or_rating_weights(model, own[some], ratings[some], by) for some in kept]
+    contributions = whole - np.array(without).reshape(len(asked), len(wanted))
+    return [tuple(_strongest(model, own[asked], contributions[:, place])) for place in range(len(wanted))]
+
+
+def _asked(model: SharedModel, own: Items, wanted: Items) -> Items:
+    """Which of the own items may be reasons: all, or the most similar ones, so that a list never takes long."""
+    if len(own) <= _MOST_ASKED:
+        return np.arange(len(own))
+    near = similarities(model, np.concatenate([own, wanted]))[: len(own), len(own) :]
+    return np.sort(np.argsort(-near.max(axis=1), kind="stable")[:_MOST_ASKED])
+
+
+def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:
+    best = np.argsort(-contributions, kind="stable")[:REASONS]
+    return [
+        Reason(model.item_ids[own[j]].item(), title_of(model, own[j]), float(contributions[j]))
+        for j in best
+        if contributions[j] > 0
+    ]
+
+
+def list_or_rating_weights(model: SharedModel, items: Items, ratings: Array, by: str) -> Array:
+    """What ranks for a person with these ratings, folded in."""
+    w = model.fold_in(items, ratings)
+    z = model.list_weights(w, items, ratings) if by == "list" else None
+    return w if z is None else z
+
+
+def title_of(model: SharedModel, item: int) -> str:
+    """An item's title; empty where the data has none."""
+    return model.titles[item] if model.titles else ""
+
+
+def recommendations(
+    model: SharedModel, items: Items, scores: Array, ratings: Array, because: Sequence[tuple[Reason, ...]]
+) -> tuple[Recommendation, ...]:
+    """Items by number as they are shown."""
+    return tuple(
+        Recommendation(model.item_ids[i].item(), float(ratings[i]), title_of(model, i), float(scores[i]), why)
+        for i, why in zip(items.tolist(), because, strict=True)
+    )

@@ -1,0 +1,135 @@
+"""All measures of a model on test ratings: errors, lists, and both by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.joining import join
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.training.evaluation import Fallback, Predictor, score
+from fedrecplus.training.groups import by_group, errors_of
+from fedrecplus.training.ranking import DEPTHS, LIKED, lists_of
+from fedrecplus.training.recommender import Recommender, places_of
+from fedrecplus.training.run import Run
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How far predictions are from test ratings, and how good lists are."""
+
+    mae: float | None
+    """None, like all errors, where the data are likes alone: all ratings are the same, and predicting it is no art"""
+    rmse: float | None
+    nmse: float | None
+    ratings: int
+    """test ratings"""
+    cold: int
+    """of these, how many had a client or an item without training ratings"""
+    groups: dict[str, dict[str, Any]]
+    """errors of clients with few ratings, of tail items, and of the worst tenth of clients"""
+    ranking: dict[str, Any]
+    """``ndcg@10`` and its like, ``coverage@10``, ``popularity@10``, ``clients``, ``left_out``, and ``groups``"""
+    rmse_by_client: NDArray[np.float64] = field(repr=False)
+    """not a number for a client without test ratings"""
+    ndcg_by_client: NDArray[np.float64] = field(repr=False)
+    """NDCG@10, else of the next longer list, else of the longest; not a number without a relevant item"""
+
+    def __getitem__(self, name: str) -> float | None:
+        """A figure by its name: ``rmse``, ``ndcg@10``."""
+        known = {**self.ranking, "mae": self.mae, "rmse": self.rmse, "nmse": self.nmse}
+        if name not in known:
+            raise unknown_name("figure", name, known)
+        value: float | None = known[name]
+        return value
+
+
+def evaluate(
+    model: Any,
+    training: RatingsLike,
+    test: RatingsLike,
+    at: Sequence[int] = DEPTHS,
+    relevant_from: float | None = None,
+) -> Evaluation:
+    """Judge a run, a recommender or a fitted ``FedRec`` on test ratings; clients and items are matched by id.
+
+    ``training`` are the ratings that it was trained on: what a client rated there is not recommended to it. Lists have
+    the lengths ``at``. A test item is relevant from the rating ``relevant_from`` up, on the standard scale 1 to 5; if
+    not given, as the model's config has it (4). Of likes alone every test item is relevant.
+    """
+    recommender = model.recommender if isinstance(model, Run) else getattr(model, "recommender_", model)
+    if not isinstance(recommender, Recommender):
+        raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
+    training = as_ratings(training)
+    training, test = join(training, as_test(test, training))
+    predictor, fallback = _aligned(recommender, training)
+    least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
+    return measure(training, test, predictor, fallback, at, least)
+
+
+def measure(
+    training: Ratings,
+    test: Ratings,
+    predictor: Predictor,
+    fallback: Fallback,
+    at: Sequence[int] = DEPTHS,
+    relevant_from: float = LIKED,
+) -> Evaluation:
+    """Judge predictions for clients and items that have the same numbers in both sets of ratings."""
+    scores = score(test, predictor.predict, fallback)
+    errors = errors_of(test, predictor.predict, fallback, training)
+    lists = lists_of(training, test, predictor, fallback, at, relevant_from)
+    groups, figures = by_group(errors, training), {name: getattr(scores, name) for name in ("mae", "rmse", "nmse")}
+    if training.likes_alone and test.likes_alone:
+        figures = dict.fromkeys(figures)
+        groups = {name: {**group, "mae": None, "rmse": None} for name, group in groups.items()}
+    depth = min((each for each in at if each >= 10), default=max(at))
+    return Evaluation(
+        **figures,
+        ratings=scores.ratings,
+        cold=scores.cold,
+        groups=groups,
+        ranking=lists.figures(training),
+        rmse_by_client=errors.rmse_by_client(),
+        ndcg_by_client=lists.of_everybody(f"ndcg@{depth}", training.clients),
+    )
+
+
+def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fallback]:
+    """The model's rows under the numbers that clients and items have in ``training``.
+
+    Clients that the model has no weights of are folded in from their training ratings; items that it doesn't know are
+    cold.
+    """
+    model, parts = recommender.model, recommender.clients
+    clients, known_clients = _numbers(parts.client_ids, training.client_ids)
+    items, known_items = _numbers(model.item_ids, training.item_ids)
+    X, has_lists = model.X[items], model.config.model.part.has("list_weights")
+    W = np.zeros((training.clients, X.shape[1]))
+    Z = np.zeros(W.shape) if has_lists else None
+    W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
+    if Z is not None and parts.Z is not None:
+        Z[known_clients] = parts.Z[clients[known_clients]]
+    for client in np.flatnonzero(~known_clients).tolist():
+        own, ratings = training.of(client)
+        own, ratings = items[own[known_items[own]]], ratings[known_items[own]]
+        W[client] = model.fold_in(own, ratings)
+        if Z is not None:
+            Z[client] = model.list_weights(W[client], own, ratings)
+    fallback = Fallback.of(training, model.config)
+    return Predictor(W, X, Z), replace(fallback, known_item=fallback.known_item & known_items)
+
+
+def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each wanted id is among the known ones (0 where it isn't), and whether it is there."""
+    if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
+        known, wanted = known.astype(str), wanted.astype(str)
+    places = places_of(known)
+    numbers = np.array([places.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
+    return np.maximum(numbers, 0), numbers >= 0

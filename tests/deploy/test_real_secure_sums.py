@@ -1,0 +1,100 @@
+"""Secure sums over real processes: nodes killed at each stage, a server killed in the middle, nothing to be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config, change
+from fedrecplus.data import Scale
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.wire import Packet
+from tests.deploy.cluster import Cluster, before_all, exact
+from tests.deploy.replay import simulated
+from tests.deploy.summing import expected
+from tests.deploy.test_real_privacy import TAP, Needles
+from tests.small_data import small_ratings
+
+pytestmark = pytest.mark.slow
+
+NODES = 4
+RATINGS = small_ratings(clients=16, items=30)
+DEADLINE = 20.0
+"""what a message costs that a killed node had taken"""
+ALL = list(range(1, NODES + 1))
+
+
+def secure(rounds: int) -> Config:
+    config = exact("fedmf", rounds)
+    for name, value in (("rule", "secure"), ("masks", "computed"), ("least_cohort", 3)):
+        config = change(config, f"channel.{name}", value)
+    return config
+
+
+def nodes_of(cluster: Cluster) -> dict[str, int]:
+    """Flower's name of each node → its place, by the order in which they were admitted."""
+    return {str(node["node-id"]): place for place, node in enumerate(cluster.server.nodes(), 1)}
+
+
+def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_stayed(tmp_path: Path) -> None:
+    config = secure(rounds=3)
+    with Cluster(tmp_path, RATINGS, config, NODES, deadline=DEADLINE) as cluster:
+        cluster.start_nodes()
+        cluster.start_run()
+        for number, stage in enumerate(("share", "mask", "reveal")):
+            cluster.wait_for(
+                lambda now, n=number, s=stage: (now.get("round"), now.get("stage")) == (n, s) or now.get("round", 0) > n
+            )
+            cluster.kill_node(number)
+        cluster.finish()
+        numbers = nodes_of(cluster)
+    lines = cluster.journal.lines()
+    assert [line["round"] for line in lines] == [1, 2, 3]
+    assert all(3 <= len(line["nodes"]) <= NODES for line in lines)
+    assert any(line["lost"] or line["silent"] for line in lines), "or else nobody died in time"
+    lost_keys = [{int(numbers[n]) for n, why in line["lost"].items() if why.startswith("advertise")} for line in lines]
+    summed = [sorted(int(numbers[node]) for node in line["nodes"]) for line in lines]
+    advertised = [[node for node in ALL if node not in gone] for gone in lost_keys]
+    np.testing.assert_array_equal(cluster.V, expected(RATINGS, config, advertised, summed, NODES))
+
+
+def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_model_and_saw_no_upload(
+    tmp_path: Path,
+) -> None:
+    """Every byte that nodes send is written down before encryption; no row of an upload is in it, or on a disk."""
+    config, ratings = secure(rounds=2), small_ratings(clients=16, items=30, scale=Scale(1.0, 5.0, 0.0001))
+    rated = Needles([ratings.of(client)[1] for client in range(ratings.clients)], decimals=4)
+    for name in ("tap", "captured"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tap" / "sitecustomize.py").write_text(TAP)
+    with Cluster(tmp_path, ratings, config, NODES, deadline=60.0) as cluster:
+        cluster.node_environment = {
+            "PYTHONPATH": before_all(tmp_path / "tap"),
+            "TAP_FOLDER": str(tmp_path / "captured"),
+            "TAP_PORT": str(cluster.server.port),
+        }
+        cluster.start_nodes()
+        cluster.start_run()
+        for number, stage in ((0, "mask"), (1, "reveal")):
+            cluster.wait_for(
+                lambda now, n=number, s=stage: (now.get("round"), now.get("stage")) == (n, s) or now.get("round", 0) > n
+            )
+            cluster.kill_server()
+        cluster.finish()
+        folders = (tmp_path / "captured", cluster.server.path, cluster.folder)
+        seen = b"".join(file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file())
+    np.testing.assert_array_equal(cluster.V, simulated(ratings, config))
+    assert b"reveal" in seen, "stages were captured"
+    assert rated.found(seen) == 0
+    rows = 0
+    for home in cluster.homes:
+        with Store.open(home.store) as store:
+            assert [state for (state,) in store.connection.execute("SELECT state FROM sums")] == [None]
+            kept = Packet.of_bytes(store.value("SELECT content FROM answers"))
+        for row in kept.arrays["delta"]:
+            rows += 1
+            assert row.tobytes() not in seen
+            assert row.astype(np.float32).tobytes() not in seen
+    assert rows > 50

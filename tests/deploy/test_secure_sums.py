@@ -1,0 +1,544 @@
+"""Secure sums in a deployment: equal to simulated ones, whoever drops out at whatever stage; nothing of one upload."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import change, dumps
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
+from fedrecplus.deploy.flower.messages import FlowerLink
+from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.server import Deployment, Journal, serve
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Stage,
+    check_deployable,
+    encode_request,
+    encode_stage,
+)
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.rounds import start_server
+from tests.deploy.in_process import MODEL, InProcessGrid, InProcessLink, prepared, small_config
+from tests.deploy.replay import simulated
+from tests.deploy.summing import NODES, expected, losing, model, secure_config
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(clients=16, items=30)
+ALL = range(1, NODES + 1)
+STAGES = ("advertise", "share", "mask", "reveal")
+WEIGHED = {"aggregation__rule": "wasserstein", "aggregation__weigh_on": "client", "aggregation__global_step": "last"}
+
+
+@pytest.mark.parametrize("masks", ["skipped", "computed"])
+@pytest.mark.parametrize(("name", "settings"), [("fedmf", {}), ("fedmf-vanilla", {}), ("fedrec+", WEIGHED)])
+def test_rounds_equal_simulated_rounds_bit_for_bit(
+    name: str, settings: dict[str, str], masks: str, tmp_path: Path
+) -> None:
+    config = secure_config(name, **settings)
+    serve(InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES)), tmp_path / "run")
+    in_simulation = change(config, "channel.masks", masks)
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, in_simulation))
+
+
+def test_a_model_with_a_statistic_passes_the_wire_in_secure_sums_alone(tmp_path: Path) -> None:
+    settings = {"model__factors": 4, "model__interaction_factors": 3, "channel__statistic_bound": 1e4}
+    config = secure_config("fedrec+secure", rounds=2, **settings)
+    homes = prepared(tmp_path, RATINGS, config, nodes=NODES)
+    serve(InProcessLink(homes), tmp_path / "run")
+    with Store.open(homes[0].store) as store:
+        kept = Packet.of_bytes(store.value("SELECT content FROM answers"))
+    assert np.abs(kept.arrays["statistic"]).max() > 0
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+    in_the_clear = change(change(config, "channel.rule", "clear"), "simulation_only", True)
+    with pytest.raises(UserError, match="simulation"):
+        prepared(tmp_path / "clear", RATINGS, in_the_clear, nodes=NODES)
+    with pytest.raises(UserError, match="statistic"):
+        check_deployable(change(config, "channel.rule", "clear"))
+
+
+def test_flowers_records_carry_the_stages(tmp_path: Path) -> None:
+    config = secure_config(rounds=1)
+    serve(FlowerLink(InProcessGrid(prepared(tmp_path, RATINGS, config, nodes=NODES))), tmp_path / "run")
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_node_may_drop_out_at_any_stage(stage: str, tmp_path: Path) -> None:
+    config = secure_config()
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
+    link.tamper = losing(stage, 2)
+    serve(link, tmp_path / "run")
+    advertised = [ALL if stage != "advertise" else (1, 3, 4), ALL]
+    summed = [ALL if stage == "reveal" else (1, 3, 4), ALL]
+    np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, advertised, summed))
+    lines = Journal(tmp_path / "run").lines()
+    assert [line["lost"] for line in lines] == [{"2": f"{stage} lost"}, {}]
+    assert [line["uploads"] for line in lines] == [4 * len(nodes) for nodes in summed]
+    assert all(line["clients"] == [] and line["rmse"] is None for line in lines), "nothing of one person"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_below_the_threshold_the_round_fails_closed_and_begins_anew_with_fresh_keys(stage: str, tmp_path: Path) -> None:
+    config = secure_config(rounds=1)
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
+    lost, keys = list[str](), list[bytes]()
+
+    def tamper(node: int, packet: Packet) -> Packet | Refusal:
+        if packet.facts.get("stage") == "advertise":
+            advert = msgspec.msgpack.decode(message(packet), type=Advertisement)
+            keys.extend((advert.cipher_key, advert.mask_key))
+        if packet.facts.get("stage") == stage and node > 2 and len(lost) < 2:
+            lost.append(str(packet.facts["session"]))
+            return Refusal("lost", blame=False)
+        return packet
+
+    link.tamper = tamper
+    serve(link, tmp_path / "run")
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+    sessions = list(dict.fromkeys(packet.facts["session"] for _, packet in link.asked))
+    if stage == "reveal":
+        # some shares are out: another sum over this V could be compared with this one, so it is finished
+        assert len(sessions) == 1
+        assert sum(packet.facts["stage"] == "reveal" for _, packet in link.asked) == 2 * NODES
+    else:
+        assert len(sessions) == 2
+        assert set(lost) == {sessions[0]}
+        assert len(keys) == 2 * 2 * NODES
+        assert len(set(keys)) == len(keys), "no key is in two sums"
+
+
+def message(packet: Packet) -> bytes:
+    return packet.arrays["message"].tobytes()
+
+
+def test_patience_ends_with_the_reason_and_the_sum_can_be_finished_later(tmp_path: Path) -> None:
+    config = secure_config(rounds=1)
+    homes = prepared(tmp_path, RATINGS, config, nodes=NODES, patience=0.3)
+    with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*--resume"):
+        serve(InProcessLink(homes, losing("reveal", *ALL)), tmp_path / "run")
+    assert (tmp_path / "run" / "sum.pending").stat().st_mode & 0o777 == 0o600
+    link = InProcessLink(homes)
+    serve(link, tmp_path / "run")
+    assert {packet.facts["stage"] for _, packet in link.asked} == {"reveal"}, "the same sum, and no new one"
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+    assert not (tmp_path / "run" / "sum.pending").exists()
+
+
+class Killed(BaseException):
+    """The server's app was killed."""
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_server_that_died_goes_on_to_the_same_model(stage: str, tmp_path: Path) -> None:
+    config = secure_config()
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
+
+    def die(node: int, packet: Packet) -> Packet:
+        if packet.facts.get("stage") == stage and node == 3 and packet.facts["round"] == 1:
+            raise Killed
+        return packet
+
+    link.tamper = die
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    again = InProcessLink(link.homes)
+    serve(again, tmp_path / "run")
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
+    first = {packet.facts["session"] for _, packet in link.asked if packet.facts["round"] == 1}
+    second = {packet.facts["session"] for _, packet in again.asked}
+    assert (first == second) == (stage == "reveal"), "a round begins anew, unless its sum was being unmasked"
+
+
+def advert_request(folder: Path, session: bytes = b"s" * 16, **settings: object) -> Packet:
+    """A round's request that begins a sum."""
+    config, catalogue = secure_config(**settings), ItemCatalogue.read(folder / "run" / ITEMS)
+    state = start_server(config, catalogue.public)
+    return encode_request(MODEL, state, config, catalogue, attach=True, session=session)
+
+
+def test_replayed_misplaced_and_forged_messages_are_refused(tmp_path: Path) -> None:
+    config = secure_config()
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
+    first: dict[str, Packet] = {}
+
+    def tamper(node: int, packet: Packet) -> Packet:
+        stage, number = str(packet.facts.get("stage")), packet.facts["round"]
+        if node != 2:
+            return packet
+        if number == 0:
+            first[stage] = packet
+            return packet
+        return first[stage]  # a replay of the round before
+
+    link.tamper = tamper
+    serve(link, tmp_path / "run")
+    last = Journal(tmp_path / "run").lines()[-1]
+    assert last["lost"] == {"2": "advertise late"}
+    np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, [ALL, (1, 3, 4)], [ALL, (1, 3, 4)]))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda packet: Packet({**packet.facts, "stage": "reveal"}, packet.arrays), "malformed"),
+        (lambda packet: Packet({**packet.facts, "session": "00" * 16}, packet.arrays), "late"),
+        (lambda packet: Packet(packet.facts, {"message": packet.arrays["message"][:-1]}), "malformed"),
+        (lambda packet: Packet(packet.facts, {**packet.arrays, "delta": np.zeros(2)}), "malformed"),
+        (lambda packet: Packet(packet.facts, {"message": np.zeros(10**6, np.uint8)}), "oversized"),
+        (lambda packet: Packet(packet.facts, {}), "malformed"),
+    ],
+)
+def test_unsound_stages_are_refused_by_name(spoil: object, kind: str, tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES))
+    link.tamper = lambda node, packet: (
+        spoil(packet) if node == 4 and packet.facts.get("stage") == "share" else packet  # type: ignore[operator]
+    )
+    serve(link, tmp_path / "run")
+    assert Journal(tmp_path / "run").lines()[0]["lost"] == {"4": f"share {kind}"}
+
+
+def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: Path) -> None:
+    config = secure_config(rounds=1)
+    homes = prepared(tmp_path, RATINGS, config, nodes=NODES)
+    link = InProcessLink(homes)
+    serve(link, tmp_path / "run")
+    store = homes[0].store
+    asked = {str(packet.facts["stage"]): packet for node, packet in link.asked if node == 1}
+    session = bytes.fromhex(str(asked["reveal"].facts["session"]))
+    again = answer(asked["reveal"], store)
+    assert "refusal" not in again.facts, "the last answer once more"
+    stage = Stage(MODEL, 0, session, "reveal")
+    others = encode_stage(stage, message(asked["reveal"])[:-1] + b"\x00")
+    assert answer(others, store).facts["refusal"] == "sum", "other survivors"
+    assert answer(asked["mask"], store).facts["refusal"] == "sum", "its secrets are gone"
+    assert answer(encode_stage(replace(stage, session=b"x" * 16), b""), store).facts["refusal"] == "sum"
+    assert answer(encode_stage(replace(stage, name="unmask"), b""), store).facts["refusal"] == "request"
+    assert answer(advert_request(tmp_path), store).facts["refusal"] == "sum", "a second sum over the same table"
+    assert answer(asked["advertise"], store).facts["refusal"] == "sum", "nor under the first one's session"
+    same_session = advert_request(tmp_path, session=session)
+    assert answer(same_session, store).facts["refusal"] == "sum"
+    assert answer(asked["reveal"], store).facts == again.facts, "the last answer is still there"
+    other_model = advert_request(tmp_path)
+    other_model.facts["model"] = "beef"
+    assert answer(other_model, store).facts["refusal"] == "sum", "nor under another name"
+    late = Packet({**asked["share"].facts, "round": 5}, asked["share"].arrays)
+    assert answer(late, store).facts["refusal"] == "sum"
+
+
+def test_secrets_are_gone_when_the_sum_is_over(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES)
+    roots: list[bytes] = []
+
+    def look(node: int, packet: Packet) -> Packet:
+        if packet.facts.get("stage") == "mask":
+            with Store.open(homes[node - 1].store) as store:
+                roots.append(store.value("SELECT state FROM sums"))
+        return packet
+
+    serve(InProcessLink(homes, look), tmp_path / "run")
+    assert len(roots) == NODES
+    assert all(roots)
+    for home, root in zip(homes, roots, strict=True):
+        with Store.open(home.store) as store:
+            assert store.connection.execute("SELECT state FROM sums").fetchall() == [(None,)]
+        with sqlite3.connect(home.store) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert root[40:72] not in home.store.read_bytes()
+
+
+def test_nothing_that_leaves_a_node_is_its_vector_and_every_byte_is_in_its_log(tmp_path: Path) -> None:
+    config = secure_config(rounds=1)
+    homes, sent = prepared(tmp_path, RATINGS, config, nodes=NODES), dict[int, list[Packet]]()
+
+    def note(node: int, packet: Packet) -> Packet:
+        sent.setdefault(node, []).append(packet)
+        return packet
+
+    serve(InProcessLink(homes, note), tmp_path / "run")
+    masked, plain = {}, {}
+    for node, packets in sent.items():
+        allowed = {"version", "model", "round", "session", "stage", "persons"}
+        assert all(packet.facts.keys() <= allowed and packet.arrays.keys() == {"message"} for packet in packets)
+        with Store.open(homes[node - 1].store) as store:
+            lines = store.sent()
+            kept = Packet.of_bytes(store.value("SELECT content FROM answers"))
+        assert [line["stage"] for line in lines] == list(STAGES)
+        assert [line["digest"] for line in lines] == [packet.digest for packet in packets]
+        delta = kept.arrays["delta"]
+        assert np.abs(delta).max() > 0
+        everything = b"".join(message(packet) for packet in packets)
+        assert not any(row.tobytes() in everything or row.astype(np.float32).tobytes() in everything for row in delta)
+        masked[node] = np.frombuffer(message(packets[2])[-4 * 30 * 4 :], np.uint8)
+        plain[node] = len(set(masked[node].tolist()))
+    assert all(count > 150 for count in plain.values()), "it looks like noise, rows of zeros too"
+    total = sum(masked.values())
+    assert len(set(np.asarray(total).tolist())) > 150, "self masks hide the sum of what was sent"
+    on_disk = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file())
+    assert not any(masked[node].tobytes()[:64] in on_disk for node in masked)
+
+
+def test_the_error_on_ratings_is_not_shared(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, secure_config(), nodes=NODES)
+    reply = answer(advert_request(tmp_path), homes[0].store, share_error=True)
+    assert "refusal" not in reply.facts
+    assert "squared_error" not in reply.facts
+
+
+def test_a_cohort_below_the_minimum_is_refused_by_server_and_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(UserError, match=r"2 nodes are no cohort(.|\n)*--nodes"):
+        prepared(tmp_path / "few", RATINGS, secure_config(), nodes=2)
+    homes = prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES)
+    assert exit_code_of(["device", "policy", "--least-cohort", "20", "--home", str(homes[0].path)]) == 0
+    serve(InProcessLink(homes), tmp_path / "run")
+    assert Journal(tmp_path / "run").lines()[0]["lost"] == {"1": "share node-sum"}
+    assert "a cohort of 4, and at least 20 are asked for" in caplog.text, "in the node's own log"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"channel__masks": "skipped"}, "channel.masks=computed"),
+        ({"channel__dropout": 0.1}, "channel.dropout=0"),
+    ],
+)
+def test_what_hides_nothing_is_refused_by_server_and_node(
+    changes: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=said):
+        prepared(tmp_path / "weak", RATINGS, secure_config(**changes), nodes=NODES)
+    homes = prepared(tmp_path, RATINGS, secure_config(), nodes=NODES)
+    assert answer(advert_request(tmp_path, **changes), homes[0].store).facts["refusal"] == "request"
+
+
+def test_a_secure_config_without_a_sum_and_a_sum_without_one_are_refused(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, secure_config(), nodes=NODES)
+    assert answer(advert_request(tmp_path, session=b""), homes[0].store).facts["refusal"] == "request"
+    honest = advert_request(tmp_path)
+    clear = Packet({**honest.facts, "config": dumps(small_config("fedmf"))}, honest.arrays)
+    assert answer(clear, homes[0].store).facts["refusal"] == "request"
+
+
+def test_a_vector_beyond_a_message_is_refused_before_the_first_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedrecplus.deploy.wire.ring.LARGEST_MESSAGE", 100)
+    with pytest.raises(UserError, match="a masked vector would have"):
+        prepared(tmp_path, RATINGS, secure_config(), nodes=NODES)
+
+
+def test_a_person_beyond_the_bound_is_a_dropout_like_any_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ratings = small_ratings(clients=4, items=30)
+    homes = prepared(tmp_path, ratings, secure_config(rounds=1, channel__bound=1e-6), nodes=NODES, patience=0.3)
+    replies = []
+
+    def note(node: int, packet: Packet) -> Packet:
+        replies.append(packet)
+        return packet
+
+    with pytest.raises(UserError, match="no upload came"):
+        serve(InProcessLink(homes, note), tmp_path / "run")
+    refusals = [packet for packet in replies if "refusal" in packet.facts]
+    assert {packet.facts["refusal"] for packet in refusals} == {"sum"}
+    assert all(packet.facts.keys() == {"version", "refusal"} and not packet.arrays for packet in refusals)
+    assert "is beyond the bound" in caplog.text, "in the node's own log"
+
+
+def with_pins(homes: list[NodeHome], those: list[NodeHome]) -> tuple[str, ...]:
+    """Everybody's identities in hexadecimal; some nodes pin them."""
+    keys = []
+    for home in homes:
+        with Store.open(home.store) as store:
+            keys.append(own_key(store).public_key().public_bytes_raw())
+    for home in those:
+        with Store.open(home.store) as store:
+            pin_identities(store, keys)
+    return tuple(key.hex() for key in keys)
+
+
+def pinned(folder: Path, rounds: int = 1, ratings: Ratings = RATINGS, nodes: int = NODES) -> list[NodeHome]:
+    """A run all of whose nodes have pinned each other."""
+    homes = prepared(folder, ratings, secure_config(rounds=rounds), nodes=nodes)
+    replace(Deployment.read(folder / "run"), identities=with_pins(homes, homes)).write(folder / "run")
+    return homes
+
+
+def test_pinned_identities_sign_keys_and_survivors_and_the_sum_is_the_same(tmp_path: Path) -> None:
+    link = InProcessLink(pinned(tmp_path, rounds=2))
+    serve(link, tmp_path / "run")
+    stages = list(dict.fromkeys(packet.facts["stage"] for _, packet in link.asked))
+    assert stages == ["advertise", "share", "mask", "consent", "reveal"]
+    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, secure_config()))
+
+
+@pytest.mark.parametrize("stage", ["advertise", "share", "mask", "consent", "reveal"])
+def test_with_pins_a_node_may_drop_out_and_the_server_may_die_at_any_stage(stage: str, tmp_path: Path) -> None:
+    """More than two thirds of the neighbours must stay: four of five nodes are enough, three of four are not."""
+    ratings = small_ratings(clients=20, items=30)
+    homes = pinned(tmp_path, 2, ratings, nodes=5)
+    link, config, lose = InProcessLink(homes), secure_config(), losing(stage, 2)
+
+    def die(node: int, packet: Packet) -> Packet | Refusal:
+        if packet.facts.get("stage") == stage and node == 3 and packet.facts["round"] == 1:
+            raise Killed
+        return lose(node, packet)
+
+    link.tamper = die
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    serve(InProcessLink(homes), tmp_path / "run")
+    everybody, others = range(1, 6), (1, 3, 4, 5)
+    advertised = [everybody if stage != "advertise" else others, everybody]
+    summed = [everybody if stage in ("consent", "reveal") else others, everybody]
+    np.testing.assert_array_equal(model(tmp_path), expected(ratings, config, advertised, summed, 5))
+
+
+def test_a_server_that_swaps_a_key_learns_nothing_where_identities_are_pinned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    homes = pinned(tmp_path)
+    replace(Deployment.read(tmp_path / "run"), patience=0.3).write(tmp_path / "run")
+    link = InProcessLink(homes)
+    ask = link.ask
+
+    def swapping(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+        """In every neighbourhood the server puts a key of its own in the place of a neighbour's."""
+        changed = {}
+        for node, packet in packets.items():
+            raw = bytearray(message(packet)) if "message" in packet.arrays else b""
+            if packet.facts["stage"] == "share":
+                raw[-100] ^= 1  # within the last neighbour's keys; 64 bytes of signature follow
+                packet = Packet(packet.facts, {"message": np.frombuffer(bytes(raw), np.uint8)})
+            changed[node] = packet
+        return ask(changed, seconds)
+
+    link.ask = swapping  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="no upload came"):
+        serve(link, tmp_path / "run")
+    assert "the signature is not that of its pinned identity" in caplog.text
+    assert {packet.facts["stage"] for _, packet in link.asked} == {"advertise", "share"}, "it gets no further"
+
+
+def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for 2³⁰ persons makes everybody's numbers nothing but the victim's: the sum would be the victim's vector."""
+    link = InProcessLink(pinned(tmp_path, 1, small_ratings(clients=5, items=30), nodes=5))
+    ask, totals, close = link.ask, list[bytes](), SecureServer._close_reveal
+
+    def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+        persons = {node: 5 if node == 1 else 2**30 for node in packets}
+        masking = {node for node, packet in packets.items() if packet.facts["stage"] == "mask"}
+        changed = {
+            node: Packet({**packet.facts, "persons": persons[node]}, packet.arrays) if node in masking else packet
+            for node, packet in packets.items()
+        }
+        return ask(changed, seconds)
+
+    def noting(server: SecureServer) -> dict[int, bytes]:
+        done = close(server)
+        totals.append(server.total.moves.tobytes())
+        return done
+
+    link.ask = lying  # type: ignore[method-assign]
+    monkeypatch.setattr(SecureServer, "_close_reveal", noting)
+    with contextlib.suppress(UserError):  # noise makes the training diverge
+        serve(link, tmp_path / "run")
+    moves = np.frombuffer(totals[0], np.uint32).reshape(30, -1)
+    assert moves.any(axis=1).all(), "rows that the victim has not rated look no different"
+    assert len(set(totals[0])) > 150, "masks between those who were told otherwise are still in it"
+
+
+@pytest.mark.parametrize("of", ["V", "config"])
+def test_nodes_that_were_asked_for_different_things_refuse_each_other(
+    of: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    homes = pinned(tmp_path)
+    honest = advert_request(tmp_path)
+    honest.facts["pinned"] = 1
+    other = Packet(dict(honest.facts), dict(honest.arrays))
+    if of == "V":
+        other.arrays["V"] = honest.arrays["V"] + 1e-3
+    else:
+        other.facts["config"] = dumps(secure_config(channel__bound=1e3))
+    replies = [answer(other if node == 0 else honest, home.store) for node, home in enumerate(homes)]
+    first, *others = (msgspec.msgpack.decode(message(reply), type=Advertisement) for reply in replies)
+    assert {advert.session for advert in others} == {others[0].session}
+    assert first.session != others[0].session
+    for strangers, refused in (([first], True), ([], False)):
+        asked = sorted([*strangers, *others[1:]], key=lambda advert: advert.number)
+        records = b"".join(advert.record() for advert in asked)
+        told = Neighbourhood(VERSION, others[0].session, len(asked), len(asked) + 1, records)
+        said = answer(encode_stage(Stage(MODEL, 0, b"s" * 16, "share"), pack(told)), homes[1].store)
+        assert ("refusal" in said.facts) == refused
+    assert "the signature is not that of its pinned identity" in caplog.text
+
+
+def test_a_node_with_a_strange_identity_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    ratings = small_ratings(clients=20, items=30)
+    homes = pinned(tmp_path, 1, ratings, nodes=5)
+    with Store.open(homes[2].store) as store:
+        keys = [bytes.fromhex(key) for key in json.loads(store.fact("pinned"))]
+        with store.changing():
+            store.connection.execute("DELETE FROM facts WHERE name = 'identity'")
+        pin_identities(store, [*keys, own_key(store).public_key().public_bytes_raw()])
+    serve(InProcessLink(homes), tmp_path / "run")
+    line = Journal(tmp_path / "run").lines()[0]
+    assert line["lost"] == {"3": "advertise malformed"}
+    assert line["uploads"] == 16
+
+
+def test_whoever_has_pinned_takes_part_in_signed_sums_alone_and_the_other_way_round(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES)
+    keys = with_pins(homes, homes[:1])
+    assert answer(advert_request(tmp_path), homes[0].store).facts["refusal"] == "sum"
+    assert "refusal" not in answer(advert_request(tmp_path), homes[1].store).facts
+    replace(Deployment.read(tmp_path / "run"), identities=keys, patience=0.3).write(tmp_path / "run")
+    with pytest.raises(UserError, match="no upload came"):
+        serve(InProcessLink(homes), tmp_path / "run")
+    assert "node-sum" in (tmp_path / "run" / "server.log").read_text()
+
+
+def test_identities_are_shown_pinned_and_told_by_the_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fedrecplus.cli.node.keep_in_foreground", lambda process: None)
+    home, file = ["--home", str(tmp_path / "me")], tmp_path / "identities.txt"
+    join = ["node", "join", "127.0.0.1:9092", "--insecure", *home]
+    assert exit_code_of(["device", "init", *home]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["node", "identity", *home]) == 0
+    own = capsys.readouterr().out.strip()
+    assert exit_code_of(join) == 0
+    assert exit_code_of(["device", "status", *home]) == 0
+    assert "no identities are pinned" in capsys.readouterr().out
+    file.write_text(f"# three shops\n{'ab' * 32} berlin\n")
+    assert exit_code_of([*join, "--pin", str(file)]) == 2
+    assert "own identity" in capsys.readouterr().err
+    file.write_text(f"{'ab' * 32} berlin\n{own} here\n")
+    assert exit_code_of([*join, "--pin", str(file)]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["device", "status", *home]) == 0
+    assert "2 identities are pinned" in capsys.readouterr().out
+    for content, said in (("zz here", "line 1"), ("", "no identity"), (f"{own}\n{own}", "twice")):
+        file.write_text(content)
+        assert exit_code_of([*join, "--pin", str(file)]) == 2
+        assert said in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""``train --epsilon`` and ``privacy RUN``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+from tests.cli.conftest import here
+
+__all__ = ["here"]
+TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf", "--out", "run"]
+
+
+def test_train_with_a_budget_and_what_it_spent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*TRAIN, "--epsilon", "4", "--delta", "1e-4", "--set", "server.rounds=2"]) == 0
+    said = capsys.readouterr().out
+    assert "per user" in said
+    assert "tuning" in said
+    assert exit_code_of(["privacy", "run", "--json", "spent.json"]) == 0
+    said = capsys.readouterr().out
+    assert "round 2" in said
+    assert "joint differential privacy" in said
+    figures = json.loads(Path("spent.json").read_text())
+    assert figures["epsilon"] == pytest.approx(json.loads(Path("run/result.json").read_text())["privacy"]["epsilon"])
+    assert 3.9 < figures["epsilon"] <= 4.0
+    assert figures["finished"]
+
+
+def test_local_noise_says_what_a_whole_person_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--epsilon", "5", "--noise", "local", "--set", "server.rounds=2", "--set", "model.factors=2"]
+    assert exit_code_of([*TRAIN, *more]) == 0
+    privacy = json.loads(Path("run/result.json").read_text())["privacy"]
+    assert privacy["unit"] == "number"
+    assert privacy["epsilon_of_largest_user"] >= 5 * 2 * 2
+
+
+def test_a_run_without_a_budget_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*TRAIN, "--set", "server.rounds=2"]) == 0
+    assert exit_code_of(["privacy", "run"]) == 0
+    assert "no privacy budget" in capsys.readouterr().out
+
+
+def test_a_folder_without_a_run_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["privacy", "nowhere"]) == 2
+    assert "not a run's folder" in capsys.readouterr().err

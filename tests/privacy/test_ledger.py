@@ -1,0 +1,105 @@
+"""A release is noted before it is made; a kill neither hides one nor pays for it twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.config import Config, assign, preset, with_budget
+from fedrecplus.data import split
+from fedrecplus.engines import Engine
+from fedrecplus.errors import UserError
+from fedrecplus.training import train
+from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from tests.small_data import small_ratings
+from tests.training.test_resume import StopAfter
+
+TRAINING, TEST = split(small_ratings(clients=40), 0)
+
+
+def config(*changes: str, noise: str = "central") -> Config:
+    budget = with_budget(preset("fedmf"), 10.0, 1e-5, noise, TRAINING.clients)
+    return assign(budget, ["server.rounds=4", "model.factors=2", *changes])
+
+
+def releases(folder: Path) -> list[str]:
+    return [line["release"] for line in lines_of(folder / LEDGER)]
+
+
+@pytest.mark.parametrize("noise", ["central", "distributed"])
+def test_the_ledger_adds_up_to_the_result(tmp_path: Path, noise: str) -> None:
+    run = train(TRAINING, TEST, config(noise=noise), out=tmp_path)
+    privacy = run.result["privacy"]
+    assert releases(tmp_path) == ["statistics", *(f"round {number}" for number in range(1, 5))]
+    assert spent(lines_of(tmp_path / LEDGER), 1e-5) == pytest.approx(privacy["epsilon"])
+    assert 9.9 < privacy["epsilon"] <= 10.0
+    neighbouring = {"central": "add-or-remove-one", "distributed": "zero-out-one"}[noise]
+    assert (privacy["unit"], privacy["neighbouring"], privacy["delta"]) == ("user", neighbouring, 1e-5)
+    assert privacy["seeded_noise"] is True
+    assert len(privacy["noise_multiplier"]) == 4
+    assert run.result["statistics"]["source"] == "secure-sum"
+    assert 0.0 < run.result["statistics"]["epsilon"] < 10.0
+    assert json.loads((tmp_path / "result.json").read_text())["privacy"] == privacy
+
+
+def test_a_run_without_noise_claims_nothing(tmp_path: Path) -> None:
+    run = train(TRAINING, TEST, assign(preset("fedmf"), ["server.rounds=2"]), out=tmp_path)
+    assert run.result["privacy"] is None
+    assert run.result["statistics"] == {"source": "participants", "epsilon": None}
+    assert not (tmp_path / LEDGER).exists()
+
+
+def test_a_kill_before_a_release_finds_it_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    real = Engine.round
+
+    def killed(self: Engine, problem: object, state: object) -> object:
+        rounds.append(state.server.round)  # type: ignore[attr-defined]
+        if len(rounds) == 3:
+            raise RuntimeError("killed")
+        return real(self, problem, state)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engine, "round", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        train(TRAINING, TEST, config(), out=tmp_path)
+    assert releases(tmp_path) == ["statistics", "round 1", "round 2", "round 3"]
+
+
+def test_a_resumed_run_repeats_its_releases_and_pays_once(tmp_path: Path) -> None:
+    whole = train(TRAINING, TEST, config(), out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, config(), out=tmp_path / "parts", stop=StopAfter(2))
+    (tmp_path / "parts" / "checkpoint.safetensors").unlink()  # killed before it was written: all rounds come again
+    halfway = releases(tmp_path / "parts")
+    parts = train(TRAINING, TEST, config(), out=tmp_path / "parts", resume=True)
+    assert halfway == ["statistics", "round 1", "round 2"]
+    assert parts.rmse == whole.rmse
+    assert (tmp_path / "parts" / LEDGER).read_text() == (tmp_path / "whole" / LEDGER).read_text()
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("parts", "whole")]
+    assert models[0] == models[1]
+
+
+def test_overwriting_a_run_does_not_take_back_what_was_published(tmp_path: Path) -> None:
+    train(TRAINING, TEST, config(), out=tmp_path)
+    train(TRAINING, TEST, config("seed=1"), out=tmp_path, overwrite=True)
+    lines = lines_of(tmp_path / LEDGER)
+    assert len({line["run"] for line in lines}) == 2
+    assert spent(lines, 1e-5) > 13.0
+
+
+def test_a_line_that_a_kill_cut_short_does_not_swallow_the_next(tmp_path: Path) -> None:
+    train(TRAINING, TEST, config(), out=tmp_path)
+    text = (tmp_path / LEDGER).read_text()
+    (tmp_path / LEDGER).write_text(text[:-30])
+    (tmp_path / "result.json").unlink()
+    train(TRAINING, TEST, config(), out=tmp_path, resume=True)
+    assert releases(tmp_path)[-1] == "round 4"
+
+
+def test_a_training_that_diverges_is_not_tried_again(tmp_path: Path) -> None:
+    wild = config("server_optimizer.learning_rate=100", "model.curvature=0.01", "model.item_prior=1e-6")
+    with pytest.raises(UserError, match="spend the privacy budget again"):
+        train(TRAINING, TEST, wild, out=tmp_path)
+    assert "round 1" in releases(tmp_path)

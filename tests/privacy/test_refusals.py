@@ -1,0 +1,75 @@
+"""Claims that would mean nothing are refused, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedrecplus.config import assign, check, preset, with_budget, with_channel
+from fedrecplus.engines import prepare
+from fedrecplus.errors import UserError
+from tests.small_data import small_ratings
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (["privacy.clip=0"], "without clipping"),
+        (["statistics.source=participants"], "exact counts and averages of the participants"),
+        (["aggregation.rule=wasserstein", "aggregation.weigh_on=client"], "not the weights"),
+        (["aggregation.normalise=cohort"], "not the weights"),
+        (["pseudo_items.rule=similar", "channel.rule=clear"], "which rows a person uploads depends"),
+        (["privacy.amplification=true", "cohort.fraction=0.5"], "claims amplification by sampling"),
+        (["privacy.amplification=true", "cohort.sampling=poisson"], "claims amplification by sampling"),
+        (["privacy.rule=distributed", "channel.rule=clear"], "one device's share of the noise hides nothing"),
+        (["privacy.rule=distributed", "cohort.dropout=0.5"], "fewer devices answer"),
+        (["privacy.rule=distributed", "channel.rule=secure", "channel.dropout=0.48"], "fewer devices answer"),
+        (["channel.rule=secure", "channel.bits=16"], "rounding by chance after clipping"),
+        (["privacy.rule=local", "privacy.clip=0"], "without clipping"),
+    ],
+)
+def test_a_claim_that_means_nothing_is_refused(changes: list[str], reason: str) -> None:
+    config = with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000)
+    with pytest.raises(UserError, match=reason):
+        check(assign(config, changes))
+
+
+def test_a_budget_sets_the_ring_to_32_bits() -> None:
+    coarse = assign(with_channel(preset("fedmf"), "secure"), ["channel.bits=16"])
+    config = with_budget(coarse, 10.0, 1e-5, "central", 3000)
+    assert config.channel.options.bits == 32
+    check(config)
+
+
+def test_delta_must_be_below_one_over_the_clients() -> None:
+    ratings = small_ratings(clients=40)
+    config = with_budget(preset("fedmf"), 10.0, 0.05, "central", ratings.clients)
+    with pytest.raises(UserError, match=r"publishes all data of one random"):
+        prepare(ratings, config)
+
+
+def test_amplification_by_coins_is_allowed_and_needs_less_noise() -> None:
+    from fedrecplus.rounds import plan_of
+
+    config = assign(with_budget(preset("fedmf"), 10.0, 1e-5, "central", 3000), ["server.rounds=2"])
+    sampled = assign(config, ["cohort.fraction=0.3", "cohort.sampling=poisson", "privacy.amplification=true"])
+    plans = [plan_of(check(chosen)) for chosen in (config, sampled)]
+    assert plans[0] is not None
+    assert plans[1] is not None
+    assert plans[1].sampling == 0.3
+    assert plans[1].rounds[0] < plans[0].rounds[0]
+
+
+def test_an_unknown_mechanism_is_named() -> None:
+    with pytest.raises(UserError, match="central, distributed, local"):
+        with_budget(preset("fedmf"), 10.0, 1e-5, "centre", 3000)
+
+
+def test_poisson_cohorts_vary_in_size_and_fixed_ones_do_not() -> None:
+    ratings = small_ratings(clients=40)
+    sizes = {}
+    for sampling in ("fixed", "poisson"):
+        settings = ["cohort.fraction=0.5", f"cohort.sampling={sampling}"]
+        problem = prepare(ratings, assign(preset("fedmf"), settings))
+        sizes[sampling] = {len(problem.cohort(number)) for number in range(12)}
+    assert sizes["fixed"] == {20}
+    assert len(sizes["poisson"]) > 3

@@ -1,0 +1,223 @@
+"""Sums of a training over the secure channel: masks computed or skipped, in either engine, the numbers are the same."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config, assign, check
+from fedrecplus.engines import engine_of, message_of, prepare
+from fedrecplus.errors import UserError
+from fedrecplus.protocol import Sums, Traffic, Upload
+from fedrecplus.rounds import add_up, client_round, sums_of
+from fedrecplus.testing.example import example_config, example_round, small_ratings
+
+RULES = ("uniform", "wasserstein")
+MODELS = ("mf", "biased-mf", "reconstruction")
+ROWS = ("whole", "blocks", "rows")
+SMALL = (
+    "channel.block_size=4",
+    "channel.statistic_bound=1000",
+    "channel.least_cohort=5",
+    "aggregation.weigh_on=client",
+    "channel.largest_weight=1000",
+)
+
+
+def changes(rule: str, model: str, rows: str, *more: str) -> tuple[str, ...]:
+    wide = ("channel.bound=100",) if model == "biased-mf" else ()
+    chosen = (f"aggregation.rule={rule}", f"model.rule={model}", "channel.rule=secure", f"channel.rows={rows}")
+    return (*chosen, *SMALL, *wide, *more)
+
+
+def assert_same(found: Sums, expected: Sums) -> None:
+    np.testing.assert_array_equal(found.total, expected.total)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.statistic, expected.statistic)
+    assert (found.overall, found.clients) == (expected.overall, expected.clients)
+
+
+def both(config: Config, uploads: list[Upload], message) -> list[tuple[Sums, Traffic]]:
+    return [add_up(uploads, message, assign(config, [f"channel.masks={masks}"])) for masks in ("skipped", "computed")]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("rows", ROWS)
+def test_skipped_masks_give_the_sums_and_the_bytes_of_computed_ones(rule: str, model: str, rows: str) -> None:
+    for more in (("channel.bits=16",), ("channel.bits=32", "channel.dropout=0.2")):
+        problem, message, devices = example_round(*changes(rule, model, rows, *more))
+        uploads = [client_round(message, device, problem.config)[0] for device in devices]
+        (quick, quick_cost), (full, cost) = both(problem.config, uploads, message)
+        assert_same(quick, full)
+        assert quick_cost == cost
+        assert full.clients < len(uploads) or "dropout" not in more[-1]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("rows", ROWS)
+def test_kernels_add_the_same_whole_numbers_as_the_reference(rule: str, model: str, rows: str) -> None:
+    config = example_config(*changes(rule, model, rows, "channel.bits=16", "channel.dropout=0.1"))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    for _ in range(2):
+        message, clients = message_of(problem, state), problem.cohort(state.server.round)
+        expected, _, cost = slow.sums(problem, state.private, message, clients)
+        found, _, quick_cost = quick.sums(problem, state.private, message, clients)
+        assert_same(found, expected)
+        assert quick_cost == cost
+        state, _ = slow.round(problem, state)
+
+
+@pytest.mark.parametrize("model", ["ials", "joint"])
+@pytest.mark.parametrize("bits", [16, 32])
+def test_kernels_of_models_with_a_statistic_add_the_same_whole_numbers(model: str, bits: int) -> None:
+    config = example_config(*changes("wasserstein", model, "whole", f"channel.bits={bits}", "channel.dropout=0.1"))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    for _ in range(2):
+        message, clients = message_of(problem, state), problem.cohort(state.server.round)
+        expected, _, cost = slow.sums(problem, state.private, message, clients)
+        found, _, quick_cost = quick.sums(problem, state.private, message, clients)
+        assert expected.statistic.any()
+        assert_same(found, expected)
+        assert quick_cost == cost
+        state, _ = slow.round(problem, state)
+
+
+def test_a_model_that_uploads_all_items_is_summed_alike_in_both_engines() -> None:
+    config = example_config(*changes("uniform", "fcf", "whole", "channel.weights=sent", "channel.bound=100"))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    message, clients = message_of(problem, state), problem.cohort(0)
+    expected, found = (each.sums(problem, state.private, message, clients)[0] for each in (slow, quick))
+    assert expected.total.any()
+    np.testing.assert_allclose(found.total, expected.total, atol=1e-6)
+
+
+def test_by_default_no_weights_of_rows_are_sent_and_public_counts_stand_for_them() -> None:
+    problem, message, devices = example_round(*changes("uniform", "mf", "whole", "channel.fewest_contributors=1"))
+    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    sums, cost = add_up(uploads, message, problem.config)
+    sent, dearer = add_up(uploads, message, assign(problem.config, ["channel.weights=sent"]))
+    np.testing.assert_allclose(sums.weights, message.public.popularity, rtol=1e-9)
+    np.testing.assert_array_equal(sent.weights, message.public.popularity)
+    assert dearer.bytes_up - cost.bytes_up == len(uploads) * len(message.V) * 4
+    half, _ = add_up(uploads[:15], message, problem.config)
+    np.testing.assert_allclose(half.weights, 0.5 * message.public.popularity, rtol=1e-9)
+
+
+def test_whatever_vanishes_both_ways_agree_on_the_sum_or_on_the_reason() -> None:
+    problem, message, devices = example_round(*changes("uniform", "mf", "whole"))
+    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    aborted = 0
+    for share in (0.1, 0.5, 0.9):
+        for rows in ROWS:
+            config = assign(problem.config, [f"channel.dropout={share}", f"channel.rows={rows}"])
+            try:
+                (quick, quick_cost), (full, cost) = both(config, uploads, message)
+            except UserError:
+                aborted += 1
+                for masks in ("skipped", "computed"):
+                    with pytest.raises(UserError, match="aborted"):
+                        add_up(uploads, message, assign(config, [f"channel.masks={masks}"]))
+                continue
+            assert_same(quick, full)
+            assert quick_cost == cost
+    assert 0 < aborted < 9
+
+
+def test_statistics_are_summed_too() -> None:
+    problem, message, devices = example_round(*changes("uniform", "mf", "whole"))
+    uploads = [
+        replace(client_round(message, device, problem.config)[0], statistic=np.array([float(device.client), -1.5]))
+        for device in devices
+    ]
+    (quick, _), (full, _) = both(problem.config, uploads, message)
+    assert_same(quick, full)
+    np.testing.assert_allclose(full.statistic, sums_of(uploads, message, problem.config).statistic, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_client_beyond_the_bound_drops_out_and_says_so(engine: str, caplog: pytest.LogCaptureFixture) -> None:
+    config = example_config(*changes("uniform", "mf", "whole"), f"engine={engine}")
+    problem = prepare(small_ratings(), config)
+    state = engine_of(config).start(problem)
+    message, clients = message_of(problem, state), problem.cohort(0)
+    uploads, _ = engine_of(config).uploads(problem, state.private, message, clients)
+    largest = sorted(float(np.abs(upload.delta).max()) for upload in uploads)
+    tight = assign(config, [f"channel.bound={(largest[-3] + largest[-4]) / 2}"])
+    problem = prepare(small_ratings(), tight)
+    with caplog.at_level(logging.WARNING, "fedrecplus"):
+        sums, _, _ = engine_of(tight).sums(problem, state.private, message, clients)
+    assert sums.clients == len(clients) - 3
+    assert len([record for record in caplog.records if "drops out" in record.message]) == 3
+    kept = [upload for upload in uploads if np.abs(upload.delta).max() < largest[-3]]
+    rows = sums.weights > 0
+    np.testing.assert_allclose(sums.total[rows], sums_of(kept, message, tight).total[rows], atol=1e-6)
+
+
+def test_rows_with_few_contributors_are_zeroed() -> None:
+    problem, message, devices = example_round(*changes("uniform", "mf", "whole", "channel.fewest_contributors=6"))
+    uploads = [client_round(message, device, problem.config)[0] for device in devices]
+    sums, _ = add_up(uploads, message, problem.config)
+    rare = message.public.popularity < 6
+    assert rare.any()
+    assert not sums.total[rare].any()
+    assert not sums.weights[rare].any()
+    assert sums.weights[~rare].all()
+
+
+def test_whole_tables_need_no_pseudo_items() -> None:
+    for rows, hides in (("whole", False), ("blocks", True), ("rows", True)):
+        assert example_config(*changes("uniform", "mf", rows)).hides_rows == hides
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (("aggregation.weigh_on=server", "aggregation.rule=wasserstein"), "needs single uploads"),
+        (("aggregation.rule=krum",), "needs single uploads"),
+        (("aggregation.rule=coordinate-median",), "needs single uploads"),
+        (("channel.rows=rows", "pseudo_items.rule=none"), "shows the server which items were rated"),
+        (("channel.rows=blocks", "pseudo_items.rule=none"), "shows the server which items were rated"),
+        (("channel.bits=24",), "no such ring"),
+        (("model.rule=fcf",), "uploads rows of all items"),
+        (("model.rule=fcf", "channel.rows=rows"), "no rows to leave out"),
+        (("model.rule=fcf", "channel.rows=blocks"), "no rows to leave out"),
+    ],
+)
+def test_combinations_that_make_no_sense_are_refused(changed: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        check(example_config("channel.rule=secure", "simulation_only=false", *changed))
+
+
+@pytest.mark.parametrize("rule", ["secure", "shares", "he"])
+@pytest.mark.parametrize(
+    ("rows", "reason"), [("blocks", "no rows to leave out"), ("whole", "public counts say nothing")]
+)
+def test_models_that_upload_all_items_send_whole_tables_with_weights(rule: str, rows: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        check(example_config(f"channel.rule={rule}", "model.rule=fcf", f"channel.rows={rows}"))
+    check(example_config(f"channel.rule={rule}", "model.rule=fcf", "channel.weights=sent"))
+
+
+def test_uniform_weights_by_the_server_are_no_secret_and_allowed() -> None:
+    check(example_config("channel.rule=secure", "aggregation.weigh_on=server"))
+
+
+def test_a_cohort_under_the_minimum_is_refused() -> None:
+    config = example_config("channel.rule=secure", "channel.least_cohort=31")
+    with pytest.raises(UserError, match="a cohort of 30 clients is too small"):
+        prepare(small_ratings(), config)
+    shrunk = assign(config, ["channel.least_cohort=30", "cohort.dropout=0.2"])
+    problem = prepare(small_ratings(), shrunk)
+    with pytest.raises(UserError, match="at least 30 are needed"):
+        engine_of(shrunk).round(problem, engine_of(shrunk).start(problem))

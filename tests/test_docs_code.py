@@ -1,0 +1,48 @@
+"""The Python in the pages for newcomers runs, on a small file of ratings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fedrecplus as fr
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def code_of(page: str) -> list[str]:
+    found = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
+    assert found
+    return found
+
+
+def shorter(code: str) -> str:
+    """The same with fewer rounds: it is the calls that are tested."""
+    return re.sub(r'FedRec\("(\S+?)"', r'FedRec("\1", server__rounds=2', code)
+
+
+def test_the_quickstart_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDRECPLUS_THREADS", "1")
+    made_up = fr.load("synthetic:clients=60,items=40,ratings_per_client=8").to_frame()
+    made_up.with_columns(timestamp=pl.Series(range(len(made_up)))).write_csv("ratings.csv")
+    namespace: dict[str, object] = {}
+    for code in code_of("quickstart.md"):
+        exec(compile(shorter(code), "quickstart.md", "exec"), namespace)
+    assert Path("model/model.safetensors").exists()
+
+
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made_up = fr.load("synthetic:clients=60,items=40,ratings_per_client=8").to_frame()
+    frame = made_up.rename({"user": "reader", "item": "isbn", "rating": "stars"})
+    frame = frame.with_columns(day=pl.Series(range(len(frame))))
+    books = pl.DataFrame({"isbn": range(40), "title": [f"Book {n}" for n in range(40)]})
+    for code in code_of("own-data.md"):
+        exec(compile(code, "own-data.md", "exec"), {"frame": frame, "books": books})
+    assert Path("runs/books/result.json").exists()

@@ -1,0 +1,189 @@
+"""The estimator, by itself and in scikit-learn's hands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fedrecplus as fr
+from fedrecplus.errors import UserError
+from tests.small_data import small_ratings
+
+RATINGS = replace(small_ratings(clients=40), catalogue=None)  # a frame of ratings has none
+FRAME: pl.DataFrame = RATINGS.to_frame()
+X, Y = FRAME.select("user", "item").to_numpy(), FRAME["rating"].to_numpy()
+
+
+def short(**settings: Any) -> fr.FedRec:
+    return fr.FedRec("fedmf", **{"server__rounds": 3, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> fr.FedRec:
+    return short().fit(FRAME)
+
+
+def test_it_is_the_training_that_train_runs(fitted: fr.FedRec) -> None:
+    run = fr.train(RATINGS, None, fr.change(fr.preset("fedmf"), "server.rounds", 3))
+    pairs = [(3, 1), (3, 2), (7, 5)]
+    expected = [run.recommender.predict(user, [item])[0] for user, item in pairs]
+    assert fitted.predict(pairs).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("given", ["frame", "pandas", "pairs", "ratings", "strings"])
+def test_however_ratings_are_given_the_model_is_the_same(given: str, fitted: fr.FedRec) -> None:
+    if given == "pairs":
+        model, pairs = short().fit(X, Y), X
+    elif given == "strings":
+        model, pairs = short().fit(X.astype(str), Y), X.astype(str)
+    elif given == "pandas":
+        frame = RATINGS.to_frame("pandas")
+        model, pairs = short().fit(frame), frame[["user", "item"]]
+    else:
+        source = {"frame": FRAME, "ratings": RATINGS}[given]
+        model, pairs = short().fit(source), source
+    assert model.predict(pairs) == pytest.approx(fitted.predict(X))
+
+
+def test_columns_may_have_names_of_their_own() -> None:
+    frame = FRAME.rename({"user": "who", "item": "what", "rating": "how well"})
+    model = short(user="who", item="what", rating="how well").fit(frame)
+    assert model.predict(frame.select("what", "who")) == pytest.approx(short().fit(FRAME).predict(X))
+
+
+def test_cold_users_get_everybodys_mean_and_cold_items_the_users(fitted: fr.FedRec) -> None:
+    config = fr.assign(fr.preset("fedrec"), ["server.rounds=2"])
+    model = fr.FedRec(config).fit(FRAME)
+    own = FRAME.filter(pl.col("user") == 3)["rating"].to_numpy()
+    found = model.predict([("nobody", 1), (3, "nothing"), ("nobody", "nothing")])
+    assert found == pytest.approx([Y.mean(), own.mean(), Y.mean()])
+
+
+def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:
+    frame = fitted.recommend([3, 7], n=4)
+    for user in (3, 7):
+        alone = fitted.recommender_.recommend(user, 4)
+        part = frame.filter(pl.col("user") == user)
+        assert part["item"].to_list() == [one.item for one in alone]
+        assert part["rating"].to_list() == pytest.approx([one.rating for one in alone])
+        assert part["rank"].to_list() == [1, 2, 3, 4]
+    assert fitted.recommend(3, n=1).equals(frame.head(1))
+
+
+def test_seen_items_are_left_out_unless_wanted(fitted: fr.FedRec) -> None:
+    seen = set(FRAME.filter(pl.col("user") == 3)["item"].to_list())
+    n = RATINGS.item_count
+    assert not seen & set(fitted.recommend(3, n=n)["item"].to_list())
+    assert set(fitted.recommend(3, n=n, exclude_seen=False)["item"].to_list()) == set(RATINGS.item_ids.tolist())
+
+
+def test_frames_that_come_out_are_of_the_library_that_went_in() -> None:
+    pandas = pytest.importorskip("pandas")
+    model = short().fit(RATINGS.to_frame("pandas"))
+    pairs = pandas.DataFrame({"user": [3, 7], "item": [1, 2]})
+    assert list(model.predict_frame(pairs).columns) == ["user", "item", "prediction"]
+    found = [model.recommend([3], n=2), model.similar_items(1, n=2), model.predict_frame(pairs)]
+    assert all(isinstance(frame, pandas.DataFrame) for frame in found)
+    assert model.predict_frame(FRAME.head(2)).shape == (2, 3)
+
+
+def test_an_item_is_like_one_with_the_same_row(fitted: fr.FedRec) -> None:
+    similar = fitted.similar_items(1, n=5)
+    V = fitted.recommender_.model.V
+    place = {item: number for number, item in enumerate(RATINGS.item_ids.tolist())}
+    rows = V / np.linalg.norm(V, axis=1, keepdims=True)
+    expected = [float(rows[place[1]] @ rows[place[item]]) for item in similar["item"].to_list()]
+    assert similar["similarity"].to_list() == pytest.approx(expected)
+    assert similar["similarity"].is_sorted(descending=True)
+    assert 1 not in similar["item"].to_list()
+
+
+def test_a_newcomer_is_folded_in(fitted: fr.FedRec) -> None:
+    newcomer = fitted.fold_in({1: 5.0, 2: 1.0})
+    assert len(newcomer.recommend(3)) == 3
+    assert {one.item for one in newcomer.recommend(RATINGS.item_count)} & {1, 2} == set()
+
+
+def test_what_is_saved_is_loaded_in_a_line_each(fitted: fr.FedRec, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = fr.FedRec.load(tmp_path / "model")
+    assert loaded.predict(X) == pytest.approx(fitted.predict(X))
+    assert loaded.config == fitted.config
+
+
+def test_the_score_is_minus_the_rmse(fitted: fr.FedRec) -> None:
+    by_hand = -np.sqrt(np.mean((fitted.predict(X) - Y) ** 2))
+    assert fitted.score(X, Y) == pytest.approx(by_hand)
+    assert fitted.score(FRAME) == pytest.approx(by_hand)
+
+
+def test_parameters_are_settings() -> None:
+    model = fr.FedRec("fedrec+", model__factors=3, server__rounds=2, seed=5)
+    assert (model.config.model.options.factors, model.config.server.rounds, model.config.seed) == (3, 2, 5)
+    assert repr(model) == "FedRec('fedrec+', seed=5, model__factors=3, server__rounds=2)"
+    assert model.set_params(model__factors=4).get_params()["model__factors"] == 4
+    assert fr.FedRec(**model.get_params()).config == model.config
+    for wrong in ({"modle__factors": 3}, {"model__factor": 3}, {"factors": 3}):
+        with pytest.raises(UserError, match="unknown"):
+            fr.FedRec().set_params(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: fr.FedRec().predict(X), "isn't fitted"),
+        (lambda: short().fit(X, Y[:-1]), "a rating for each pair"),
+        (lambda: short().fit([1, 2, 3], [1, 2, 3]), "a row of user and item"),
+        (lambda: short().fit(FRAME.rename({"user": "a", "item": "b"}), Y), "name them user and item"),
+        (lambda: short().fit(FRAME).recommend(["nobody"]), "unknown client 'nobody'"),
+        (lambda: short().fit(FRAME).recommend([3], n=0), "at least one"),
+        (lambda: short().fit(FRAME).similar_items("nothing"), "unknown item 'nothing'"),
+    ],
+)
+def test_what_cannot_be_is_said(call: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        call()
+
+
+def test_scikit_learn_validates_it() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    folds = selection.KFold(3, shuffle=True, random_state=0)
+    scores = selection.cross_val_score(short(scale="1:5:1"), X, Y, cv=folds)
+    by_hand = []
+    for train, test in folds.split(X):
+        by_hand.append(short(scale="1:5:1").fit(X[train], Y[train]).score(X[test], Y[test]))
+    assert scores.tolist() == by_hand
+    named = selection.cross_val_score(short(scale="1:5:1"), X, Y, cv=folds, scoring="neg_root_mean_squared_error")
+    assert named == pytest.approx(scores)
+
+
+def test_scikit_learn_validates_it_on_a_pandas_frame() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    frame = RATINGS.to_frame("pandas")
+    scores = selection.cross_val_score(short(scale="1:5:1"), frame[["user", "item"]], frame["rating"], cv=3)
+    assert len(scores) == 3
+    assert np.isfinite(scores).all()
+
+
+def test_scikit_learn_searches_its_settings() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    grid = {"model__factors": [2, 4], "server__rounds": [1, 3]}
+    search = selection.GridSearchCV(short(scale="1:5:1"), grid, cv=2).fit(X, Y)
+    assert set(search.best_params_) == set(grid)
+    assert search.best_estimator_.config.model.options.factors == search.best_params_["model__factors"]
+    assert search.predict(X[:3]).shape == (3,)
+
+
+def test_scikit_learn_clones_it_without_its_model(fitted: fr.FedRec) -> None:
+    base = pytest.importorskip("sklearn.base")
+    copy = base.clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "recommender_")
+    assert base.is_regressor(copy)
+    of_config = base.clone(fr.FedRec(fr.preset("fedrec")))
+    assert of_config.config == fr.preset("fedrec")

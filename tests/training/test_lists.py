@@ -1,0 +1,158 @@
+"""Lists: weights of their own, seen items, exploring and its price, reasons, and people without ratings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedrecplus as fr
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.config import assign, preset
+from fedrecplus.errors import UserError
+from fedrecplus.training import Recommender, lists, train
+from fedrecplus.training.lists import Wish, similarities
+from tests.small_data import small_ratings
+
+OUTSIDE = "tests.training.list_model"
+RATINGS = small_ratings()
+FEDMF = assign(preset("fedmf"), ["server.rounds=5"])
+LISTS = assign(FEDMF, [f"model.rule={OUTSIDE}"])
+
+
+@pytest.fixture(scope="module")
+def plain() -> Recommender:
+    return train(RATINGS, None, FEDMF).recommender
+
+
+@pytest.fixture(scope="module")
+def with_lists(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
+    folder = tmp_path_factory.mktemp("run")
+    train(RATINGS, None, LISTS, out=folder, overwrite=True)
+    return Recommender.load(folder, [OUTSIDE])
+
+
+def named(best: list[Any]) -> list[int]:
+    return [one.item for one in best]
+
+
+def test_weights_for_lists_are_saved_and_rank(with_lists: Recommender, plain: Recommender) -> None:
+    person = with_lists.client(3)
+    best = with_lists.recommend(3, n=40)
+    expected = person.model.X @ person.z
+    assert [one.score for one in best] == pytest.approx(sorted(expected[named(best)], reverse=True))
+    assert named(best) != named(plain.recommend(3, n=40))
+    by_rating = with_lists.recommend(3, n=40, by="rating")
+    assert named(by_rating) == named(plain.recommend(3, n=40))
+    ratings = {one.item: one.rating for one in by_rating}
+    assert all(one.rating == ratings[one.item] for one in best), "predicted ratings stay what they are"
+
+
+def test_a_newcomer_with_a_client_s_ratings_gets_that_client_s_list(with_lists: Recommender) -> None:
+    items, values = RATINGS.of(5)
+    newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
+    assert named(newcomer.recommend(8)) == named(with_lists.recommend(5, 8))
+
+
+def test_evaluation_ranks_by_them_too(with_lists: Recommender) -> None:
+    training, test = fr.split(RATINGS, 0)
+    run = fr.train(training, test, LISTS)
+    popularity = fr.compare(RATINGS, ["popularity"], folds_count=5).rows[0]["ranking"]
+    assert run.ranking["ndcg@20"] == pytest.approx(fr.evaluate(run, training, test)["ndcg@20"])
+    assert abs(run.ranking["popularity@5"] - popularity["popularity@5"]) < 0.05
+
+
+def test_seen_items_are_left_out_unless_they_are_asked_for(plain: Recommender) -> None:
+    rated = set(RATINGS.of(3)[0].tolist())
+    assert not rated & set(named(plain.recommend(3, 40)))
+    assert set(named(plain.recommend(3, 40, exclude_seen=False))) == set(range(40))
+
+
+def test_people_without_ratings_get_a_list_from_every_model(with_lists: Recommender) -> None:
+    newcomer = with_lists.fold_in({})
+    popularity = RATINGS.item_counts()
+    best = newcomer.recommend(5, why=True, explore=0.2)
+    assert popularity[named(newcomer.recommend(5))].tolist() == sorted(popularity, reverse=True)[:5]
+    assert all(one.because == () for one in best)
+    for name in ("fedmf", "fedrec", "fedrec++", "pmf", "fedrec+private"):
+        model = train(RATINGS, None, assign(preset(name), ["server.rounds=2"])).recommender
+        assert len(model.fold_in({}).recommend(5, why=True, explore=0.5)) == 5
+
+
+@pytest.mark.parametrize("explore", [0.3, 1.0])
+def test_exploring_gives_items_less_alike_and_names_its_price(plain: Recommender, explore: float) -> None:
+    person = plain.client(3)
+    found = person.top_list(Wish(6, explore=explore))
+    assert found.price is not None
+    before, after = found.price.plain, found.price.explored
+    assert after.similarity < before.similarity
+    assert after.score <= before.score
+    assert after.rating == pytest.approx(np.mean([one.rating for one in found.items]))
+    best = named(list(found.items))
+    assert after.popularity == pytest.approx(RATINGS.item_counts()[best].mean())
+    pairs = similarities(plain.model, np.array(best))[np.triu_indices(6, 1)]
+    assert after.similarity == pytest.approx(pairs.mean())
+    assert not set(best) & set(RATINGS.of(3)[0].tolist())
+    assert person.top_list(Wish(6)).price is None
+
+
+def test_reasons_are_what_leaving_an_item_out_takes_away(with_lists: Recommender) -> None:
+    items, values = RATINGS.of(4)
+    for by in ("list", "rating"):
+        newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
+        best = newcomer.recommend(3, by=by, why=True)
+        assert best == newcomer.recommend(3, by=by, why=True)
+        taken = []
+        for item in items.tolist():
+            rest = {i: r for i, r in zip(items.tolist(), values.tolist(), strict=True) if i != item}
+            without = with_lists.fold_in(rest).recommend(40, by=by, exclude_seen=False)
+            taken.append(best[0].score - next(one.score for one in without if one.item == best[0].item))
+        order = np.argsort(-np.array(taken), kind="stable")[:3]
+        expected = [(int(items[j]), pytest.approx(taken[j])) for j in order if taken[j] > 0]
+        assert [(reason.item, reason.contribution) for reason in best[0].because] == expected
+        assert best[0].because[0].title == f"Item {best[0].because[0].item}"
+
+
+def test_of_very_many_ratings_only_the_most_similar_may_be_reasons(
+    plain: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = plain.recommend(4, 5, why=True)
+    monkeypatch.setattr(lists, "_MOST_ASKED", 4)
+    some = plain.recommend(4, 5, why=True)
+    assert named(some) == named(whole)
+    exact = {(one.item, reason.item): reason.contribution for one in whole for reason in one.because}
+    shared = [(one.item, reason) for one in some for reason in one.because if (one.item, reason.item) in exact]
+    assert shared, "the strongest reasons are among the similar items"
+    assert all(reason.contribution == pytest.approx(exact[item, reason.item]) for item, reason in shared)
+    assert len({reason.item for one in some for reason in one.because}) <= 4
+
+
+def test_wishes_that_mean_nothing_are_refused(plain: Recommender) -> None:
+    with pytest.raises(UserError, match="did you mean 'rating'"):
+        plain.recommend(1, by="ratings")
+    for explore in (-0.1, 1.5, float("nan")):
+        with pytest.raises(UserError, match="explore is"):
+            plain.recommend(1, explore=explore)
+
+
+def test_the_command_gives_every_client_s_list_with_reasons_and_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(replace(RATINGS, name="r"), None, FEDMF, out="run")
+    command = ["recommend", "run", "--client", "3", "--client", "7", "-n", "4"]
+    assert exit_code_of([*command, "--json", "best.json", "--explore", "0.4"]) == 0
+    rows, out = json.loads(Path("best.json").read_text()), capsys.readouterr().out
+    assert [row["client"] for row in rows] == ["3"] * 4 + ["7"] * 4
+    assert all(reason["title"] in out for row in rows for reason in row["because"])
+    assert rows[0]["price"]["explored"]["similarity"] < rows[0]["price"]["plain"]["similarity"]
+    assert out.count("explored: score") == 2
+    assert exit_code_of([*command, "--no-why", "--by", "rating", "--include-seen"]) == 0
+    out = capsys.readouterr().out
+    assert "because" not in out
+    assert "explored" not in out
+    assert exit_code_of([*command, "--explore", "2"]) == 2
