@@ -15,13 +15,13 @@ def test_rings_keep_the_accuracy_of_plain_sums() -> None:
     errors = {}
     for name, changes in {
         "clear": (),
-        "32": ("channel.rule=secure", "channel.fewest_contributors=1"),
+        "32": ("channel.rule=secure", "channel.weights=sent", "channel.fewest_contributors=1"),
         "16": ("channel.rule=secure", "channel.bits=16", "channel.fewest_contributors=1"),
-        "preset": ("channel.rule=secure", "channel.bits=16"),
+        "defaults": ("channel.rule=secure", "channel.bits=16"),
     }.items():
         config = fr.assign(fr.preset("fedmf"), ["aggregation.rule=wasserstein", "aggregation.temperature=0.33",
                                                 "aggregation.weigh_on=client", *changes])  # fmt: skip
         errors[name] = fr.train(training, test, config).rmse
     assert abs(errors["32"] - errors["clear"]) < 1e-5
     assert abs(errors["16"] - errors["clear"]) < TARGET
-    assert abs(errors["preset"] - errors["clear"]) < TARGET
+    assert abs(errors["defaults"] - errors["clear"]) < TARGET
