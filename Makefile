@@ -136,7 +136,7 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he]'
+	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he,serve]'
 	@touch $@
 
 $(DOCS): $(CORE)

@@ -8,8 +8,8 @@ import pytest
 import tomli_w
 
 from fedrecplus.config import assign, preset, to_tables
-from fedrecplus.report.cases import cases_of, protection_of
-from fedrecplus.report.frontier import frontier_table
+from fedrecplus.web.report.cases import cases_of, protection_of
+from fedrecplus.web.report.frontier import frontier_table
 
 
 def trained(algorithm: str, rmse: float, *changes: str, **more: Any) -> dict[str, Any]:

@@ -14,11 +14,11 @@ import fedrecplus
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import loads
 from fedrecplus.errors import UserError
-from fedrecplus.report.build import page, page_of, plotly_js
-from fedrecplus.report.elements import plot, table
-from fedrecplus.report.frontier import to_markdown
-from fedrecplus.report.inputs import gather, kind_of
-from fedrecplus.report.origins import made_of_runs
+from fedrecplus.web.report.build import page, page_of, plotly_js
+from fedrecplus.web.report.elements import plot, table
+from fedrecplus.web.report.frontier import to_markdown
+from fedrecplus.web.report.inputs import gather, kind_of
+from fedrecplus.web.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs
 
 SECTIONS = {"results", "pseudo-items", "two-by-two", "heterogeneity", "theory", "convergence", "frontier", "audit"}

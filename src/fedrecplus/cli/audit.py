@@ -94,7 +94,7 @@ def audit_command(
     """
     check_file_place(json_file, html_file)
     if html_file:
-        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import plotly_js  # here: it wants the extra `report`
 
         plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
@@ -116,7 +116,7 @@ def audit_command(
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
-        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: it wants the extra `report`
 
         write_text(html_file, page_of([content], training.name))
 

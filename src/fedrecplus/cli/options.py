@@ -211,7 +211,7 @@ def _named(config: Config, stem: str) -> Config:
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
     """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
     if plot is not None:
-        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import plotly_js  # here: it wants the extra `report`
 
         plotly_js()
     for place in (*places, plot):
@@ -230,6 +230,6 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
         if place is not None:
             write_text(place, text)
     if plot is not None:
-        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: it wants the extra `report`
 
         write_text(plot, page_of([content]))

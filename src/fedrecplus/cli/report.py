@@ -39,9 +39,9 @@ def report_command(
     The page is one file that needs no network. It wants the extra `report`. The privacy–accuracy frontier joins
     comparisons with audits of the same algorithm, channel, rows and budget.
     """
-    from fedrecplus.report.build import page  # here: it brings what most commands don't need
-    from fedrecplus.report.frontier import to_markdown
-    from fedrecplus.report.inputs import gather
+    from fedrecplus.web.report.build import page  # here: it brings what most commands don't need
+    from fedrecplus.web.report.frontier import to_markdown
+    from fedrecplus.web.report.inputs import gather
 
     check_file_place(out, markdown_file)
     found = gather(paths)

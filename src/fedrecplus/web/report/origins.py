@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedrecplus.report.elements import details, table, text
+from fedrecplus.web.report.elements import details, table, text
 
 _NOT_RECORDED = "not recorded"
 _NO_CHECKOUT = "none: the package did not run from a git checkout"

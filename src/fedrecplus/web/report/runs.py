@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.experiments.statistics import fold_mean
-from fedrecplus.report.elements import Section, axis, paragraph, plot, table, trace, unique
-from fedrecplus.report.origins import fold_names, made_of_runs
+from fedrecplus.web.report.elements import Section, axis, paragraph, plot, table, trace, unique
+from fedrecplus.web.report.origins import fold_names, made_of_runs
 
 _MOST_NAMED = 3
 """so many differing settings make a name; with more, the folder is clearer"""

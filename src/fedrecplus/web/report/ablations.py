@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.report.elements import Section, axis, bullets, mean_sd, paragraph, plot, table, trace
-from fedrecplus.report.origins import made
+from fedrecplus.web.report.elements import Section, axis, bullets, mean_sd, paragraph, plot, table, trace
+from fedrecplus.web.report.origins import made
 
 _TITLES = {
     "pseudo-items": "Ablation: pseudo-item ratio",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from fedrecplus.report.elements import Section, axis, bullets, paragraph, plot, table, trace
-from fedrecplus.report.origins import made
+from fedrecplus.web.report.elements import Section, axis, bullets, paragraph, plot, table, trace
+from fedrecplus.web.report.origins import made
 
 _EPOCHS = "model.local_epochs="
 _FULL_COLOUR = 0.02

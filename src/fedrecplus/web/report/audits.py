@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.audit.tables import Row, case_name, cases, frontier_table, percent, summary
-from fedrecplus.report.elements import Section, bullets, paragraph, table
-from fedrecplus.report.origins import made
+from fedrecplus.web.report.elements import Section, bullets, paragraph, table
+from fedrecplus.web.report.origins import made
 
 
 def audit_section(content: dict[str, Any]) -> Section:

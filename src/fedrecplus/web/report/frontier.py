@@ -8,8 +8,8 @@ from typing import Any
 from fedrecplus.audit.audit import ORDER
 from fedrecplus.audit.tables import number, percent
 from fedrecplus.markdown import markdown_table
-from fedrecplus.report.cases import Attacked, Case, Content, cases_of
-from fedrecplus.report.elements import Section, axis, paragraph, plot, table, text, trace
+from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
+from fedrecplus.web.report.elements import Section, axis, paragraph, plot, table, text, trace
 
 _HEADINGS = (
     "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "KB up per client", "seconds", "ratings read",

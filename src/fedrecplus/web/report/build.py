@@ -13,15 +13,15 @@ from typing import Any
 from fedrecplus import __version__
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import commit
-from fedrecplus.report.ablations import ablation_sections
-from fedrecplus.report.audits import audit_section
-from fedrecplus.report.elements import Section, text, unique
-from fedrecplus.report.frontier import frontier_section
-from fedrecplus.report.heterogeneity import heterogeneity_section
-from fedrecplus.report.inputs import Found, kind_of
-from fedrecplus.report.results import results_section
-from fedrecplus.report.runs import convergence_section, runs_section
-from fedrecplus.report.theory import theory_section
+from fedrecplus.web.report.ablations import ablation_sections
+from fedrecplus.web.report.audits import audit_section
+from fedrecplus.web.report.elements import Section, text, unique
+from fedrecplus.web.report.frontier import frontier_section
+from fedrecplus.web.report.heterogeneity import heterogeneity_section
+from fedrecplus.web.report.inputs import Found, kind_of
+from fedrecplus.web.report.results import results_section
+from fedrecplus.web.report.runs import convergence_section, runs_section
+from fedrecplus.web.report.theory import theory_section
 
 
 def page_of(contents: Sequence[dict[str, Any]], title: str = "fedrecplus", command: str = "") -> str:

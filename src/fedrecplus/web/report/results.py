@@ -8,8 +8,8 @@ from typing import Any
 from fedrecplus.config import dumps, from_tables
 from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.trivial import LIST_NAMES
-from fedrecplus.report.elements import Section, axis, bullets, details, mean_sd, paragraph, plot, table, text, trace
-from fedrecplus.report.origins import made_of_runs
+from fedrecplus.web.report.elements import Section, axis, bullets, details, mean_sd, paragraph, plot, table, text, trace
+from fedrecplus.web.report.origins import made_of_runs
 
 PAPER = "FedRec+ paper"
 PAPER_SETS = ("ml-100k", "ml-1m")

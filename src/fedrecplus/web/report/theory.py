@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
-from fedrecplus.report.elements import Section, axis, bullets, details, plot, table, trace
-from fedrecplus.report.origins import made
+from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
+from fedrecplus.web.report.origins import made
 
 _SYMBOLS = {
     "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
