@@ -34,6 +34,7 @@ COMMANDS = {
     "publish": "Put a run's model into a registry and make it the current one.",
     "models": "List the models of a registry.",
     "rollback": "Make an earlier model of a registry the current one.",
+    "serve": "Serve a run's model, or a registry's current one, over HTTP.",
     "presets": "List the algorithms, or show every setting of one.",
     "settings": "List every setting, with its default, range and meaning.",
     "data": "Data sets: list, fetch, look into.",

@@ -1,8 +1,8 @@
 """A registry of published models: numbered folders that never change, and a file that says which one is current.
 
-``1/``, ``2/``, … each hold ``model.safetensors``, the public table alone, and ``published.json``: its digest, its figures
-and where it comes from. ``current`` holds a number. A folder is written beside and renamed, then ``current`` is replaced:
-whoever is killed in between leaves the model current that was.
+``1/``, ``2/``, … each hold ``model.safetensors``, the public table alone, and ``published.json``: its digest, its
+figures and where it comes from. ``current`` holds a number. A folder is written beside and renamed, then ``current`` is
+replaced: whoever is killed in between leaves the model current that was.
 
 What a client keeps to itself is never here: a model is read and written anew, field by field of ``SharedModel``.
 """
@@ -67,7 +67,7 @@ class PublishedModel:
 
     def check(self) -> None:
         """Refuse a file that isn't the one that was published."""
-        found = _digest(self.folder / MODEL)
+        found = file_digest(self.folder / MODEL)
         if found != self.digest:
             raise UserError(
                 f"{self.folder / MODEL} is not what was published: its digest is {found[:12]}, not {self.digest[:12]}",
@@ -86,11 +86,11 @@ class Registry:
         check_writable(self.folder)
         with self._alone():
             self._remove_parts()
-            model, facts = _finished(run, allow)
+            model, facts = finished_model(run, allow)
             staging = self.folder / f".{max(self._numbers(), default=0) + 1}{_PART}"
             staging.mkdir()
             model.write(staging)
-            facts["digest"] = _digest(staging / MODEL)
+            facts["digest"] = file_digest(staging / MODEL)
             same = [known for known in self.models() if known.digest == facts["digest"]]
             if same:
                 shutil.rmtree(staging)
@@ -166,7 +166,7 @@ class Registry:
         _sync_folder(self.folder)
 
 
-def _finished(run: Path, allow: Collection[str]) -> tuple[SharedModel, dict[str, Any]]:
+def finished_model(run: Path, allow: Collection[str]) -> tuple[SharedModel, dict[str, Any]]:
     """A finished run's public model and what may be said of it; of one moment, though somebody trains there anew."""
     if not run.is_dir():
         raise UserError(f"{run}: no such folder", "give the folder that train wrote")
@@ -202,7 +202,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
