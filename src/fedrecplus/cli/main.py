@@ -29,6 +29,7 @@ COMMANDS = {
     "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",
     "report": "Make one page of runs and studies.",
+    "page": "Make the page on which a person rates and sees what would leave.",
     "tune": "Search for settings with a lower error.",
     "recommend": "Show the items that a client hasn't rated and would like best.",
     "publish": "Put a run's model into a registry and make it the current one.",

@@ -1,0 +1,58 @@
+/** The page: load, show, and from then on ask the network for nothing. */
+import { readModel } from "./engine.js";
+import type { ModelFacts } from "./engine/format";
+import { Context } from "./context";
+import { Items, type ItemFacts } from "./items";
+import { State } from "./state";
+import { IndexedDbStore } from "./store/indexed_db";
+import { dataPanel } from "./view/data";
+import { element, icon } from "./view/dom";
+import { listPanel } from "./view/list";
+import { ratePanel } from "./view/rate";
+import { t, useTexts, type Texts } from "./view/texts";
+import { toast } from "./view/toast";
+
+async function fetched(name: string): Promise<Response> {
+  const response = await fetch(name);
+  if (!response.ok) throw new Error(`${name}: ${response.status}`);
+  return response;
+}
+
+async function json<T>(name: string): Promise<T> {
+  return (await (await fetched(name)).json()) as T;
+}
+
+async function start(): Promise<void> {
+  const parts = [json<Texts>("texts.json"), json<ModelFacts>("model.json"), json<ItemFacts>("items.json")] as const;
+  const bytes = fetched("model.bin").then((response) => response.arrayBuffer());
+  useTexts(await parts[0]);
+  const model = readModel(await parts[1], await bytes);
+  const items = new Items(await parts[2], model.known.years, (id) => t("untitled", { id }));
+  const state = new State(new IndexedDbStore(`fedrecplus:${model.facts.dataset}`), items.facts.ids, fail);
+  await state.load();
+  show(new Context(model, items, state));
+  if ("serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
+}
+
+function show(context: Context): void {
+  document.title = t("page.title");
+  const main = element("main", {}, ratePanel(context), listPanel(context), dataPanel(context));
+  document.body.append(header(), main, toast(context.state));
+  document.body.dataset["ready"] = "";
+}
+
+function header(): HTMLElement {
+  return element(
+    "header",
+    { class: "top" },
+    element("h1", {}, t("page.name")),
+    element("p", { class: "promise" }, icon("lock"), t("page.promise")),
+  );
+}
+
+function fail(error: unknown): void {
+  const problem = error instanceof Error ? error.message : String(error);
+  document.body.append(element("p", { class: "failed", role: "alert" }, problem));
+}
+
+start().catch(fail);
