@@ -4,16 +4,21 @@ import type { ModelFacts } from "./engine/format";
 import { Context } from "./context";
 import { Items, type ItemFacts } from "./items";
 import { State } from "./state";
+import { DeviceStore } from "./store/device";
 import { IndexedDbStore } from "./store/indexed_db";
 import { dataPanel } from "./view/data";
+import { devicePanel } from "./view/device";
 import { element, icon } from "./view/dom";
 import { listPanel } from "./view/list";
 import { ratePanel } from "./view/rate";
 import { t, useTexts, type Texts } from "./view/texts";
 import { toast } from "./view/toast";
 
+/** The device that this page is of; null on a static site. */
+const device = DeviceStore.here();
+
 async function fetched(name: string): Promise<Response> {
-  const response = await fetch(name);
+  const response = await (device ? device.fetch(name) : fetch(name));
   if (!response.ok) throw new Error(`${name}: ${response.status}`);
   return response;
 }
@@ -25,18 +30,19 @@ async function json<T>(name: string): Promise<T> {
 async function start(): Promise<void> {
   const parts = [json<Texts>("texts.json"), json<ModelFacts>("model.json"), json<ItemFacts>("items.json")] as const;
   const bytes = fetched("model.bin").then((response) => response.arrayBuffer());
-  useTexts(await parts[0]);
+  useTexts(await parts[0], device ? "on-device." : "");
   const model = readModel(await parts[1], await bytes);
   const items = new Items(await parts[2], model.known.years, (id) => t("untitled", { id }));
-  const state = new State(new IndexedDbStore(`fedrecplus:${model.facts.dataset}`), items.facts.ids, fail);
+  const state = new State(device ?? new IndexedDbStore(`fedrecplus:${model.facts.dataset}`), items.facts.ids, fail);
   await state.load();
   show(new Context(model, items, state));
-  if ("serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
+  if (!device && "serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
 }
 
 function show(context: Context): void {
   document.title = t("page.title");
   const main = element("main", {}, ratePanel(context), listPanel(context), dataPanel(context));
+  if (device) main.append(devicePanel(device.device, fail));
   document.body.append(header(), main, toast(context.state));
   document.body.dataset["ready"] = "";
 }

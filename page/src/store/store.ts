@@ -15,6 +15,15 @@ export interface SentMessage {
   readonly bytes: number;
 }
 
+/** Everything that a device has sent, and whether it pauses now. */
+export interface SentSoFar {
+  readonly paused: boolean;
+  readonly messages: number;
+  readonly bytes: number;
+  /** the last ones, newest first */
+  readonly latest: readonly SentMessage[];
+}
+
 export interface Store {
   load(): Promise<Saved>;
   rate(item: string, rating: number): Promise<void>;
@@ -25,8 +34,7 @@ export interface Store {
   clear(): Promise<void>;
   /** A device that takes part in rounds: what it sent so far, and whether it pauses. Absent in the browser's own. */
   readonly device?: {
-    sent(): Promise<readonly SentMessage[]>;
-    paused(): Promise<boolean>;
+    sent(): Promise<SentSoFar>;
     pause(paused: boolean): Promise<void>;
   };
 }

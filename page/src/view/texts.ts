@@ -6,8 +6,10 @@ type Values = Readonly<Record<string, string | number>>;
 let texts: Texts = {};
 let plural = new Intl.PluralRules("en");
 
-export function useTexts(loaded: Texts): void {
-  texts = loaded;
+/** Texts whose names begin with `instead` take the place of those without it. */
+export function useTexts(loaded: Texts, instead = ""): void {
+  const other = Object.entries(loaded).filter(([name]) => instead && name.startsWith(instead));
+  texts = { ...loaded, ...Object.fromEntries(other.map(([name, text]) => [name.slice(instead.length), text])) };
   document.documentElement.lang = loaded["language"] ?? "en";
   plural = new Intl.PluralRules(document.documentElement.lang);
 }
