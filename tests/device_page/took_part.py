@@ -19,7 +19,7 @@ from tests.deploy.in_process import InProcessLink, prepared, small_config
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
 
-SECRET = "a token of the test's own"
+SECRET = "a-token-of-the-test-itself"
 ME = 0
 
 
