@@ -5,3 +5,4 @@ export * from "./client/round";
 export { newSecret, subkey, uniform } from "./client/randomness";
 export { tableOf } from "./attack/leaves";
 export { oneRound, read } from "./attack/one_round";
+export { leakOf } from "./attack/leak";

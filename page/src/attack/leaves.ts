@@ -19,7 +19,11 @@ export interface Preset extends Config {
   readonly own: boolean;
   /** null where the site has no table that its model can step from */
   readonly table: { readonly number: number; readonly from: number; readonly to: number } | null;
+  /** the algorithm of the run that has this table */
+  readonly trained_by: string;
   readonly round: number;
+  /** of its item table */
+  readonly columns: number;
   readonly view: "uploads" | "sums" | "nothing";
   readonly weighs_on_client: boolean;
   readonly ratio: number;
