@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> NodeHome:
 
 
 def link(page: OpenedPage) -> str:
-    return f"http://127.0.0.1:{page.server.port}/#{SECRET}"
+    return f"http://127.0.0.1:{page.server.port}/#token={SECRET}"
 
 
 def visited(browser, address: str):

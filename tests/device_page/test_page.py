@@ -25,7 +25,7 @@ from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_par
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
 
-PRIVATE = ("api/saved", "api/sent", "model.json", "model.bin", "items.json")
+PRIVATE = ("api/saved", "api/sent", "model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
 CHANGES = {
     "api/rate": {"item": "39", "rating": 5},
     "api/unrate": {"item": "39"},
@@ -246,7 +246,7 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stdout is not None
             links.append(process.stdout.readline().split()[0])
-            place, _, token = links[-1].partition("#")
+            place, _, token = links[-1].partition("#token=")
             file = home.path / "page.html"
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
             assert links[-1] in file.read_text()
@@ -255,8 +255,8 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(GIVE_UP) == 0
         assert not file.exists()
-    assert links[0].partition("#")[2] != links[1].partition("#")[2]
-    assert len(links[0].partition("#")[2]) >= 43, "256 bits"
+    assert links[0].partition("#token=")[2] != links[1].partition("#token=")[2]
+    assert len(links[0].partition("#token=")[2]) >= 43, "256 bits"
 
 
 def test_a_device_stays_light() -> None:

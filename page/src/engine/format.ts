@@ -55,7 +55,7 @@ export function readModel(facts: ModelFacts, bytes: ArrayBuffer): SharedModel {
   if (facts.format !== FORMAT) throw new Error(`model.json has format ${facts.format}, and this page reads ${FORMAT}`);
   const rule = MODELS[facts.model.rule];
   if (!rule) throw new Error(`this page can't compute the model ${facts.model.rule}`);
-  const read = (name: string): Table => readArray(facts, bytes, name);
+  const read = (name: string): Table => readArray(facts.arrays, bytes, name);
   const known: PublicItems = {
     content: read("content"),
     popularity: read("popularity").data,
@@ -69,9 +69,9 @@ export function readModel(facts: ModelFacts, bytes: ArrayBuffer): SharedModel {
   return { facts, rule, settings, V, X: rule.itemColumns(V, known, settings), known };
 }
 
-function readArray(facts: ModelFacts, bytes: ArrayBuffer, name: string): Table {
-  const found = facts.arrays.find((each) => each.name === name);
-  if (!found) throw new Error(`model.json names no array ${name}`);
+export function readArray(arrays: readonly ArrayFacts[], bytes: ArrayBuffer, name: string): Table {
+  const found = arrays.find((each) => each.name === name);
+  if (!found) throw new Error(`the site has no array ${name}`);
   const size = found.rows * found.columns;
   const types = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
   const codes = new types[found.type](bytes, found.offset, size);

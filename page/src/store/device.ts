@@ -29,7 +29,7 @@ export class DeviceStore implements Store {
   /** The store of the page's device; null on a static site. The token leaves the address bar, and stays in this tab. */
   static here(): DeviceStore | null {
     if (!("device" in document.documentElement.dataset)) return null;
-    const given = location.hash.slice(1);
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
     if (given) {
       sessionStorage.setItem(KEPT, given);
       history.replaceState(null, "", location.pathname);

@@ -14,6 +14,12 @@ from fedrecplus.cli.options import Allow
 def page_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where the site goes. Default: RUN/page.")] = None,
+    besides: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--beside", metavar="RUN", help="A run of another model, for its presets in the panel; may be repeated."
+        ),
+    ] = None,
     bits: Annotated[
         str, typer.Option(metavar="8|16", help="Of a number of the item table: small, or very exact.")
     ] = "8",
@@ -37,7 +43,7 @@ def page_command(
 
     if bits not in ("8", "16"):
         raise UserError(f"--bits {bits}: numbers of the page have 8 or 16 bits", "give 8 or 16")
-    site = build_site(run, out or run / "page", int(bits), allow or ())
+    site = build_site(run, out or run / "page", int(bits), allow or (), besides or ())
     cost = site.cost
     say(
         f"{site.folder}: {site.compressed / 1000:.0f} KB compressed; {bits}-bit rows change a predicted rating by "

@@ -14,14 +14,14 @@ from typing import Any
 from fedrecplus.deploy.device import Store, is_paused, mark_item, marks_of, newest_model, pause
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.web.page.build import item_facts, model_files, page_files
+from fedrecplus.web.page.build import files_of_model, page_files, read_model
 
 KINDS = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
     ".json": "application/json", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
     ".bin": "application/octet-stream",
 }  # fmt: skip
+_OF_MODEL = ("model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
 _LINES = 200
 """messages that the page lists; totals are of all"""
 _LONGEST = 1000
@@ -75,7 +75,7 @@ class DevicePages:
     def read(self, name: str) -> PageAnswer | None:
         """The model's files, and what the store holds; None for any other name."""
         with Store.open(self.home.store) as store:
-            if name in ("model.json", "model.bin", "items.json"):
+            if name in _OF_MODEL:
                 return PageAnswer(HTTPStatus.OK, KINDS[Path(name).suffix], self._model_files(store)[name])
             if name == "api/saved":
                 return PageAnswer.of({"ratings": self._ratings(store), "marks": marks_of(store, self.person)})
@@ -124,15 +124,13 @@ class DevicePages:
         return store.connection.execute(query, (self.person,)).fetchall()
 
     def _model_files(self, store: Store) -> dict[str, bytes]:
-        """Made once for each model that this device sees: all three are of the same one."""
+        """Made once for each model that this device sees: all files are of the same one."""
         newest = store.models()[:1]
         key = (newest[0]["model"], newest[0]["at"]) if newest and self.run is None else (str(self.run), "")
         with self._making:
             if self._model[0] != key:
-                model = SharedModel.read(self.run, store.allowed_rules) if self.run else newest_model(store)[1]
-                data, facts = model_files(model, {"dataset": key[0], "when": key[1]})
-                files = {"model.bin": data, "model.json": json.dumps(facts).encode()}
-                self._model = key, files | {"items.json": json.dumps(item_facts(model)).encode()}
+                model = read_model(self.run, store.allowed_rules) if self.run else newest_model(store)[1]
+                self._model = key, files_of_model(model, {"dataset": key[0], "when": key[1]})
             return self._model[1]
 
 

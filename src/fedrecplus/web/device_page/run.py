@@ -27,7 +27,7 @@ def serve_page(
     token, pages = secrets.token_urlsafe(_TOKEN_BYTES), DevicePages(home, person, run)
     server = PageServer(pages, token, port)
     pages.forgotten = lambda: threading.Timer(0.5, server.shutdown).start()
-    link, file = f"http://127.0.0.1:{server.port}/#{token}", home.path / LINK
+    link, file = f"http://127.0.0.1:{server.port}/#token={token}", home.path / LINK
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _write_link(file, link)

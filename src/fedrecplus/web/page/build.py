@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,8 @@ from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.web.page.quantise import cost_of, packed, tables_of, with_tables
+from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
+from fedrecplus.web.page.what_leaves import facts_of, tables_beside
 
 FORMAT = 1
 """of ``model.json`` and ``model.bin``"""
@@ -42,27 +43,55 @@ class Site:
     """what quantising changes: see ``quantise.cost_of``"""
 
 
-def build_site(run: Path, out: Path, bits: int = 8, allow: Collection[str] = ()) -> Site:
-    """Write the page of a finished run's model into a folder. Nothing private of the run is read."""
-    model = SharedModel.read(run, allow)
-    if model.config.model.rule not in MODELS:
-        raise UserError(
-            f"the page can't compute the model {model.config.model.rule!r}", f"train one of {', '.join(MODELS)}"
-        )
+def build_site(
+    run: Path, out: Path, bits: int = 8, allow: Collection[str] = (), besides: Sequence[Path] = ()
+) -> Site:
+    """Write the page of a finished run's model into a folder. Nothing private of any run is read.
+
+    ``besides`` are runs over the same items, whose tables the panel "What leaves" uses for presets of other models.
+    """
+    model, others = read_model(run, allow), [read_model(one, allow) for one in besides]
     check_writable(out)
-    contents = page_files()
-    data, facts = model_files(model, provenance(run), bits)
-    contents["model.bin"] = data
-    contents["model.json"] = _compact(facts)
-    contents["items.json"] = _compact(item_facts(model))
-    version = hashlib.sha256(b"".join(name.encode() + contents[name] for name in sorted(contents))).hexdigest()[:16]
-    contents[OFFLINE] = offline_worker(version, sorted(contents), contents[OFFLINE])
+    contents = site_files(model, provenance(run), bits, others)
     for name, content in contents.items():
         with beside(out / name) as temporary:
             temporary.write_bytes(content)
     sizes = {name: len(content) for name, content in contents.items()}
     compressed = sum(len(gzip.compress(content, 9, mtime=0)) for content in contents.values())
-    return Site(out, sizes, compressed, facts["precision"])
+    return Site(out, sizes, compressed, json.loads(contents["model.json"])["precision"])
+
+
+def site_files(
+    model: SharedModel, made: dict[str, Any], bits: int = 8, others: Sequence[SharedModel] = ()
+) -> dict[str, bytes]:
+    """Every file of a model's site."""
+    contents = page_files() | files_of_model(model, made, bits, others)
+    version = hashlib.sha256(b"".join(name.encode() + contents[name] for name in sorted(contents))).hexdigest()[:16]
+    contents[OFFLINE] = offline_worker(version, sorted(contents), contents[OFFLINE])
+    return contents
+
+
+def files_of_model(
+    model: SharedModel, made: dict[str, Any], bits: int = 8, others: Sequence[SharedModel] = ()
+) -> dict[str, bytes]:
+    """Those that are another model's on another site."""
+    table, facts = model_files(model, made, bits)
+    tables_beside_it, leaves = leaves_files(model, others, bits)
+    named = {"model.json": facts, "items.json": item_facts(model), "leaves.json": leaves}
+    return {name: _compact(content) for name, content in named.items()} | {
+        "model.bin": table,
+        "leaves.bin": tables_beside_it,
+    }
+
+
+def read_model(run: Path, allow: Collection[str] = ()) -> SharedModel:
+    """A finished run's public model, if the page can compute it."""
+    model = SharedModel.read(run, allow)
+    if model.config.model.rule not in MODELS:
+        raise UserError(
+            f"the page can't compute the model {model.config.model.rule!r}", f"train one of {', '.join(MODELS)}"
+        )
+    return model
 
 
 def page_files() -> dict[str, bytes]:
@@ -95,6 +124,13 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "made": made,
     }
     return data, facts
+
+
+def leaves_files(model: SharedModel, others: Sequence[SharedModel], bits: int = 8) -> tuple[bytes, dict[str, Any]]:
+    """``leaves.bin``, the tables of other runs, and the facts of ``leaves.json``: every preset's client step."""
+    tables = tables_beside(model, others)
+    data, arrays = packed({f"V{number}": quantise(table.V, bits) for number, table in enumerate(tables) if number})
+    return data, {"presets": facts_of(tables), "arrays": arrays, "step": model.scale.standard_step}
 
 
 def item_facts(model: SharedModel) -> dict[str, Any]:
