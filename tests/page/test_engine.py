@@ -26,7 +26,7 @@ print(given.people.map((ratings) => {
     const scores = engine.scores(person, by);
     const best = engine.top(scores, model.known.popularity, given.n, (item) => !seen.has(item));
     return { best, scores: best.map((item) => scores[item]), w: [...person.w], z: person.z && [...person.z],
-      ratings: best.map((item) => engine.restore(model.facts.scale, engine.rawRatings(person)[item])),
+      ratings: engine.predictedRatings(person, best),
       reasons: ratings.length ? engine.reasons(person, best, by) : [] };
   });
 }));

@@ -37,12 +37,12 @@ def test_every_text_is_in_one_file_and_none_is_left_over() -> None:
     texts = json.loads((SOURCES / "static" / "texts.json").read_text())
     code = "\n".join(path.read_text() for path in (SOURCES / "src").rglob("*.ts"))
     asked = set(re.findall(r"""\bt\(\s*"([^"]+)\"""", code))
-    computed = {re.sub(r"\$\{[^}]*\}", "*", one) for one in re.findall(r"`([a-z-]+\.[^`\s]*\$\{[^`\s]*)`", code)}
+    computed = re.findall(r"`([a-z-]+\.[a-z.-]*)\$\{[^`]*\}([a-z.-]*)`", code)
     named = asked | set(re.findall(r'"([a-z-]+\.[a-z.-]+)"', code))
     plain = {re.sub(r"\.(one|other)$", "", name) for name in texts} - {"language"}
     plain = {name.removeprefix("on-device.") for name in plain}
     assert asked <= plain, "texts that are asked for and not there"
-    patterns = [re.compile(re.escape(one).replace(r"\*", r"[a-z-]+")) for one in computed]
+    patterns = [re.compile(rf"{re.escape(before)}[a-z-]+{re.escape(after)}") for before, after in computed]
     unused = {name for name in plain - named if not any(pattern.fullmatch(name) for pattern in patterns)}
     assert unused == set()
 

@@ -73,6 +73,16 @@ export function rawRatings(person: Person): Float64Array {
   return raw;
 }
 
+/** Predicted ratings of some items, on the data's scale: where few are shown, all others need not be computed. */
+export function predictedRatings(person: Person, items: readonly number[]): number[] {
+  const { model, ratings } = person;
+  const standard = (item: number): number => {
+    if (knows(model, item) && (ratings.length || model.rule.predictsColdItems)) return dot(row(model.X, item), person.w);
+    return ratings.length ? ratings.reduce((total, rating) => total + rating, 0) / ratings.length : model.known.mean;
+  };
+  return items.map((item) => restore(model.facts.scale, standard(item)));
+}
+
 /** What ranks all items; of a person without ratings, weights for lists know nothing, and popularity ranks. */
 export function scores(person: Person, by: By): Float64Array {
   const { model } = person;
