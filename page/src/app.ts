@@ -45,9 +45,9 @@ async function start(): Promise<void> {
   await state.load();
   const context = new Context(model, items, state);
   const main = show(context);
+  setTimeout(() => warmUp(context));
   main.append(leavesPanel(context, await leaves[0], await leaves[1]));
   document.body.dataset["ready"] = "";
-  setTimeout(() => warmUp(context));
   if (!device && "serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
 }
 

@@ -44,7 +44,7 @@ class Opened:
 
     def ready(self) -> None:
         """Until all is shown and computed."""
-        self.page.wait_for_selector("body[data-warm]")
+        self.page.wait_for_selector("body[data-ready][data-warm]")
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
         """Wait for something to hold."""

@@ -24,6 +24,7 @@ RUNS = {
     "ials": ("fedrec+secure", ("model.rule=ials",)),
     "fcf": ("fcf", ()),
     "half-stars": ("fedrec+secure", ()),
+    "many-items": ("fedmf", ()),
 }
 """name → preset and changes"""
 
@@ -39,7 +40,8 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             algorithm, changes = RUNS[name]
             config = assign(preset(algorithm), [*changes, "server.rounds=6"])
             scale = Scale(0.5, 5.0, 0.5) if name == "half-stars" else None
-            train(small_ratings(80, 150, scale=scale), None, config, out=made[name], overwrite=True)
+            items = 330 if name == "many-items" else 150
+            train(small_ratings(80, items, scale=scale), None, config, out=made[name], overwrite=True)
         return made[name]
 
     return run

@@ -20,8 +20,9 @@ _SYLLABLES = ("ba", "cor", "del", "fi", "gan", "hol", "is", "jun", "kel", "lo", 
 def large_run(folder: Path, items: int = 60_000) -> Path:
     """Titles of about the length that films have, a skewed popularity, factors like noise."""
     rng = np.random.default_rng(0)
-    words = ["".join(rng.choice(_SYLLABLES, 3)).title() for _ in range(4000)]
-    titles = tuple(" ".join(rng.choice(words, rng.integers(1, 4))) for _ in range(items))
+    words = ["".join(some).title() for some in rng.choice(_SYLLABLES, (4000, 3))]
+    lengths, drawn = rng.integers(1, 4, items), rng.integers(0, len(words), (items, 3))
+    titles = tuple(" ".join(words[w] for w in row[:n]) for row, n in zip(drawn.tolist(), lengths, strict=True))
     catalogue = Catalogue(titles, rng.integers(1930, 2020, items).astype(np.int16), rng.random((items, 10)) < 0.2, GENRES)
     config = preset("fedrec+secure")
     public = PublicItems(

@@ -1,5 +1,5 @@
 /** The list: what is recommended, why, and the filters. */
-import { rawRatings, reasons, restore, scores, top } from "../engine.js";
+import { predictedRatings, reasons, scores, top } from "../engine.js";
 import type { By, Person, Reason } from "../engine/recommender";
 import type { Context } from "../context";
 import { element, icon } from "./dom";
@@ -47,12 +47,10 @@ export function listPanel(context: Context): HTMLElement {
   const show = (): void => {
     const person = context.person();
     const found = top(scores(person, filters.by), model.known.popularity, filters.length, wanted);
-    const predicted = rawRatings(person);
-    const entry = (item: number, why: Reason[] | null): readonly [number, Entry] => [
-      item,
-      { rating: restore(context.scale, predicted[item]!), reasons: why },
-    ];
-    rows.show(found.map((item) => entry(item, null)));
+    const predicted = predictedRatings(person, found);
+    const entries = (why: Reason[][] | null): (readonly [number, Entry])[] =>
+      found.map((item, place) => [item, { rating: predicted[place]!, reasons: why && why[place]! }] as const);
+    rows.show(entries(null));
     note.textContent = noteFor(context, found.length);
     note.hidden = !note.textContent;
     more.hidden = found.length < filters.length || filters.length >= MOST;
@@ -60,13 +58,12 @@ export function listPanel(context: Context): HTMLElement {
     performance.mark("list");
     // the list first, its reasons when it is on the screen: of many ratings they take longer
     cancelAnimationFrame(waiting);
-    if (state.ratings.size) waiting = requestAnimationFrame(() => setTimeout(() => explain(person, found, entry)));
+    if (state.ratings.size) waiting = requestAnimationFrame(() => setTimeout(() => explain(person, found, entries)));
   };
 
-  const explain = (person: Person, found: readonly number[], entry: (item: number, why: Reason[]) => readonly [number, Entry]): void => {
+  const explain = (person: Person, found: readonly number[], entries: (why: Reason[][]) => (readonly [number, Entry])[]): void => {
     if (person !== context.person()) return;
-    const because = reasons(person, found, filters.by);
-    rows.show(found.map((item, place) => entry(item, because[place]!)));
+    rows.show(entries(reasons(person, found, filters.by)));
     performance.mark("reasons");
   };
 
