@@ -11,7 +11,18 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, lists, secure, surprise_svd
+from benchmarks import (
+    bandwidth,
+    compilation,
+    engines,
+    growth,
+    hybrid_filling,
+    kernels,
+    lists,
+    secure,
+    service,
+    surprise_svd,
+)
 from benchmarks.line import Line, as_table
 from fedrecplus.workers import core_count
 
@@ -25,6 +36,7 @@ MEASURES = {
     "growth": growth.measure,
     "secure": secure.measure,
     "lists": lists.measure,
+    "service": service.measure,
 }
 
 

@@ -92,9 +92,9 @@ class Run:
 
 def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recommender:
     """The trained model, with its clients' private parts beside it."""
-    titles = training.catalogue.titles if training.catalogue else ()
+    titles, genres = (training.catalogue.titles, training.catalogue.genre_names) if training.catalogue else ((), ())
     V, public = outcome.state.server.V, outcome.problem.public
-    model = SharedModel(config, training.scale, V, public, training.item_ids, titles)
+    model = SharedModel(config, training.scale, V, public, training.item_ids, titles, genres)
     W, Z = outcome.predictor.W, outcome.predictor.Z
     parts = PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids, Z)
     return Recommender(model, parts)

@@ -16,6 +16,7 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
 from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
+from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.store import SentLine, StorageFull, Store, now
@@ -52,6 +53,7 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
 
 def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
+    refuse_while_paused(store)
     if wire.is_later_stage(packet):
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)

@@ -20,7 +20,10 @@ from fedrecplus.settings import settings_of
 Facts = dict[str, str | int | float]
 PROTOCOL = 5
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
-REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
+REASONS = (
+    "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
+    "paused",
+)  # fmt: skip
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 
 
