@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import (
@@ -131,7 +129,7 @@ def _evaluate(
     task: Task, engine: Engine, problem: Problem, state: SimulationState, tally: Tally, watch: Watch
 ) -> Scores:
     number = state.server.round
-    if not np.isfinite(state.private.U).all():
+    if not state.private.finite():
         raise Diverged(number, "U is not finite any more")
     scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
     watch.look_at(scores, number)
