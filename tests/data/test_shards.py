@@ -83,11 +83,11 @@ def test_damage_is_named_by_file_with_a_remedy(tmp_path: Path) -> None:
     folder = shard_ratings(small_ratings(), tmp_path, 2)
     file = tmp_path / folder.shards[1].ratings_file
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    with pytest.raises(UserError, match="ratings-00001.parquet is not the file") as error:
+    with pytest.raises(UserError, match=r"ratings-00001\.parquet is not the file") as error:
         read_shard(folder, folder.shards[1])
     assert "data shard" in error.value.remedy
     file.unlink()
-    with pytest.raises(UserError, match="ratings-00001.parquet: no such file"):
+    with pytest.raises(UserError, match=r"ratings-00001\.parquet: no such file"):
         read_all(ShardFolder.read(tmp_path))
     (tmp_path / MANIFEST).write_text("{")
     with pytest.raises(UserError, match=r"manifest\.json can't be read"):

@@ -99,9 +99,9 @@ class GeneralSettings(Settings):
     """What belongs to no section."""
 
     algorithm: Annotated[str, text("the preset it began as")] = "custom"
-    engine: Annotated[str, text("what runs the rounds: fast, reference, ray (a cluster), or central (one place, no federation)")] = (
-        "fast"
-    )
+    engine: Annotated[
+        str, text("what runs the rounds: fast, reference, ray (a cluster), or central (one place, no federation)")
+    ] = "fast"
     precision: Annotated[
         Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
     ] = "float32"

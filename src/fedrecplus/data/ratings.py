@@ -22,7 +22,7 @@ def narrowest(item_count: int) -> type[np.uint16] | type[np.int32]:
 
 
 def damped_means(
-    sums: NDArray[np.float64], counts: NDArray[np.int64], mean: float, prior_strength: float
+    sums: NDArray[Any], counts: NDArray[np.int64], mean: float, prior_strength: float
 ) -> NDArray[np.float64]:
     """Means of sums over counts, with ``prior_strength`` pseudo-ratings at the mean."""
     return np.asarray((sums + prior_strength * mean) / (counts + prior_strength))

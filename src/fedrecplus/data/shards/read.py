@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,14 @@ class ShardedRatings(Ratings):
         """Sums of ratings in standard units, from sums of level numbers."""
         return STANDARD_LOW * counts + self.scale.standard_step * levels
 
+    def held_out(self) -> ShardedRatings | None:
+        """The ratings of the fold, to test on; None where none is left out."""
+        if self.fold is None:
+            return None
+        _, _, counts, levels = _item_facts(self.folder)
+        indptr = np.concatenate([[0], np.cumsum(self.test_counts)]).astype(np.int64)
+        return replace(self, indptr=indptr, counts=counts[self.fold], levels=levels[self.fold])
+
     @property
     def client_of_rating(self) -> NDArray[np.int32]:
         """Not known here."""
@@ -130,6 +139,14 @@ class ShardedRatings(Ratings):
             f"this needs all ratings of {self.folder.path} in one place, where they are in shards",
             "choose settings that do without, or engine=fast, which reads all shards into memory",
         )
+
+
+def open_shards(path: str | Path, fold: int | None = None) -> ShardedRatings:
+    """The ratings of a folder that `fedrecplus data shard` wrote, for ``fr.train`` by engine=ray; none is read yet.
+
+    Those of ``fold`` are left out, and tested on.
+    """
+    return sharded_ratings(ShardFolder.read(path), fold)
 
 
 def sharded_ratings(folder: ShardFolder, fold: int | None) -> ShardedRatings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +111,7 @@ def _write(
     counts = np.zeros((about[1] + 1, whole.item_count), np.int64)  # the last row: ratings in no fold
     levels = np.zeros_like(counts)
     written = []
-    for number, (first, last) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (first, last) in enumerate(itertools.pairwise(cuts)):
         some = part(first, last)
         _add_statistics(some, about[1], counts, levels)
         written.append(_write_shard(some, out, number, first, about[1]))
@@ -168,5 +169,4 @@ def _write_table(file: Path, table: pl.DataFrame) -> str:
     """A Parquet file, whole or not at all; returns its digest."""
     with beside(file) as temporary:
         table.write_parquet(temporary, compression="lz4", statistics=False)
-        digest = digest_of(temporary)
-    return digest
+        return digest_of(temporary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from fedrecplus.engines.ray.connection import (
     threads_of_worker,
     worker_count,
 )
-from fedrecplus.engines.ray.worker import Outcome, Setup, Worker
+from fedrecplus.engines.ray.worker import Setup, ShardOutcome, Worker
 from fedrecplus.errors import UserError
 
 MOST_DEATHS = 3
@@ -66,10 +66,10 @@ class Cluster:
         options = self._kind.options(name=name, namespace=NAMESPACE)
         return options.remote(f"worker {number}", self._threads, self._room)
 
-    def gather(self, submit: Submit) -> Iterator[tuple[int, Outcome, Sequence[Any]]]:
+    def gather(self, submit: Submit) -> Iterator[tuple[int, ShardOutcome, Sequence[Any]]]:
         """Every shard's outcome, in the order of shards, whoever worked on it and however often."""
         waiting: dict[Any, _Call] = {}
-        arrived: dict[int, tuple[Outcome, Sequence[Any]]] = {}
+        arrived: dict[int, tuple[ShardOutcome, Sequence[Any]]] = {}
         tries = dict.fromkeys(range(self.shards), 0)
         for shard in range(self.shards):
             self._submit(submit, shard, waiting)
@@ -90,7 +90,7 @@ class Cluster:
         submit: Submit,
         call: _Call,
         waiting: dict[Any, _Call],
-        arrived: dict[int, tuple[Outcome, Sequence[Any]]],
+        arrived: dict[int, tuple[ShardOutcome, Sequence[Any]]],
         tries: dict[int, int],
     ) -> None:
         """An answer, or the same call again with a new worker."""
@@ -137,7 +137,7 @@ def statuses_of(ray: Any, actors: Sequence[Any], patience: float = 10.0) -> list
     return found
 
 
-def slow_workers(seconds: dict[str, float], times: float = 1.5) -> list[str]:
+def slow_workers(seconds: Mapping[str, float], times: float = 1.5) -> list[str]:
     """Workers that took much longer than the middle one.
 
     >>> slow_workers({"worker 0": 1.0, "worker 1": 1.1, "worker 2": 2.0})

@@ -17,7 +17,11 @@ from fedrecplus.workers import core_count
 ADDRESS, WORKERS, IN_MEMORY = "RAY_ADDRESS", "FEDRECPLUS_WORKERS", "FEDRECPLUS_SHARDS_IN_MEMORY"
 NAMESPACE = "fedrecplus"
 _LEAST_WORKERS = 2
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # one shard's error is enough to tell
+}
 
 
 def ray_module() -> Any:

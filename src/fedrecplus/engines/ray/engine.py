@@ -22,7 +22,7 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.cluster import Cluster
 from fedrecplus.engines.ray.suited import check_suited
-from fedrecplus.engines.ray.worker import FileShard, HeldShard, Look, Outcome, Place, Setup, ShardView
+from fedrecplus.engines.ray.worker import FileShard, HeldShard, Look, Place, Setup, ShardOutcome, ShardView
 from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, SimulationState
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 from fedrecplus.rounds import start_server
@@ -83,18 +83,17 @@ class RayEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        whole, costs = Addition(), [0, 0, 0]
+        whole, reports = Addition(), []
         seconds: dict[str, float] = {}
 
-        def take(outcome: Outcome) -> None:
-            assert outcome.report is not None
+        def take(outcome: ShardOutcome) -> None:
             whole.add(outcome.answer)
+            reports.append(outcome.report)
             seconds[outcome.worker] = seconds.get(outcome.worker, 0.0) + outcome.seconds
-            for place, name in enumerate(("clients", "bytes_up", "bytes_down")):
-                costs[place] += getattr(outcome.report, name)
 
         private = self._train(problem, private, message, clients, take, single=False)
-        return whole.sums(message.V.dtype), private, RoundReport(*costs, seconds)
+        up, down = (sum(getattr(each, name) for each in reports) for name in ("bytes_up", "bytes_down"))
+        return whole.sums(message.V.dtype), private, RoundReport(len(clients), up, down, seconds)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -110,7 +109,7 @@ class RayEngine(Engine):
         private: PrivateState,
         message: Broadcast,
         clients: Clients,
-        take: Callable[[Outcome], None],
+        take: Callable[[ShardOutcome], None],
         *,
         single: bool,
     ) -> ShardedPrivate:
@@ -207,7 +206,7 @@ class RayEngine(Engine):
 
     def _local(self, clients: Clients, shard: int) -> Clients:
         first, end = np.searchsorted(clients, self._firsts[shard : shard + 2])
-        return clients[first:end] - self._firsts[shard]
+        return np.asarray(clients[first:end] - self._firsts[shard])
 
 
 class Addition:

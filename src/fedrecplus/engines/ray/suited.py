@@ -23,14 +23,14 @@ def check_suited(config: Config) -> None:
             "engine=ray sees uploads once, and aggregation.global_step=mean weighs them by what they add up to",
             "set engine=fast, or aggregation.global_step=last",
         )
+    if channel.part.has("add_up"):
+        raise UserError(
+            f"engine=ray adds up shard by shard, and channel.rule={channel.rule} is a protocol of the whole cohort: "
+            "its ring, its masks and who drops out depend on everybody",
+            "set channel.rule=sums, which gives the same sums but for the ring's rounding, or engine=fast",
+        )
     if channel.part.has("exchange"):
         raise UserError(
             f"engine=ray has clients in shards, and channel.rule={channel.rule} lets any two of them exchange messages",
             "set engine=fast, or channel.rule=sums",
-        )
-    if channel.part.has("add_up"):
-        raise UserError(
-            f"engine=ray adds up shard by shard, and channel.rule={channel.rule} is a protocol of the whole cohort: its "
-            "ring, its masks and who drops out depend on everybody",
-            "set channel.rule=sums, which gives the same sums but for the ring's rounding, or engine=fast",
         )

@@ -93,7 +93,7 @@ Look = Callable[[ShardView, Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ShardOutcome:
     """What came of a call."""
 
     answer: Any
@@ -139,7 +139,7 @@ class Worker:
 
     def train(
         self, setup: Box, place: Place, message: Box, clients: Clients | None, version: int, single: bool
-    ) -> tuple[Outcome, NDArray[Any], Box | None]:
+    ) -> tuple[ShardOutcome, NDArray[Any], Box | None]:
         """The clients' half of a round; besides, the new U and, where it is not as before, what else clients keep.
 
         ``clients`` are numbers within the shard; None: everybody with ratings.
@@ -163,10 +163,10 @@ class Worker:
         self._remember(place.shard, version, after)
         kept = tuple(getattr(after, name) for name in PRIVATE_ARRAYS[1:])
         same = not place.lost and all(getattr(before, name) is getattr(after, name) for name in PRIVATE_ARRAYS[1:])
-        outcome = Outcome(answer, report, None if same else after.drawn, self._end(began), self.name)
+        outcome = ShardOutcome(answer, report, None if same else after.drawn, self._end(began), self.name)
         return outcome, after.U, None if same else kept
 
-    def look(self, setup: Box, place: Place, function: Look, shared: Box, own: Any) -> Outcome:
+    def look(self, setup: Box, place: Place, function: Look, shared: Box, own: Any) -> ShardOutcome:
         """Ask a function about a shard; its private state stays as it is."""
         began = self._begin(f"{function.__name__}, shard {place.shard}")
         everywhere, loaded = self._shared(setup), self._shard(setup, place.shard)
@@ -176,7 +176,7 @@ class Worker:
         first = everywhere.shards[place.shard].first
         view = ShardView(engine, loaded.problem, private, first, loaded.test)
         answer = function(view, self._message(shared) if shared else None, own)
-        return Outcome(answer, None, None, self._end(began), self.name)
+        return ShardOutcome(answer, None, None, self._end(began), self.name)
 
     def _begin(self, what: str) -> float:
         self._at = what
@@ -195,7 +195,7 @@ class Worker:
         return self._setup[1]
 
     def _message(self, box: Box) -> Any:
-        """What all shards are told in a round, fetched once and copied: kernels are compiled for arrays of their own."""
+        """What all shards are told in a round, fetched once and copied: kernels want arrays of their own."""
         if self._told[0] != box[0]:
             self._told = (box[0], _own(ray_module().get(box[0])))
         return self._told[1]
@@ -209,7 +209,8 @@ class Worker:
         if isinstance(source, FileShard):
             whole = read_shard(source.folder, source.shard)
             if source.fold is not None and whole.folds is not None:
-                whole, test = whole.where(whole.folds != source.fold), whole.where(whole.folds == source.fold)
+                tested = np.asarray(whole.folds == source.fold)
+                whole, test = whole.where(~tested), whole.where(tested)
             ratings = replace(whole, folds=None, timestamps=None)
         else:
             ratings = _own(ray_module().get(source.ratings[0]))
