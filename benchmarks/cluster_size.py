@@ -103,7 +103,9 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
 
 def _object_store(ray: Any) -> float:
     """What Ray's object store holds now, in GB."""
-    whole, free = (each.get("object_store_memory", 0.0) for each in (ray.cluster_resources(), ray.available_resources()))
+    whole, free = (
+        each.get("object_store_memory", 0.0) for each in (ray.cluster_resources(), ray.available_resources())
+    )
     return float(whole - free) / 1e9
 
 
