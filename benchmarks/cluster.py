@@ -1,7 +1,7 @@
 """What a cluster costs over the bare engine, how its cost grows with clients and items, and what that comes to.
 
-All of it on one machine: two workers share its cores. Sizes beyond 10⁶ clients take half an hour and more, most of it to
-make ratings up, and are measured only where ``FEDRECPLUS_BENCH_LARGE`` is set.
+All of it on one machine, whose cores two workers share. Sizes beyond 10⁶ clients take half an hour and more, most of it
+to make ratings up, and are measured only where ``FEDRECPLUS_BENCH_LARGE`` is set.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray import connection as ray_connection
 from fedrecplus.engines.ray.cluster import slow_workers
+from fedrecplus.engines.ray.overview import overview
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
@@ -82,6 +83,14 @@ def test_it_gives_what_the_fast_engine_gives_with_cohorts_and_kept_pseudo_items(
     assert_near(state, of_fast(config, small_ratings(), 3))
     again = SimulationState.of_arrays(state.arrays())  # as a checkpoint would have it
     assert_near(engine.round(problem, again)[0], of_fast(config, small_ratings(), 4))
+    found = overview("auto")
+    assert len(found["machines"]) == 1
+    own = [
+        one for one in found["workers"] if one["pid"] in {each["pid"] for each in engine.cluster_of(problem).statuses()}
+    ]
+    assert [one["worker"] for one in own] == ["worker 0", "worker 1"]
+    assert [one["shards"] for one in own] == [3, 2]
+    assert all(one["at"] == "waiting" and one["calls"] > 0 for one in own)
     with pytest.raises(UserError, match="the shard is no good"):  # an error that a user can put right comes as it is
         engine.look(problem, state.private, _refuse)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import socket
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ from fedrecplus.workers import core_count
 ADDRESS, WORKERS, IN_MEMORY = "RAY_ADDRESS", "FEDRECPLUS_WORKERS", "FEDRECPLUS_SHARDS_IN_MEMORY"
 NAMESPACE = "fedrecplus"
 _LEAST_WORKERS = 2
+_PATIENCE = 10.0
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -34,11 +36,14 @@ def ray_module() -> Any:
         ) from None
 
 
-def connect() -> Any:
-    """Ray, connected: to what this process is connected to already, to ``RAY_ADDRESS``, or to one started here."""
+def connect(address: str | None = None) -> Any:
+    """Ray, connected: to what this process is connected to already, to an address, or to one started here.
+
+    Where no address is given, it is that of ``RAY_ADDRESS``; ``auto`` stands for one that runs on this machine.
+    """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    ray, address = ray_module(), os.environ.get(ADDRESS)
+    ray, address = ray_module(), address or os.environ.get(ADDRESS)
     if ray.is_initialized():
         return ray
     how: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}
@@ -46,14 +51,21 @@ def connect() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray leaves files open while it starts its processes
         try:
+            _knock(address)
             ray.init(**how)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            where = f"at {ADDRESS}={address}" if address else "here"
+        except (OSError, ValueError, RuntimeError) as error:
             raise UserError(
-                f"no Ray cluster {where}: {error}",
-                "`fedrecplus cluster` shows how to start one; without RAY_ADDRESS one is started on this machine",
+                f"no Ray cluster {'is running here' if address in (None, 'auto') else f'at {address}'}: {error}",
+                f"`fedrecplus cluster` shows how to start one; without {ADDRESS} a training starts one by itself",
             ) from None
     return ray
+
+
+def _knock(address: str | None) -> None:
+    """Raise if nobody listens at HOST:PORT, at which Ray itself would go on knocking for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdigit() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 def machines(ray: Any) -> list[dict[str, Any]]:

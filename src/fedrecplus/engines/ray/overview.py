@@ -11,8 +11,7 @@ from fedrecplus.engines.ray.connection import ADDRESS, NAMESPACE, connect, machi
 
 def overview(address: str | None) -> dict[str, Any]:
     """Machines and workers of the cluster at an address; of the one on this machine if none is given."""
-    os.environ[ADDRESS] = address or os.environ.get(ADDRESS) or "auto"
-    ray = connect()
+    ray = connect(address or os.environ.get(ADDRESS) or "auto")
     named = ray.util.list_named_actors(all_namespaces=True)
     names = sorted(one["name"] for one in named if one["namespace"] == NAMESPACE)
     actors = []
