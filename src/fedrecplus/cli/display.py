@@ -137,13 +137,24 @@ class _Bars:
 
     def step(self, name: str, step: Step) -> None:
         """A training's own bar, and what it has to say."""
-        self.update(name, step.rounds, step.round, None if step.rmse is None else f"RMSE {step.rmse:.4f}")
+        self.update(name, step.rounds, step.round, _note(step))
         if step.message:
             self.line(f"{name}: {step.message}")
 
     def line(self, text: str) -> None:
         """A line above the bars, never wrapped."""
         self.console.print(text, soft_wrap=True)
+
+
+def _note(step: Step) -> str | None:
+    """The error of a round that was evaluated, and which workers of a cluster were slow."""
+    told = [] if step.rmse is None else [f"RMSE {step.rmse:.4f}"]
+    if step.seconds:
+        from fedrecplus.engines.ray.cluster import slow_workers  # here: most trainings have no cluster
+
+        slow = [f"{name} slow: {step.seconds[name]:.1f} s" for name in slow_workers(step.seconds)]
+        told += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]
+    return ", ".join(told) or None
 
 
 @contextlib.contextmanager
@@ -154,7 +165,7 @@ def show_training(name: str) -> Iterator[Progress]:
         def progress(step: Step) -> None:
             bars.step(name, step)
             if step.rmse is not None and not bars.terminal:
-                bars.line(f"{name}: round {step.round} of {step.rounds}, RMSE {step.rmse:.4f}")
+                bars.line(f"{name}: round {step.round} of {step.rounds}, {_note(step)}")
 
         yield progress
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "presets": "List the algorithms, or show every setting of one.",
     "settings": "List every setting, with its default, range and meaning.",
     "data": "Data sets: list, fetch, look into.",
+    "cluster": "Training on several machines: how to start, and what they do.",
     "device": "Your ratings, on your own disk.",
     "node": "A device or a silo that takes part.",
     "server": "The machine that nodes connect to.",

@@ -87,13 +87,21 @@ class EvaluationSettings(Settings):
     ] = 4.0
 
 
+class ClusterSettings(Settings):
+    """How clients are spread over a cluster, for engine=ray. How many workers there are changes no figure, and is no
+    setting: see docs/cluster.md."""
+
+    shards: Annotated[int, number(1, 10**6, "groups of clients that are added up one after the other")] = 8
+    engine: Annotated[str, text("what runs the rounds of a shard: fast, cuda or reference")] = "fast"
+
+
 class GeneralSettings(Settings):
     """What belongs to no section."""
 
     algorithm: Annotated[str, text("the preset it began as")] = "custom"
-    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = (
-        "fast"
-    )
+    engine: Annotated[
+        str, text("what runs the rounds: fast, reference, ray (a cluster), or central (one place, no federation)")
+    ] = "fast"
     precision: Annotated[
         Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
     ] = "float32"
@@ -126,6 +134,7 @@ class Config:
     cohort: CohortSettings = field(default_factory=CohortSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
     @property
     def choices(self) -> tuple[Choice, ...]:

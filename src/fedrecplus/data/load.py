@@ -10,6 +10,8 @@ from fedrecplus.data.movielens.fetch import load_known
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
+from fedrecplus.data.shards.read import read_all
 from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
@@ -35,6 +37,8 @@ def load(name_or_path: str, *, options: FileOptions | None = None, progress: Pro
     path = Path(name_or_path).expanduser()
     if not path.exists() and not _looks_like_a_path(str(name_or_path)):
         raise unknown_name("data set", str(name_or_path), [*KNOWN, SYNTHETIC])
+    if is_shard_folder(path):
+        return read_all(ShardFolder.read(path))
     return read_file(path, options)
 
 

@@ -22,7 +22,7 @@ from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import server_round
 
 Clients = NDArray[np.int64]
-ENGINES = ("fast", "reference", "central")
+ENGINES = ("fast", "reference", "central", "ray")
 
 
 class Engine(ABC):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
@@ -96,7 +97,7 @@ def _check_cohort(ratings: Ratings, config: Config) -> None:
 def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:
     """How many pseudo items each client has."""
     chosen, rated = config.pseudo_items, np.diff(ratings.indptr)
-    if not config.hides_rows:
+    if not config.hides_rows or isinstance(ratings, ShardedRatings):  # those of shards are counted where they are
         return np.zeros(ratings.clients, dtype=np.int64)
     extra = np.zeros(ratings.clients, dtype=np.int64)
     if chosen.part.has("extra_rows"):

@@ -25,7 +25,7 @@ from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.model_files import PrivateParts
+from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CONFIG, RunFolder
@@ -223,8 +223,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
     catalogue.model(config, state.V).write(folder.path)
-    nobody = np.zeros(0, dtype=np.int64)
-    PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
+    nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
     privacy = privacy_of(config, public, 0, seeded=False)
     if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:
