@@ -49,7 +49,7 @@ class SimulationState:
             "V": server.V,
             "last_step": server.last_step,
             "last_covariance": server.last_covariance,
-            **vars(self.private),
+            **{name: np.asarray(array) for name, array in vars(self.private).items()},
         }
         named.update({f"moment_{number}": table for number, table in enumerate(server.moments)})
         return named

@@ -1,0 +1,27 @@
+"""Keyed draws inside kernels: ``randomness.py`` in Triton, and the values that kernels are called with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton.language as tl
+
+from fedrecplus.engines.cuda.card import kernel
+from fedrecplus.randomness import purpose
+
+__all__ = ["mix", "purpose", "to_unit"]
+
+
+@kernel
+def mix(key: Any, index: Any) -> Any:
+    """Hash a key with one index into a new key. See ``randomness.mix``."""
+    z = key + (index + 1) * 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+@kernel
+def to_unit(key: Any) -> Any:
+    """A key as a float64, uniform on [0, 1). See ``randomness.to_unit``."""
+    return (key >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)
