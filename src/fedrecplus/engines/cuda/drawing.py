@@ -1,15 +1,26 @@
-"""Keyed draws inside kernels: ``randomness.py`` in Triton, and the values that kernels are called with."""
+"""Keyed draws inside kernels: ``randomness.py`` in Triton."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton.language as tl
 
-from fedrecplus.engines.cuda.card import kernel
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel
 from fedrecplus.randomness import purpose
 
-__all__ = ["mix", "purpose", "to_unit"]
+
+def key_parts(what: str, number: int) -> Tensor:
+    """What the clients' keys of a round are made of besides their secrets."""
+    return torch.tensor([purpose(what), number], dtype=torch.int64, device=DEVICE)
+
+
+@kernel
+def client_key(secrets: Any, client: Any, parts: Any) -> Any:
+    """A client's key for a purpose and a round."""
+    what, number = tl.load(parts).to(tl.uint64), tl.load(parts + 1).to(tl.uint64)
+    return mix(mix(tl.load(secrets + client), what), number)
 
 
 @kernel

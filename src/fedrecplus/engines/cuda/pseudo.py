@@ -18,7 +18,7 @@ from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import PseudoItems
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, real_type, to_card
-from fedrecplus.engines.cuda.drawing import mix, purpose, to_unit
+from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.ratings import CardRatings, CardRows, no_pseudo_rows
 from fedrecplus.engines.cuda.registry import kernel_of, say_on_processor
 from fedrecplus.engines.cuda.round import Cohort, Round
@@ -136,7 +136,7 @@ def put_on_scale(some: Round, rounding: str, key: int, out: Tensor) -> None:
     for each in some.classes:
         on_scale[(len(each.clients),)](
             each.clients, known.pseudo_indptr, some.rows.pseudo_items, known.secrets, facts, out,
-            purpose("rounding"), key, BLOCK=min(each.rows, _PLACES_AT_ONCE), ROUNDING=which,
+            key_parts("rounding", key), BLOCK=min(each.rows, _PLACES_AT_ONCE), ROUNDING=which,
         )  # fmt: skip
 
 
@@ -152,8 +152,7 @@ def on_scale(
     secrets: Any,
     facts: Any,
     out: Any,
-    what: Any,
-    number: Any,
+    parts: Any,
     BLOCK: tl.constexpr,
     ROUNDING: tl.constexpr,
 ) -> None:
@@ -172,8 +171,7 @@ def on_scale(
             below = tl.floor(level)
             threshold = tl.full((BLOCK,), 0.5, tl.float64)
             if ROUNDING == 2:
-                secret = tl.load(secrets + client)
-                key = mix(mix(secret, what.to(tl.uint64)), number.to(tl.uint64))
+                key = client_key(secrets, client, parts)
                 item = tl.load(pseudo_items + place, mask=there, other=0).to(tl.uint64)
                 threshold = to_unit(mix(key, item))
             up = (level - below > threshold + tie).to(tl.float64)

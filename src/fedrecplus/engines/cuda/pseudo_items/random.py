@@ -8,7 +8,7 @@ import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, INTERPRETED, Tensor, kernel
-from fedrecplus.engines.cuda.drawing import mix, purpose, to_unit
+from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.pseudo_items._order import put_in_order
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.parts.pseudo_items.random import Settings
@@ -31,7 +31,7 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
         taken = torch.zeros((programs, known.item_count), dtype=torch.int64, device=DEVICE)
         draw[(programs,)](
             each.clients, len(each.clients), known.indptr, known.items, known.pseudo_indptr, known.secrets, taken, out,
-            purpose("pseudo-items"), key, known.item_count, STAMP=_STAMP, BLOCK=min(each.rows, 1024),
+            key_parts("pseudo-items", key), known.item_count, STAMP=_STAMP, BLOCK=min(each.rows, 1024),
         )  # fmt: skip
         if not options.redraw:
             put_in_order(each, known.pseudo_indptr, out)
@@ -47,8 +47,7 @@ def draw(
     secrets: Any,
     taken: Any,
     out: Any,
-    what: Any,
-    number: Any,
+    parts: Any,
     item_count: Any,
     STAMP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -62,7 +61,7 @@ def draw(
     block = tl.arange(0, BLOCK)
     for at in range(tl.program_id(0), client_count, tl.num_programs(0)):
         client = tl.load(clients + at)
-        stamp = (at + 2).to(tl.int64) * STAMP
+        stamp = (client * 0 + at + 2) * STAMP
         first, last = tl.load(indptr + client), tl.load(indptr + client + 1)
         for start in range(first, last, BLOCK):
             there = start + block < last
@@ -70,8 +69,7 @@ def draw(
             tl.store(own_taken + item, tl.full((BLOCK,), 0, tl.int64) + stamp, mask=there)
         to = tl.load(pseudo_indptr + client)
         wanted = tl.load(pseudo_indptr + client + 1) - to
-        secret = tl.load(secrets + client)
-        key = mix(mix(secret, what.to(tl.uint64)), number.to(tl.uint64))
+        key = client_key(secrets, client, parts)
         found = wanted * 0
         drawn = wanted * 0
         tl.debug_barrier()
