@@ -81,11 +81,11 @@ class CudaEngine(Engine):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
         model = kernel_of(problem.config.model)
-        if model is None:
-            return self._on_processor.user_weights(problem, _on_host(private), X)
-        if not hasattr(model, "solve_weights"):
-            weights: Any = private.U
+        if model is not None and hasattr(model, "user_weights"):
+            weights: NDArray[Any] = model.user_weights(private)
             return weights
+        if model is None or not hasattr(model, "solve_weights"):
+            return self._on_processor.user_weights(problem, _on_host(private), X)
         ratings = self._ratings_of(problem, X)
         cohort = Cohort.of(problem.able, ratings.counts(pseudo=False))
         solved: Any = CardArray(model.solve_weights(problem, problem.public, X, ratings, cohort))

@@ -72,21 +72,37 @@ class CardSums:
         ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
         clients that the ring has no room for.
         """
-        count, rows = numbers.shape
-        weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
-        if self.how.distances:
-            weigh_clients[(count,)](
-                numbers, moved, summed, self.step, self.step_sizes, self.numbers, weights,
-                ROWS=rows, BLOCK=min(rows, _ROWS_AT_ONCE), COLUMNS=moved.shape[2], WHICH=self.how.rows,
-            )  # fmt: skip
+        weights = self._weights(numbers, moved, summed)
         if self.bounds is not None:
             summed = rated if self.how.marks else summed
             moved, row_weights, weights = self.bounds.steps(self, clients, numbers, moved, weights, summed)
         else:
             row_weights = weights
-        self.clients += count
+        self.clients += len(numbers)
         self.overall += row_weights.sum()
         self._add_rows(numbers, moved, row_weights, summed)
+        return weights
+
+    def leave_out(
+        self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor
+    ) -> None:
+        """Leave those out whose statistic the ring has no room for, before anything of them is added."""
+        if self.bounds is None:
+            return
+        weights = self._weights(numbers, moved, summed)
+        largest = u.abs().amax(1).to(torch.float64)
+        beyond = ~(weights * largest * largest <= self.how.largest_statistic)
+        self.left_out[clients] |= beyond.to(self.left_out.dtype)
+
+    def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
+        """Each client's weight."""
+        count, rows = numbers.shape
+        weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
+        if self.how.distances:
+            weigh_clients[(count,)](
+                numbers, moved, summed, self.step, self.step_sizes, self.numbers, weights,
+                ROWS=rows, BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2], WHICH=self.how.rows,
+            )  # fmt: skip
         return weights
 
     def _add_rows(self, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor) -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, padded, to_card
@@ -59,7 +58,7 @@ def train(some: Round) -> tuple[CardSums, Any]:
     return sums, CardArray(moved_U)
 
 
-def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> Any:
+def user_weights(private: PrivateState) -> Any:
     """The weights for predictions are the clients' own U."""
     return private.U
 
