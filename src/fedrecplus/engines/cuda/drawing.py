@@ -17,14 +17,14 @@ def key_parts(what: str, number: int) -> Tensor:
 
 
 @kernel
-def client_key(secrets: Any, client: Any, parts: Any) -> Any:
+def client_key(secrets: tl.tensor, client: tl.tensor, parts: tl.tensor) -> tl.tensor:
     """A client's key for a purpose and a round."""
     what, number = tl.load(parts).to(tl.uint64), tl.load(parts + 1).to(tl.uint64)
     return mix(mix(tl.load(secrets + client), what), number)
 
 
 @kernel
-def mix(key: Any, index: Any) -> Any:
+def mix(key: tl.tensor, index: tl.tensor) -> tl.tensor:
     """Hash a key with one index into a new key. See ``randomness.mix``."""
     z = key + (index + 1) * 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
@@ -33,6 +33,6 @@ def mix(key: Any, index: Any) -> Any:
 
 
 @kernel
-def to_unit(key: Any) -> Any:
+def to_unit(key: tl.tensor) -> tl.tensor:
     """A key as a float64, uniform on [0, 1). See ``randomness.to_unit``."""
     return (key >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)

@@ -146,13 +146,13 @@ def _on_host(private: PrivateState) -> PrivateState:
 
 @kernel
 def on_scale(
-    clients: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    secrets: Any,
-    facts: Any,
-    out: Any,
-    parts: Any,
+    clients: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    secrets: tl.tensor,
+    facts: tl.tensor,
+    out: tl.tensor,
+    parts: tl.tensor,
     BLOCK: tl.constexpr,
     ROUNDING: tl.constexpr,
 ) -> None:

@@ -101,18 +101,18 @@ def size_classes(clients: NDArray[np.int64], counts: Tensor) -> list[SizeClass]:
 
 @kernel
 def rows_of(
-    j: Any,
-    first: Any,
-    rated: Any,
-    pseudo_first: Any,
-    n: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
+    j: tl.tensor,
+    first: tl.tensor,
+    rated: tl.tensor,
+    pseudo_first: tl.tensor,
+    n: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
     PSEUDO: tl.constexpr,
-) -> Any:
+) -> tl.tensor:
     """Items and ratings of a client's rows j: rated ones first, then pseudo rows; item 0 beyond the last."""
     is_rated = j < rated
     row = tl.load(items + first + j, mask=is_rated, other=0).to(tl.int64)
@@ -128,16 +128,16 @@ def rows_of(
 
 @kernel
 def write_rows(
-    clients: Any,
-    indptr: Any,
-    items: Any,
-    codes: Any,
-    levels: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    virtual_ratings: Any,
-    numbers: Any,
-    ratings: Any,
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
+    numbers: tl.tensor,
+    ratings: tl.tensor,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     PSEUDO: tl.constexpr,

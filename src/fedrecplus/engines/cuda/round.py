@@ -77,7 +77,7 @@ def _counted(each: SizeClass, indptr: Tensor, items: Tensor, item_count: int) ->
 
 
 @kernel
-def count_rows(clients: Any, indptr: Any, items: Any, counts: Any, BLOCK: tl.constexpr) -> None:
+def count_rows(clients: tl.tensor, indptr: tl.tensor, items: tl.tensor, counts: tl.tensor, BLOCK: tl.constexpr) -> None:
     """Count each client's items."""
     client = tl.load(clients + tl.program_id(0))
     first, last = tl.load(indptr + client), tl.load(indptr + client + 1)

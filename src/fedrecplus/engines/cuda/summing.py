@@ -188,7 +188,7 @@ class Ring:
 
 
 @kernel
-def weight_at(distance: Any, own_step: Any, n: Any, numbers: Any, WHICH: tl.constexpr) -> Any:
+def weight_at(distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr) -> tl.tensor:
     """w = D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
     whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
     bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
@@ -206,13 +206,13 @@ def weight_at(distance: Any, own_step: Any, n: Any, numbers: Any, WHICH: tl.cons
 
 @kernel
 def weigh_clients(
-    items: Any,
-    moved: Any,
-    summed: Any,
-    step: Any,
-    step_sizes: Any,
-    numbers: Any,
-    weights: Any,
+    items: tl.tensor,
+    moved: tl.tensor,
+    summed: tl.tensor,
+    step: tl.tensor,
+    step_sizes: tl.tensor,
+    numbers: tl.tensor,
+    weights: tl.tensor,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -238,12 +238,12 @@ def weigh_clients(
 
 @kernel
 def add_rows(
-    items: Any,
-    moved: Any,
-    weights: Any,
-    summed: Any,
-    total: Any,
-    per_item: Any,
+    items: tl.tensor,
+    moved: tl.tensor,
+    weights: tl.tensor,
+    summed: tl.tensor,
+    total: tl.tensor,
+    per_item: tl.tensor,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -266,12 +266,12 @@ def add_rows(
 
 @kernel
 def add_in_order(
-    starts: Any,
-    order: Any,
-    moved: Any,
-    weights: Any,
-    total: Any,
-    per_item: Any,
+    starts: tl.tensor,
+    order: tl.tensor,
+    moved: tl.tensor,
+    weights: tl.tensor,
+    total: tl.tensor,
+    per_item: tl.tensor,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -301,11 +301,11 @@ def add_in_order(
 
 @kernel
 def draw_by_cell(
-    clients: Any,
-    items: Any,
-    keys: Any,
-    draws: Any,
-    width: Any,
+    clients: tl.tensor,
+    items: tl.tensor,
+    keys: tl.tensor,
+    draws: tl.tensor,
+    width: tl.tensor,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ) -> None:

@@ -25,12 +25,12 @@ def predict_rows(some: Round, X: NDArray[Any], weights: Tensor, out: Tensor) -> 
 
 @kernel
 def predict_places(
-    clients: Any,
-    pseudo_indptr: Any,
-    pseudo_items: Any,
-    X: Any,
-    W: Any,
-    out: Any,
+    clients: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    X: tl.tensor,
+    W: tl.tensor,
+    out: tl.tensor,
     BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
 ) -> None:

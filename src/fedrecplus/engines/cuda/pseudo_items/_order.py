@@ -23,11 +23,11 @@ def put_in_order(some: SizeClass, pseudo_indptr: Tensor, out: Tensor) -> None:
 
 @kernel
 def copy_sets(
-    clients: Any,
-    pseudo_indptr: Any,
-    items: Any,
-    table: Any,
-    width: Any,
+    clients: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    items: tl.tensor,
+    table: tl.tensor,
+    width: tl.tensor,
     BLOCK: tl.constexpr,
     TO_TABLE: tl.constexpr,
 ) -> None:

@@ -39,16 +39,16 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
 
 @kernel
 def draw(
-    clients: Any,
-    client_count: Any,
-    indptr: Any,
-    items: Any,
-    pseudo_indptr: Any,
-    secrets: Any,
-    taken: Any,
-    out: Any,
-    parts: Any,
-    item_count: Any,
+    clients: tl.tensor,
+    client_count: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    secrets: tl.tensor,
+    taken: tl.tensor,
+    out: tl.tensor,
+    parts: tl.tensor,
+    item_count: tl.tensor,
     STAMP: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
