@@ -43,6 +43,9 @@ def train_clients(
     width: tl.tensor,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
+    BIASES: tl.constexpr,
+    SCALED: tl.constexpr,
+    AGAIN: tl.constexpr,
     RATED_ONLY: tl.constexpr,
     SUM_RATED: tl.constexpr,
     DISTANCES: tl.constexpr,
@@ -52,7 +55,10 @@ def train_clients(
 ) -> None:
     """K epochs of one client, whose rows are in registers; its update is added to ``table``, or kept there apart.
 
-    After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖².
+    After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖². Where it can
+    be (SCALED), the rows are kept divided by (1 − η_L λ)^k, so that a step is one multiplication and addition. Rows of
+    V are read twice (AGAIN) instead of being kept: registers are what limits how many clients are under way. Beyond a
+    client's last row all is zero and stays so; with BIASES errors there are silenced.
     """
     at = tl.program_id(0).to(tl.int64)
     client = tl.load(clients + at)
@@ -69,6 +75,7 @@ def train_clients(
         j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
     )
     there = j < n
+    row = row.to(tl.int32)
     places = row[:, None] * COLUMNS + c[None, :]
     before = tl.load(V + places, mask=there[:, None], other=0.0)
     own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
@@ -81,19 +88,40 @@ def train_clients(
     used_rows = used.to(before.dtype)
     target = tl.where(there, rating - mean, 0.0)
     keep = 1.0 - rate * decay
+    shrink = keep * 0.0 + 1.0
     rows = before
     dots = tl.sum(rows * own[None, :], axis=1)
     for _ in range(epochs):
-        e = tl.where(j < used, target - bias - dots, 0.0)
-        pull = tl.sum(e[:, None] * rows, axis=0)
+        e = target - dots
+        if BIASES:
+            e = tl.where(there, e - bias, 0.0)
+        if RATED_ONLY:
+            e = tl.where(j < used, e, 0.0)
+        pull = shrink * tl.sum(e[:, None] * rows, axis=0)
         own = move_user(own, learn, pull, used_rows, rate, decay)
-        bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
-        dots = tl.sum(rows * own[None, :], axis=1)
-        e = tl.where(there, target - bias - dots, 0.0)
-        rows = keep * rows + (rate * e)[:, None] * own[None, :]
-        dots = keep * dots + rate * e * tl.sum(own * own, axis=0)
+        dots = shrink * tl.sum(rows * own[None, :], axis=1)
+        if BIASES:
+            bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
+            e = tl.where(there, target - bias - dots, 0.0)
+        else:
+            e = target - dots
+        if SCALED:
+            shrink *= keep
+            rows += (rate / shrink * e)[:, None] * own[None, :]
+        else:
+            rows = keep * rows + (rate * e)[:, None] * own[None, :]
+        dots = keep * dots + rate * tl.sum(own * own, axis=0) * e
     tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
     tl.store(moved_U + client * (width + 1) + width, bias)
+    if AGAIN:
+        row, _ = rows_of(
+            j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
+        )
+        row = row.to(tl.int32)
+        places = row[:, None] * COLUMNS + c[None, :]
+        before = tl.load(V + places, mask=there[:, None], other=0.0)
+    if SCALED:
+        rows = shrink * rows
     moved = rows - before
     if KEEP:
         tl.store(table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], moved)

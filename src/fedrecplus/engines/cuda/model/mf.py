@@ -26,6 +26,8 @@ from fedrecplus.protocol import Broadcast
 LARGEST_IN_REGISTERS = 1 << 16
 """numbers of the largest table of rows that a program may keep in registers: 64 each for 1,024 threads"""
 NUMBERS_PER_WARP = 1 << 11
+REGISTERS = 128
+"""of a thread that holds 64 numbers of the rows"""
 
 
 class Steps(NamedTuple):
@@ -36,6 +38,9 @@ class Steps(NamedTuple):
     trained: Tensor
     epochs: int
     rated_only: bool
+    biases: bool
+    scaled: bool
+    """whether rows may be kept divided by (1 − η_L λ)^k"""
 
 
 def handles(options: mf.Settings) -> bool:
@@ -90,6 +95,8 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
         to_card(mf.trained_columns(options, biases).astype(message.V.dtype)),
         options.local_epochs,
         options.user_step == "rated",
+        biases,
+        0.1 < abs(1.0 - numbers[1] * numbers[2]) ** options.local_epochs < 10.0,
     )
 
 
@@ -102,6 +109,13 @@ def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
 def _warps(numbers: int) -> int:
     """Warps of a program for a table of so many numbers."""
     return min(32, max(1, numbers // NUMBERS_PER_WARP))
+
+
+def _shape(numbers: int, V: Tensor) -> dict[str, int]:
+    """Warps of a program and, where it pays, registers of a thread: fewer let more clients be under way at once."""
+    warps = _warps(numbers)
+    narrow = V.dtype == torch.float32 and numbers == warps * NUMBERS_PER_WARP
+    return {"num_warps": warps, "maxnreg": REGISTERS} if narrow else {"num_warps": warps}
 
 
 def _train_at_once(
@@ -152,7 +166,8 @@ def _launch(
         each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
         rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
         sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,
-        ROWS=each.rows, COLUMNS=V.shape[1], RATED_ONLY=steps.rated_only, SUM_RATED=sums.how.rated_rows_only,
+        ROWS=each.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
+        RATED_ONLY=steps.rated_only, SUM_RATED=sums.how.rated_rows_only,
         DISTANCES=sums.how.distances and not keep, WHICH=sums.how.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
-        num_warps=_warps(each.rows * V.shape[1]),
+        **_shape(each.rows * V.shape[1], V),
     )  # fmt: skip
