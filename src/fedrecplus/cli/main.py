@@ -16,7 +16,7 @@ import typer
 
 from fedrecplus import __version__
 from fedrecplus.cli.interrupt import Interrupted
-from fedrecplus.errors import DataWarning, UserError, unknown_name
+from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
@@ -138,13 +138,14 @@ def run() -> None:
 
 @contextlib.contextmanager
 def _notes_on_stderr() -> Iterator[None]:
-    """What reading data warns of is a line for the user, without the file and line of our code."""
+    """What reading data and engines warn of is a line for the user, without the file and line of our code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("always", EngineWarning)
         plain = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, DataWarning):
+            if issubclass(category, DataWarning | EngineWarning):
                 click.echo(f"note: {message}", err=True)
             else:
                 plain(message, category, *place, **more)

@@ -100,11 +100,18 @@ class GeneralSettings(Settings):
 
     algorithm: Annotated[str, text("the preset it began as")] = "custom"
     engine: Annotated[
-        str, text("what runs the rounds: fast, reference, ray (a cluster), or central (one place, no federation)")
+        str,
+        text(
+            "what runs the rounds: fast, cuda (a graphics card), auto (cuda where there is a card, else fast), "
+            "ray (a cluster), reference, or central (one place, no federation)"
+        ),
     ] = "fast"
     precision: Annotated[
-        Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
+        Literal["float32", "float64"], text("of the engines fast and cuda; the reference always has float64")
     ] = "float32"
+    deterministic: Annotated[
+        bool, text("engine cuda: add updates up in a fixed order, so that the same run gives the same bits; slower")
+    ] = False
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
@@ -120,6 +127,7 @@ class Config:
     algorithm: str = "custom"
     engine: str = "fast"
     precision: str = "float32"
+    deterministic: bool = False
     seed: int = 0
     simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))

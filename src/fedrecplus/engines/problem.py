@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +38,14 @@ class Problem:
         scale = self.ratings.scale
         return scale.standardise(scale.values(np.arange(scale.levels)))
 
+    @functools.cached_property
+    def able(self) -> NDArray[np.int64]:
+        """Clients with ratings, ascending; the same array in every round, by which an engine knows the same cohort."""
+        return np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+
     def asked(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round, ascending: those with ratings, sampled."""
-        able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+        able = self.able
         how, seed = self.config.cohort, self.config.seed
         if how.fraction < 1.0:
             draws = uniform(subkey(seed, "sampling", round_number), able)

@@ -55,7 +55,7 @@ class SimulationState:
             "V": server.V,
             "last_step": server.last_step,
             "last_covariance": server.last_covariance,
-            **{name: getattr(self.private, name) for name in PRIVATE_ARRAYS},
+            **{name: np.asarray(getattr(self.private, name)) for name in PRIVATE_ARRAYS},
         }
         named.update({f"moment_{number}": table for number, table in enumerate(server.moments)})
         return named
