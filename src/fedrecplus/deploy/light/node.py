@@ -181,8 +181,12 @@ class LightNode:
     def _reply_packet(self, content: bytes, name: str) -> Packet:
         try:
             return self._reply_to(packet_of_object(content, name))
-        except Refusal:
+        except Refusal as refusal:
+            log.error("%s", refusal)
             return encode_refusal("request")
+        except Exception:  # the server is told a word, never an error's text
+            log.exception("the round failed here")
+            return encode_refusal("fault")
 
     def _send(self, run: int, reply: Reply) -> None:
         """Announce the reply, then bring what the server lacks of it. Said twice, it is still one reply."""
