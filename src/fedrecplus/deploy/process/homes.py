@@ -17,12 +17,11 @@ from ssl import create_default_context
 from typing import Any
 
 from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.light import NODE_KEY, NODE_PUBLIC, STORE
 from fedrecplus.deploy.process import processes
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_text
 
-STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
-"""environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
 _CONNECTION, _SETTINGS = "fedrecplus", "server.json"
 
 
@@ -35,44 +34,34 @@ class NodeHome:
     @property
     def store(self) -> Path:
         """The store of ratings."""
-        return self.path / "store.db"
+        return self.path / STORE
 
     def make_key(self) -> Path:
         """The public key to hand to the server's operator; made on first use."""
-        processes.require_flower()
         from fedrecplus.deploy.process.certificates import make_node_key
 
         return make_node_key(self.path)
 
-    def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
-        """What starts the SuperNode."""
-        processes.require_flower()
-        host, _ = processes.split_address(address)
-        if insecure and not processes.is_loopback(host):
-            raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
-        safety = ["--insecure"]
-        if not insecure:
-            if ca is None or not ca.exists():
-                raise UserError("the server's ca.crt is needed", "copy it from the server and give it with --ca")
-            self.make_key()
-            key = (self.path / processes.NODE_KEY).absolute()
-            safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
+    def command(
+        self, address: str, *, ca: Path | None, insecure: bool, poll: float = 30.0, share_error: bool = False
+    ) -> list[str]:
+        """What starts the node as a process of its own."""
+        self.make_key()
+        options = ["--insecure"] if insecure else []
+        if ca is not None and not insecure:
+            options = ["--ca", str(ca.absolute())]
+        options += ["--share-error"] if share_error else []
         return [
-            sys.executable, "-m", "fedrecplus.deploy.flower.supernode", "--superlink", address,
-            "--host", "127.0.0.1", "--isolation", "subprocess", *safety,
+            sys.executable, "-m", "fedrecplus.deploy.light", address, "--home", str(self.path.absolute()),
+            "--poll", str(poll), "--end-with-parent", *options,
         ]  # fmt: skip
-
-    def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
-        """For the SuperNode and the app that it starts for each message."""
-        more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
-        return processes.flower_environment(self.path.absolute(), **more)
 
     def forget(self) -> None:
         """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
 
         Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
         """
-        key = self.path / processes.NODE_KEY
+        key = self.path / NODE_KEY
         if not self.store.exists() and not key.exists():
             raise UserError(f"{self.path} holds no device", "check --home")
         for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
@@ -82,7 +71,7 @@ class NodeHome:
                     file.flush()
                     os.fsync(file.fileno())
         remove_store(self.store)
-        for name in (key, self.path / processes.NODE_PUBLIC):
+        for name in (key, self.path / NODE_PUBLIC):
             name.unlink(missing_ok=True)
         shutil.rmtree(self.path / "flower", ignore_errors=True)
 
@@ -182,7 +171,7 @@ class ServerHome:
 
     def admit(self, public_key: Path) -> int | None:
         """Let the node with this key connect; returns its id, or None where it was let in before."""
-        remedy = f"give the {processes.NODE_PUBLIC} that `node key` made on the node"
+        remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
         try:
             content = public_key.read_bytes()
         except OSError as error:
