@@ -84,9 +84,12 @@ _TEXTS = {
     "flwr.supernode.fleet_http_client": ['"/v1/fleet/'],
     "flwr.common.constant": ['"FLWR_HOME"'],
     "flwr.supercore.constant": [
-        '"FLWR_DISABLE_UPDATE_CHECK"', '"flwr-task-token"', '"flwr-public-key"', '"flwr-signature"',
+        '"FLWR_DISABLE_UPDATE_CHECK"',
+        '"flwr-task-token"',
+        '"flwr-public-key"',
+        '"flwr-signature"',
     ],  # fmt: skip
-    "flwr.supercore.cli.flower_superexec": ['--parent-pid', "superexec_auth_secret"],
+    "flwr.supercore.cli.flower_superexec": ["--parent-pid", "superexec_auth_secret"],
     "flwr.superlink.routers.fleet.node_auth": ["FLEET_HTTP_PUBLIC_KEY_HEADER", "timestamp.encode"],
     "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],
 }

@@ -37,10 +37,11 @@ def up(
       fedrecplus server up --host 0.0.0.0 --name fed.example.org
     """
     server = ServerHome(home.expanduser().absolute(), host, port, insecure)
-    server.check_port()
-    server.prepare(name or [])
-    say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
-    keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
+    with server.only_one():
+        server.check_port()
+        server.prepare(name or [])
+        say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
+        keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
 
 
 @server_app.command()

@@ -42,8 +42,17 @@ PLACES = {
     **{
         f"flwr.superlink.servicer.fleet.fleet_handlers.{name}": "answers a node"
         for name in (
-            "register_node", "activate_node", "deactivate_node", "unregister_node", "send_node_heartbeat",
-            "pull_messages", "push_messages", "get_run", "get_fab", "push_object", "pull_object",
+            "register_node",
+            "activate_node",
+            "deactivate_node",
+            "unregister_node",
+            "send_node_heartbeat",
+            "pull_messages",
+            "push_messages",
+            "get_run",
+            "get_fab",
+            "push_object",
+            "pull_object",
             "confirm_message_received",
         )  # fmt: skip
     },
