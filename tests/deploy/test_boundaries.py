@@ -88,7 +88,7 @@ _TEXTS = {
         '"flwr-task-token"',
         '"flwr-public-key"',
         '"flwr-signature"',
-    ],  # fmt: skip
+    ],
     "flwr.supercore.cli.flower_superexec": ["--parent-pid", "superexec_auth_secret"],
     "flwr.superlink.routers.fleet.node_auth": ["FLEET_HTTP_PUBLIC_KEY_HEADER", "timestamp.encode"],
     "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],

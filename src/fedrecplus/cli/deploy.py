@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -100,8 +99,10 @@ def run_command(
         ):  # nodes unmask one sum of a table, so each run needs its own first one
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
-        limits = {"clients_per_node": persons_per_node, "learned_bound": learn_bound, "cohort": cohort}
-        deployment = replace(Deployment(nodes, quorum, deadline, identities=keys), **limits)
+        deployment = Deployment(
+            nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
+            identities=keys,
+        )  # fmt: skip
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:

@@ -36,7 +36,7 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self.timeout_keep_alive = STRANGER_KEEPS
         self._timer: asyncio.TimerHandle | None = None
         self._head = 0
-        self._seen: object = None
+        self._seen: Any = None
         _strangers[self] = None
         if self.client:
             _by_peer[self.client] = self
@@ -93,7 +93,7 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
 def note_known(peer: tuple[str, int] | None) -> None:
     """Tell the connection of a peer that a request of its is signed by a key that was admitted."""
-    if peer is not None and (connection := _by_peer.get(tuple(peer))) is not None:
+    if peer is not None and (connection := _by_peer.get((peer[0], peer[1]))) is not None:
         connection.is_known()
 
 
@@ -104,7 +104,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         from asyncio import SelectorEventLoop as Loop  # type: ignore[assignment]
 
-    class Impatient(Loop):  # type: ignore[misc, valid-type]
+    class Impatient(Loop):
         """A loop whose servers close connections that don't come to a handshake."""
 
         async def create_server(self, *arguments: Any, **options: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from fedrecplus.deploy.flower import fleet, operations
+from fedrecplus.deploy.flower import operations
 from fedrecplus.deploy.flower.counters import COUNTERS
 from fedrecplus.deploy.flower.limits import LONGEST
 from fedrecplus.deploy.flower.respond import Refused, check_length
@@ -86,6 +86,3 @@ def _demand_loopback(scope: Any) -> None:
     caller = (scope.get("client") or ("",))[0]
     if not is_loopback(caller.removeprefix("::ffff:")):
         raise Refused(403, "only from the server itself")
-
-
-__all__ = ["Gate", "fleet"]

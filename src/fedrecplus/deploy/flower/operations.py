@@ -30,7 +30,7 @@ class Operations:
 
     def __init__(self, token: str, state: Any, roster: Roster, more: dict[str, Callable[..., dict[str, Any]]]) -> None:
         self._token, self._state, self._roster = token, state, roster
-        self._calls = {
+        self._calls: dict[str, Callable[..., dict[str, Any]]] = {
             "start": self._start, "stop": self._stop, "status": self._status, "nodes": self._nodes,
             "admit": self._admit, "expel": self._expel, **more,
         }  # fmt: skip

@@ -54,7 +54,7 @@ PLACES = {
             "push_object",
             "pull_object",
             "confirm_message_received",
-        )  # fmt: skip
+        )
     },
     # replaced
     "flwr.superlink.grid.http_grid.HttpGrid._connect": "sets ``_client``, which is replaced in copies of the grid",

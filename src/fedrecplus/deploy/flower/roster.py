@@ -134,7 +134,8 @@ def _read(path: Path) -> list[Admitted]:
         rows = json.loads(path.read_bytes())
         return msgspec.convert([{**row, "number": int(row["number"])} for row in rows], list[Admitted])
     except (ValueError, TypeError, KeyError, msgspec.ValidationError) as error:
-        raise UserError(f"{path}: {error}", "restore it from a backup (`server restore`), or admit all nodes again")
+        remedy = "restore it from a backup (`server restore`), or admit all nodes again"
+        raise UserError(f"{path}: {error}", remedy) from None
 
 
 def _readable(name: str) -> str:

@@ -8,6 +8,7 @@ machine don't see it. Run as a module with the arguments of ``flower-superlink``
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import subprocess
@@ -68,7 +69,7 @@ def bounded_uvicorn() -> SimpleNamespace:
 
 def start_superexec(arguments: list[str], secret: Path) -> subprocess.Popen[bytes]:
     """The helper that starts the server's app: ours, with the secret."""
-    given = dict(zip(arguments, arguments[1:], strict=False))
+    given = dict(itertools.pairwise(arguments))
     host = given.get("--host", "127.0.0.1")
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     safety = ["--insecure"] if "--insecure" in arguments else ["--root-certificates", given["--ssl-ca-certfile"]]

@@ -56,7 +56,7 @@ def scaled_down(uploads: Sequence[Upload], bound: float) -> tuple[list[Upload], 
 
 def step_sizes(before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.float64]:
     """How far each item's row of V moved."""
-    return np.linalg.norm(after - before, axis=1)
+    return np.asarray(np.linalg.norm(after - before, axis=1), dtype=np.float64)
 
 
 def odd_steps(lines: Sequence[dict[str, Any]], steps: NDArray[np.float64]) -> list[int]:

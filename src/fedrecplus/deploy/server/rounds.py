@@ -47,7 +47,6 @@ from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
-
 log = logging.getLogger("fedrecplus")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
 """seconds between looks for nodes, while too few are here"""
