@@ -16,6 +16,7 @@ from fedrecplus.config import load_config
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, checkpoint_of, only_server_of, write_result
 from fedrecplus.deploy.server.secure_sums import SecureRound, Summed, new_session
+from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -117,6 +118,8 @@ class _ServedRun:
     def finish(self) -> None:
         """Run all rounds that are left, from the checkpoint on, and write model and result."""
         saved = self.folder.checkpoint()
+        if saved is None and awaits_statistics(self.config, self.catalogue):
+            self._statistics()
         state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
         self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
         self.records.restore(self.journal.keep_up_to(state.round))
@@ -126,23 +129,38 @@ class _ServedRun:
         write_result(self.folder, self.config, self.catalogue, state, self.tally)
         self.journal.set_progress(phase="finished", round=state.round)
 
+    def _statistics(self) -> None:
+        """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
+        assert self.secure is not None
+        sums = self._brought(before_first_round(self.catalogue))[0].sums
+        assert sums is not None
+        self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
+        self.catalogue.write(self.folder.path / ITEMS)
+        self.informed.clear()  # they have the catalogue without these figures
+        self.secure.forget()
+
     def _round(self, state: ServerState) -> ServerState:
-        """One round; repeated while nobody answers or no sum is made, until patience is at its end."""
+        """One round."""
+        brought, seconds = self._brought(state)
+        assert brought.sums is not None
+        after = self._step(state, brought.sums)
+        self._save(after, brought, seconds)
+        if self.secure is not None:
+            self.secure.forget()
+        return after
+
+    def _brought(self, state: ServerState) -> tuple[Brought, float]:
+        """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
         began, patience = time.monotonic(), self.deployment.patience
         while True:
             started = time.monotonic()
             brought = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
             if brought.sums is not None:
-                break
+                return brought, time.monotonic() - started
             if time.monotonic() - began > patience:
                 remedy = "check the nodes' logs" if not brought.why else f"{brought.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
-        after = self._step(state, brought.sums)
-        self._save(after, brought, time.monotonic() - started)
-        if self.secure is not None:
-            self.secure.forget()
-        return after
 
     def _uploads(self, state: ServerState, began: float) -> Brought:
         """A round of uploads in the clear, and their sums."""
@@ -201,7 +219,7 @@ class _ServedRun:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
         fraction = self.config.cohort.fraction
-        if fraction < 1.0:
+        if fraction < 1.0 and state.round >= 0:  # everybody is asked for the statistics
             draws = uniform(subkey(self.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))
             connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
         return connected
