@@ -17,7 +17,16 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
+from fedrecplus.deploy.server.statistics import awaits_statistics
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    check_deployable,
+    check_vector,
+    deployed_budget,
+    fixed_settings,
+    is_secure,
+)
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
@@ -163,6 +172,8 @@ def begin(
         _check_sums(config, deployment, catalogue)
     if config.privacy.rule != "none":
         _check_claim(config, deployment, catalogue)
+    elif awaits_statistics(config, catalogue):
+        check_delta(config.statistics.delta, deployment.nodes)
     RunFolder(folder).check_free(overwrite=overwrite)
     for name in (JOURNAL, LOG, LAST, PENDING, PREVIOUS):
         (folder / name).unlink(missing_ok=True)
@@ -172,6 +183,9 @@ def begin(
     catalogue.write(folder / ITEMS)
     if (ledger := Ledger.of(folder, config, deployment.model)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
+    elif awaits_statistics(config, catalogue):
+        budget = deployed_budget(config)[0]
+        Ledger.of_statistics(folder, config, deployment.model, budget).before_statistics()
 
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
@@ -193,6 +207,8 @@ def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogu
     if catalogue.tells_participants:
         raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)
     source = "public" if catalogue.is_public else public.source
+    if awaits_statistics(config, catalogue):
+        source = config.statistics.source  # one sum is taken before the first round
     if source != config.statistics.source:
         raise UserError(
             f"statistics.source={config.statistics.source}, and the catalogue has {catalogue.figures}",

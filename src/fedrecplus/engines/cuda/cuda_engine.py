@@ -42,7 +42,7 @@ class CudaEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        model, how = kernel_of(problem.config.model), weighing_of(problem.config)
+        model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
         if model is None or how is None:
             missing = _without_kernel(problem.config)
             say_on_processor(missing.kind, missing.rule)

@@ -36,7 +36,7 @@ class CardSums:
     deterministic: bool
     clients: int = 0
     numbers: Tensor = field(default_factory=lambda: torch.zeros(0))
-    """whole_step, temperature, bound, smallest: kernels would take plain numbers in 32 bits"""
+    """whole_step, temperature, bound, smallest, unit: kernels would take plain numbers in 32 bits"""
     left_out: Tensor = field(default_factory=lambda: torch.zeros(0))
     statistic: Tensor = field(default_factory=lambda: torch.zeros(0))
     bounds: Ring | None = None
@@ -49,7 +49,7 @@ class CardSums:
         sizes = (step.to(torch.float64) ** 2).sum(1)
         whole = float(sizes.sum())
         exact = torch.float64
-        numbers = torch.tensor([whole, how.temperature, how.bound, how.smallest], dtype=exact, device=DEVICE)
+        numbers = torch.tensor([whole, how.temperature, how.bound, how.smallest, how.unit], dtype=exact, device=DEVICE)
         sums = torch.zeros(step.shape, dtype=exact if how.in_steps else real, device=DEVICE)
         return cls(
             sums,
@@ -189,7 +189,7 @@ class Ring:
 
 @kernel
 def weight_at(distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr) -> tl.tensor:
-    """w = D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
+    """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
     whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
     bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
     distance = distance.to(tl.float64)
@@ -201,7 +201,7 @@ def weight_at(distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: t
         distance /= n
         least /= n
     floor = tl.maximum(bound * least, smallest)
-    return tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
+    return tl.load(numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
 
 
 @kernel
