@@ -13,7 +13,6 @@ PIP_INSTALL := $(PY) -m pip install --quiet -c constraints.txt
 CORE := $(VENV)/.core
 DEV  := $(VENV)/.dev
 DOCS := $(VENV)/.docs
-REPORT := $(VENV)/.report
 BENCH := $(VENV)/.bench
 DIST := $(VENV)/.dist
 PINS := pyproject.toml constraints.txt
@@ -46,7 +45,7 @@ PLAIN_STEPS := --set server.rounds=60
 SMALL_STEPS := --set algorithm=fedrec+paper-small-steps --set model.local_epochs=1 --set model.learning_rate=0.001 \
   --set server_optimizer.learning_rate=100 --set server.rounds=200
 
-paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
+paper: $(CORE) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
 	rm -rf $(PAPER)
 	set -e; for set in $(PAPER_SETS); do $(FEDRECPLUS) compare --dataset $$set --folds 5 --baseline fedrec \
 	  --algorithms fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private --out $(PAPER)/table-$$set; done
@@ -136,17 +135,12 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he,serve]'
+	@$(PIP_INSTALL) -e '.[dev,tune,deploy,privacy,he,serve]'
 	@touch $@
 
 $(DOCS): $(CORE)
 	@echo "Installing what the documentation needs ..."
 	@$(PIP_INSTALL) -e '.[docs]'
-	@touch $@
-
-$(REPORT): $(CORE)
-	@echo "Installing what the report needs ..."
-	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
 # Surprise and implicit may need a C compiler; where there is none, the bench says what it left out

@@ -75,7 +75,7 @@ TestFile = Annotated[
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
 PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
+    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots.")
 ]
 Allow = Annotated[
     list[str] | None,
@@ -209,11 +209,7 @@ def _named(config: Config, stem: str) -> Config:
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
-    """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
-    if plot is not None:
-        from fedrecplus.web.report.build import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()
+    """Find out before a long training that its figures could not be written."""
     for place in (*places, plot):
         if place is None or place == STDOUT:
             continue
@@ -230,6 +226,6 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
         if place is not None:
             write_text(place, text)
     if plot is not None:
-        from fedrecplus.web.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: only pages need it
 
         write_text(plot, page_of([content]))
