@@ -20,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist outside clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -113,6 +113,14 @@ dist: $(DIST) ## build wheel and sdist into dist/, check them, and try the wheel
 	$(CHECKED)/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
 	cd build && clean-venv/bin/fedrecplus demo --folds 2 --out clean-demo \
 	  --dataset synthetic:clients=60,items=40,ratings_per_client=10
+
+# W&B is 60 MB, Surprise may want a C compiler, and LensKit brings a stack of its own: none of them is in the extra dev.
+OUTSIDE := build/outside-venv
+outside: ## W&B's callback and the examples of Surprise and LensKit against the real libraries, in an environment of their own
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet -c constraints.txt -e . pytest
+	$(OUTSIDE)/bin/python -m pip install --quiet wandb scikit-surprise lenskit
+	$(OUTSIDE)/bin/python -m pytest -q -W default examples/check_outside.py
 
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

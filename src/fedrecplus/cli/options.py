@@ -74,9 +74,7 @@ TestFile = Annotated[
 ]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
-PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots.")
-]
+PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
@@ -199,6 +197,13 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
             return load_config(name, allow or ())
         return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
     if name not in presets():
+        from fedrecplus.experiments.trivial import (
+            TRIVIAL,  # here: it wants numba, which most commands wait for too long
+        )
+
+        if name in TRIVIAL:
+            remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithms fedrec+,{name}"
+            raise UserError(f"{name} has nothing to train: it knows means or counts alone", remedy)
         raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
 

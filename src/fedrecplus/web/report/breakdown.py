@@ -20,7 +20,7 @@ def breakdown(named: Mapping[str, Results], list_names: Mapping[str, str] | None
 
     ``list_names`` are other names for lists: that of ``global-mean`` is the most popular items.
     """
-    lists = [("ranking", name) for name in _MEASURES]
+    lists: list[tuple[str, ...]] = [("ranking", name) for name in _MEASURES]
     lists += [("ranking", "groups", group, "ndcg@10") for group in _LIST_GROUPS]
     headings = [*(name.replace("ndcg", "NDCG") for name in _MEASURES)]
     headings += [f"NDCG@10, {name}" for name in _LIST_GROUPS.values()]

@@ -22,8 +22,6 @@ _LINE = 26
 """pixels of a case in the figure"""
 _LEAST_WIDTH = 760
 """pixels that four panels need"""
-_AMOUNTS = [1, 10, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000]
-"""KB with a label on the axis"""
 _FULL_COLOUR = 0.5
 """of AUC over its control"""
 _GUARANTEES = ("none", "assumed", "computational", "ε")
@@ -151,8 +149,6 @@ def _panels(cases: Sequence[Case]) -> str:
             domain=domains[3],
             type="log",
             hoverformat=",.0f",
-            tickvals=_AMOUNTS,
-            ticktext=[f"{each:,}" for each in _AMOUNTS],
         ),
         "yaxis": {"type": "category", "categoryarray": names[::-1], "categoryorder": "array", "automargin": True},
         "shapes": [{**chance, "line": {"dash": "dot"}}],

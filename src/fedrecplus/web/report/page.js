@@ -19,11 +19,12 @@
   const LEAST_PLAIN = 1e-3, MOST_PLAIN = 1e5, MOST_TICKS = 8;
   const labelled = (tick) => tick >= LEAST_PLAIN && tick < MOST_PLAIN
     ? tick.toLocaleString("en", { maximumSignificantDigits: 1 }) : tick.toExponential(0).replace("e+", "e");
-  const logTicks = (values) => {
+  const logTicks = (values, wide) => {
     const positive = values.filter((value) => value > 0);
     if (!positive.length) return {};
     const [low, high] = [Math.min(...positive), Math.max(...positive)].map(Math.log10);
-    const within = high - low < 3 ? [1, 2, 5] : [1], every = Math.max(1, Math.ceil((high - low) / MOST_TICKS));
+    const span = high - low, within = span < (wide ? 3 : 1) ? [1, 2, 5] : wide || span > 2 ? [1] : [1, 3];
+    const every = Math.max(1, Math.ceil(span / MOST_TICKS));
     const ticks = [];
     for (let power = Math.floor(low); power <= Math.ceil(high); power += every) {
       for (const times of within) ticks.push(times * 10 ** power);
@@ -35,7 +36,7 @@
     .flatMap((trace) => trace[name[0]]);
 
   const axis = (name, given, traces, c) => ({ gridcolor: c.grid, zerolinecolor: c.grid, linecolor: c.grid, automargin: true,
-    ...(given && given.type === "log" ? { ...logTicks(along(name, traces)), ticks: "outside", tickcolor: c.grid,
+    ...(given && given.type === "log" ? { ...logTicks(along(name, traces), !given.domain), ticks: "outside", tickcolor: c.grid,
       minor: { ticks: "outside", ticklen: 3, tickcolor: c.grid, dtick: "D1" } } : {}),
     ...(given && given.type === "category" ? { tickmode: "linear", dtick: 1 } : {}), // no name is left out
     ...given });

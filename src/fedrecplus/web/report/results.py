@@ -43,7 +43,9 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
         )
     ]
     names: list[str] = []
-    papers = {row["dataset"] for content in comparisons for row in content["summary"] if row["algorithm"] == PAPER_PRESET}
+    papers = {
+        row["dataset"] for content in comparisons for row in content["summary"] if row["algorithm"] == PAPER_PRESET
+    }
     for content in comparisons:
         for name in dict.fromkeys(row["dataset"] for row in content["summary"]):
             names.append(name)
@@ -64,7 +66,7 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
     plots = [_plot(name, ours, paper), _list_plot(name, ours)]
     found = [bullets(_findings(ours, paper)), *plots, made_of_runs([*runs, *trivial], configs)]
-    results = {row["algorithm"]: [] for row in ours}
+    results: dict[str, list[dict[str, Any]]] = {row["algorithm"]: [] for row in ours}
     for row in (*trivial, *runs):
         results.setdefault(row["algorithm"], []).append(row)
     return [f"<h3>{text(name)}</h3>", *_tables(name, ours), breakdown(results, LIST_NAMES), *found]

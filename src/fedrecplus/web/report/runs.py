@@ -114,14 +114,19 @@ def convergence_section(runs: Sequence[Run]) -> Section | None:
         return None
     curves = {name: _curve(own) for name, own in groups.items()}
     rounds, seconds = (
-        [trace(name, curve[over], curve["rmse"], "lines+markers") for name, curve in curves.items()] for over in ("round", "seconds")
+        [trace(name, curve[over], curve["rmse"], "lines+markers") for name, curve in curves.items()]
+        for over in ("round", "seconds")
     )
     errors, cut = _error_axis(list(curves.values()))
     times = [second for curve in curves.values() for second in curve["seconds"] if second > 0]
     wide = bool(times) and max(times) >= _DECADE * min(times)
     time = axis("seconds of training", hoverformat=".2f", **({"type": "log"} if wide else {"rangemode": "tozero"}))
     parts = [
-        plot(rounds, {"xaxis": axis("round", rangemode="tozero"), "yaxis": errors}, f"Learning curves, mean over folds.{cut}"),
+        plot(
+            rounds,
+            {"xaxis": axis("round", rangemode="tozero"), "yaxis": errors},
+            f"Learning curves, mean over folds.{cut}",
+        ),
         plot(seconds, {"xaxis": time, "yaxis": errors}, f"Time to accuracy: seconds without evaluation.{cut}"),
         _cost_table(curves),
         _origin([run for own in groups.values() for run in own]),
@@ -136,7 +141,9 @@ def _error_axis(curves: Sequence[Curve]) -> tuple[dict[str, Any], str]:
     if highest <= top:
         return figure_axis("RMSE on test ratings"), ""
     shown = [min(bests) - 0.05 * (top - min(bests)), top]
-    return figure_axis("RMSE on test ratings", range=shown), f" Errors above {top:.4f} are cut off; double-click for all."
+    return figure_axis(
+        "RMSE on test ratings", range=shown
+    ), f" Errors above {top:.4f} are cut off; double-click for all."
 
 
 def _curve(runs: Sequence[Run]) -> Curve:
