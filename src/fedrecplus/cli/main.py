@@ -15,6 +15,7 @@ import click
 import typer
 
 from fedrecplus import __version__
+from fedrecplus.cli.help_text import WholeHelp
 from fedrecplus.cli.interrupt import Interrupted
 from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
@@ -50,7 +51,7 @@ COMMANDS = {
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(WholeHelp, typer.core.TyperGroup):
     """Commands whose misspellings are answered with the nearest name."""
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
@@ -61,7 +62,7 @@ class Commands(typer.core.TyperGroup):
         return super().resolve_command(context, args)
 
 
-class Command(typer.core.TyperCommand):
+class Command(WholeHelp, typer.core.TyperCommand):
     """A command in which ``--json`` without a file means standard output."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
@@ -85,6 +86,8 @@ class LazyCommands(Commands):
             return None
         module, parent = importlib.import_module(f"fedrecplus.cli.{name}"), typer.Typer(add_completion=False)
         if own := getattr(module, f"{name}_app", None):
+            for command in own.registered_commands:
+                command.cls = Command
             parent.add_typer(own, name=name, cls=Commands)
         else:
             parent.command(name, cls=Command)(getattr(module, f"{name}_command"))
@@ -123,11 +126,11 @@ def fedrecplus(
 
     \b
     Start with:
-      fedrecplus demo                                          five algorithms on MovieLens-100K
-      fedrecplus train --dataset ml-100k --algorithm fedrec+   one training
-      fedrecplus recommend RUN-FOLDER --client 196             its top ten for a client
-      fedrecplus presets                                       the algorithms
-      fedrecplus settings                                      everything that --set can change
+      fedrecplus demo       # a comparison on MovieLens-100K
+      fedrecplus train --dataset ml-100k --algorithm fedrec+ --out runs/first
+      fedrecplus recommend runs/first --client 196   # its top ten
+      fedrecplus presets    # the algorithms
+      fedrecplus settings   # everything that --set can change
     """
 
 

@@ -81,7 +81,7 @@ class ServerSettings(Settings):
 class EvaluationSettings(Settings):
     """When to look at the test ratings, and what makes a list good."""
 
-    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the first and the last are, too")] = 10
     relevant_from: Annotated[
         float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
     ] = 4.0

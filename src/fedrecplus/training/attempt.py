@@ -116,7 +116,8 @@ def _stopwatch() -> float:
 
 
 def _is_due(config: Config, round_number: int) -> bool:
-    return round_number % config.evaluation.every == 0 or round_number == config.server.rounds
+    """Learning curves begin with the first round and end with the last."""
+    return round_number % config.evaluation.every == 0 or round_number in (1, config.server.rounds)
 
 
 def _evaluate(
