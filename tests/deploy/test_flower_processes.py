@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from fedrecplus.data import Scale
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.light import prepare
 from fedrecplus.deploy.process import (
     CA,
     ServerHome,
@@ -22,8 +25,6 @@ from fedrecplus.deploy.process.certificates import make_node_key, make_server_ce
 from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
-
-
 
 
 def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
