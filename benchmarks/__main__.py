@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     bandwidth,
+    cluster,
     compilation,
     engines,
     growth,
@@ -34,6 +35,7 @@ MEASURES = {
     "kernels": kernels.measure,
     "compilation": compilation.measure,
     "growth": growth.measure,
+    "cluster": cluster.measure,
     "secure": secure.measure,
     "lists": lists.measure,
     "service": service.measure,

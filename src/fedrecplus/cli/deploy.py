@@ -40,6 +40,19 @@ def run_command(
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
+    cohort: Annotated[
+        int,
+        typer.Option(min=0, help="Close a round at so many answers, of somewhat more nodes that are asked; 0: all."),
+    ] = 0,
+    persons_per_node: Annotated[
+        int, typer.Option(min=1, help="Most persons that one key may speak for in the run.")
+    ] = Deployment.clients_per_node,
+    learn_bound: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="FACTOR", help="Scale updates down to FACTOR times recent rounds' median; 0: not."
+        ),
+    ] = 0.0,
     allow: Allow = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     pardon: Annotated[
@@ -86,7 +99,10 @@ def run_command(
         ):  # nodes unmask one sum of a table, so each run needs its own first one
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
-        deployment = Deployment(nodes, quorum, deadline, identities=keys)
+        deployment = Deployment(
+            nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
+            identities=keys,
+        )  # fmt: skip
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:

@@ -147,6 +147,12 @@ class PrivateParts:
         return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids, Z)
 
 
+def nobodys_parts() -> PrivateParts:
+    """Of clients who are elsewhere: on their devices, or in shards."""
+    nobody = np.zeros(0, dtype=np.int64)
+    return PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody)
+
+
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """A safetensors file's arrays and its metadata."""
     try:

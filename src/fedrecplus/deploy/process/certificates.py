@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat, PublicFormat
 
-from fedrecplus.deploy.process.processes import CA, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY
+from fedrecplus.deploy.light import NODE_KEY, NODE_PUBLIC
+from fedrecplus.deploy.process.processes import CA, SERVER, SERVER_KEY
 from fedrecplus.errors import UserError
 
 _CA_KEY = "ca.key"

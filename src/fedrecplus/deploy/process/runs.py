@@ -123,9 +123,10 @@ def run_local(
         server = processes.enter_context(running_server(folder / "server", say))
         for home in homes:
             server.admit(home.make_key())
-            command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
-            environment = home.environment(poll=poll, share_error=True)
-            processes.enter_context(Supervised(command, environment, home.path / "node.log", say).kept_alive())
+            command = home.command(
+                f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False, poll=poll, share_error=True
+            )
+            processes.enter_context(Supervised(command, dict(os.environ), home.path / "node.log", say).kept_alive())
         run_to_the_end(server, folder, show, say)
 
 
@@ -160,6 +161,9 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
     """A SuperLink on loopback with TLS, until the block ends."""
     server = ServerHome(home.absolute(), "127.0.0.1", server_port())
     server.prepare([])
-    with Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive():
+    with (
+        server.only_one(),
+        Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive(),
+    ):
         server.wait_until_up()
         yield server
