@@ -12,6 +12,11 @@ from typing import Any
 from fedrecplus.web.page.open import address_of, file_server
 from tests.waiting import GIVE_UP
 
+RATED = """Array.from(document.querySelectorAll('.mine .row'), (row) => {
+  const stars = Array.from(row.querySelectorAll('.star'));
+  return [row.querySelector('.title').textContent, stars.findIndex((star) => star.ariaPressed === 'true') + 1];
+})"""
+
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
@@ -72,12 +77,7 @@ class Opened:
 
     def rated(self) -> dict[str, int]:
         """Own ratings as they are shown."""
-        return dict(
-            self.page.evaluate(
-                """Array.from(document.querySelectorAll('.mine .row'), (row) => [
-                row.querySelector('.title').textContent, Array.from(row.querySelectorAll('.star')).findIndex((star) => star.ariaPressed === 'true') + 1])"""
-            )
-        )
+        return dict(self.page.evaluate(RATED))
 
     def listed(self) -> list[str]:
         """Titles of the list."""
