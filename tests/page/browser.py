@@ -1,4 +1,4 @@
-"""A site in Debian's chromium: started, opened, watched. The page's policy forbids eval, so waiting is done from here."""
+"""A site in Debian's chromium: started, opened, watched. The page's policy forbids eval, so Python does the waiting."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from typing import Any
 
 from fedrecplus.web.page.open import address_of, file_server
 from tests.waiting import GIVE_UP
+
+RATED = """Array.from(document.querySelectorAll('.mine .row'), (row) => {
+  const stars = Array.from(row.querySelectorAll('.star'));
+  return [row.querySelector('.title').textContent, stars.findIndex((star) => star.ariaPressed === 'true') + 1];
+})"""
 
 
 @contextmanager
@@ -72,16 +77,13 @@ class Opened:
 
     def rated(self) -> dict[str, int]:
         """Own ratings as they are shown."""
-        return dict(
-            self.page.evaluate(
-                """Array.from(document.querySelectorAll('.mine .row'), (row) => [row.querySelector('.title').textContent,
-                Array.from(row.querySelectorAll('.star')).findIndex((star) => star.ariaPressed === 'true') + 1])"""
-            )
-        )
+        return dict(self.page.evaluate(RATED))
 
     def listed(self) -> list[str]:
         """Titles of the list."""
-        return list(self.page.evaluate("Array.from(document.querySelectorAll('.list .title'), (one) => one.textContent)"))
+        return list(
+            self.page.evaluate("Array.from(document.querySelectorAll('.list .title'), (one) => one.textContent)")
+        )
 
     def saved(self) -> None:
         """Until what was rated has been written: a transaction of our own comes after theirs."""

@@ -23,7 +23,9 @@ def large_run(folder: Path, items: int = 60_000) -> Path:
     words = ["".join(some).title() for some in rng.choice(_SYLLABLES, (4000, 3))]
     lengths, drawn = rng.integers(1, 4, items), rng.integers(0, len(words), (items, 3))
     titles = tuple(" ".join(words[w] for w in row[:n]) for row, n in zip(drawn.tolist(), lengths, strict=True))
-    catalogue = Catalogue(titles, rng.integers(1930, 2020, items).astype(np.int16), rng.random((items, 10)) < 0.2, GENRES)
+    catalogue = Catalogue(
+        titles, rng.integers(1930, 2020, items).astype(np.int16), rng.random((items, 10)) < 0.2, GENRES
+    )
     config = preset("fedrec+secure")
     public = PublicItems(
         catalogue.features(),

@@ -216,7 +216,10 @@ def test_what_leaves_has_every_preset_and_says_what_it_can_t_show(opened: Opened
     page = opened.page
     page.get_by_role("link", name="What leaves").click()
     opened.until(lambda: "…" not in page.locator(".verdict").all_inner_texts(), "all presets computed")
-    kinds = {tab.locator(".preset-name").inner_text(): tab.get_attribute("data-kind") for tab in page.get_by_role("tab").all()}
+    kinds = {
+        tab.locator(".preset-name").inner_text(): tab.get_attribute("data-kind")
+        for tab in page.get_by_role("tab").all()
+    }
     assert kinds == {
         "fedmf": "uploads", "fedrec": "no-model", "fedrec++": "no-model", "fedrec+paper": "no-model",
         "fedrec+": "uploads", "fedrec+private": "uploads", "fedrec+secure": "sums",

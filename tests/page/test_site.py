@@ -56,7 +56,12 @@ def test_only_its_own_scripts_may_run() -> None:
     code = "\n".join(path.read_text() for path in (SOURCES / "src").rglob("*.ts"))
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert word not in code, "titles are data"
-    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)[^\s\"'`]+", code + page.replace("http://www.w3.org/2000/svg", "")) == []
+    assert (
+        re.findall(
+            r"https?://(?!www\.w3\.org/2000/svg)[^\s\"'`]+", code + page.replace("http://www.w3.org/2000/svg", "")
+        )
+        == []
+    )
 
 
 def test_a_site_is_complete_small_and_the_same_every_time(run_of: Callable[[str], Path], tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ export function listPanel(context: Context): HTMLElement {
     const predicted = predictedRatings(person, found);
     const entries = (why: Reason[][] | null): (readonly [number, Entry])[] =>
       found.map((item, place) => [item, { rating: predicted[place]!, reasons: why && why[place]! }] as const);
+    document.body.toggleAttribute("data-rated", state.ratings.size > 0); // keeps room for reasons to come
     rows.show(entries(null));
     note.textContent = noteFor(context, found.length);
     note.hidden = !note.textContent;
@@ -86,7 +87,8 @@ export function listPanel(context: Context): HTMLElement {
 
 function noteFor(context: Context, found: number): string {
   if (found === 0) return t("list.empty");
-  return context.state.ratings.size === 0 ? t("list.of-everybody") : "";
+  if (context.state.ratings.size === 0) return t("list.of-everybody");
+  return context.model.rule.listWeights ? "" : t("list.by-rating-alone");
 }
 
 function filterBar(context: Context, filters: Filters, changed: () => void): HTMLElement {

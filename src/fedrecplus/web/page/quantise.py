@@ -112,8 +112,8 @@ def cost_of(model: SharedModel, rounded: SharedModel) -> dict[str, float]:
         weights = [list_or_rating_weights(one, items, ratings, "rating") for one in (model, rounded)]
         predicted = [one.scale.restore(one.X @ w) for one, w in zip((model, rounded), weights, strict=True)]
         changes.append(np.abs(predicted[1] - predicted[0]))
-        lists = [_list(one, items, ratings) for one in (model, rounded)]
-        shared.append(len(np.intersect1d(*lists)) / max(len(lists[0]), 1))
+        first, second = (_list(one, items, ratings) for one in (model, rounded))
+        shared.append(len(np.intersect1d(first, second)) / max(len(first), 1))
     errors = np.concatenate(changes)
     return {
         "mean_change": float(errors.mean()),
