@@ -247,3 +247,23 @@ def test_other_scales_and_models_open_too(browser: Any, site_of: Callable[[str],
         one.until(lambda: "…" not in one.page.locator(".verdict").all_inner_texts(), "all presets computed")
         assert one.complaints == []
         one.close()
+
+
+def test_likes_are_one_star_and_long_scales_a_slider(browser: Any, site_of: Callable[[str], Path]) -> None:
+    with served(site_of("likes")) as where:
+        one = Opened(browser, where)
+        one.rate("Item 3", 1)
+        assert one.rated() == {"Item 3": 1}
+        assert one.page.locator(".mine .star").count() == 1
+        one.page.locator(".mine .star").click()
+        assert one.rated() == {}, "a second click takes it back"
+        one.close()
+    with served(site_of("hundred")) as where:
+        one = Opened(browser, where)
+        before = one.listed()
+        one.search("Item 3")
+        one.page.get_by_role("slider", name="Rate Item 3", exact=True).first.fill("90")
+        one.until(lambda: one.page.locator(".mine .slider-value").all_inner_texts() == ["90"], "rated by slider")
+        assert one.listed() != before
+        assert one.complaints == []
+        one.close()
