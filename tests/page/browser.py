@@ -86,8 +86,8 @@ class Opened:
         )
 
     def saved(self) -> None:
-        """Until what was rated has been written: a transaction of our own comes after theirs."""
-        self.page.wait_for_timeout(150)
+        """Until all that was rated is on the disk."""
+        self.page.wait_for_selector("body:not([data-saving])")
 
     def close(self) -> None:
         """Close it."""

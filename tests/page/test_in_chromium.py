@@ -112,6 +112,15 @@ def test_it_opens_and_works_without_a_network(browser: Any, site_of: Callable[[s
     one.close()
 
 
+def test_rating_by_touch(browser: Any, address: str) -> None:
+    one = Opened(browser, f"{address}#list", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 800})
+    first = one.listed()[0]
+    one.page.locator(".entry").first.get_by_role("button", name=f"Rate {first} 4 of 5").tap()
+    assert one.rated() == {first: 4}
+    assert first not in one.listed()
+    one.close()
+
+
 def test_everything_can_be_done_by_keyboard(opened: Opened) -> None:
     page = opened.page
     keys = page.keyboard
