@@ -21,7 +21,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier page test test-slow lint format docs bench dist clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -83,6 +83,7 @@ frontier: $(DEV) ## every protection against every attack as runs/frontier/repor
 	done
 	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
 
+.PHONY: page
 page: ## build the person's page from page/ into the package (needs node and npm; users of the package don't)
 	cd page && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
