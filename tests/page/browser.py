@@ -35,8 +35,10 @@ def served(folder: Path) -> Iterator[str]:
 class Opened:
     """A page with its complaints and its requests."""
 
-    def __init__(self, browser: Any, address: str, **how: Any) -> None:
+    def __init__(self, browser: Any, address: str, before: str = "", **how: Any) -> None:
         self.context = browser.new_context(**how)
+        if before:
+            self.context.add_init_script(before)
         self.page = self.context.new_page()
         self.page.set_default_timeout(1000 * GIVE_UP)
         self.complaints: list[str] = []

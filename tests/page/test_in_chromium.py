@@ -112,6 +112,20 @@ def test_it_opens_and_works_without_a_network(browser: Any, site_of: Callable[[s
     one.close()
 
 
+def test_where_the_browser_keeps_nothing_the_page_works_and_says_so(browser: Any, address: str) -> None:
+    refusing = """Object.defineProperty(window, 'indexedDB', { value: { open() {
+      const request = {}; setTimeout(() => request.onerror()); return request; } } });"""
+    one = Opened(browser, address, refusing)
+    one.rate("Item 3", 5)
+    assert one.rated() == {"Item 3": 5}
+    assert one.page.get_by_text("keeps nothing for this page").count() == 1
+    one.page.click("#delete")
+    one.page.click("#delete-sure")
+    one.until(lambda: not one.rated(), "deleted")
+    assert one.complaints == []
+    one.close()
+
+
 def test_rating_by_touch(browser: Any, address: str) -> None:
     one = Opened(browser, f"{address}#list", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 800})
     first = one.listed()[0]
