@@ -35,8 +35,10 @@ def served(folder: Path) -> Iterator[str]:
 class Opened:
     """A page with its complaints and its requests."""
 
-    def __init__(self, browser: Any, address: str, **how: Any) -> None:
+    def __init__(self, browser: Any, address: str, before: str = "", **how: Any) -> None:
         self.context = browser.new_context(**how)
+        if before:
+            self.context.add_init_script(before)
         self.page = self.context.new_page()
         self.page.set_default_timeout(1000 * GIVE_UP)
         self.complaints: list[str] = []
@@ -86,8 +88,8 @@ class Opened:
         )
 
     def saved(self) -> None:
-        """Until what was rated has been written: a transaction of our own comes after theirs."""
-        self.page.wait_for_timeout(150)
+        """Until all that was rated is on the disk."""
+        self.page.wait_for_selector("body:not([data-saving])")
 
     def close(self) -> None:
         """Close it."""

@@ -112,6 +112,29 @@ def test_it_opens_and_works_without_a_network(browser: Any, site_of: Callable[[s
     one.close()
 
 
+def test_where_the_browser_keeps_nothing_the_page_works_and_says_so(browser: Any, address: str) -> None:
+    refusing = """Object.defineProperty(window, 'indexedDB', { value: { open() {
+      const request = {}; setTimeout(() => request.onerror()); return request; } } });"""
+    one = Opened(browser, address, refusing)
+    one.rate("Item 3", 5)
+    assert one.rated() == {"Item 3": 5}
+    assert one.page.get_by_text("keeps nothing for this page").count() == 1
+    one.page.click("#delete")
+    one.page.click("#delete-sure")
+    one.until(lambda: not one.rated(), "deleted")
+    assert one.complaints == []
+    one.close()
+
+
+def test_rating_by_touch(browser: Any, address: str) -> None:
+    one = Opened(browser, f"{address}#list", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 800})
+    first = one.listed()[0]
+    one.page.locator(".entry").first.get_by_role("button", name=f"Rate {first} 4 of 5").tap()
+    assert one.rated() == {first: 4}
+    assert first not in one.listed()
+    one.close()
+
+
 def test_everything_can_be_done_by_keyboard(opened: Opened) -> None:
     page = opened.page
     keys = page.keyboard
@@ -245,5 +268,25 @@ def test_other_scales_and_models_open_too(browser: Any, site_of: Callable[[str],
         assert one.rated() == {"Item 3": 2}
         one.page.get_by_role("link", name="What leaves").click()
         one.until(lambda: "…" not in one.page.locator(".verdict").all_inner_texts(), "all presets computed")
+        assert one.complaints == []
+        one.close()
+
+
+def test_likes_are_one_star_and_long_scales_a_slider(browser: Any, site_of: Callable[[str], Path]) -> None:
+    with served(site_of("likes")) as where:
+        one = Opened(browser, where)
+        one.rate("Item 3", 1)
+        assert one.rated() == {"Item 3": 1}
+        assert one.page.locator(".mine .star").count() == 1
+        one.page.locator(".mine .star").click()
+        assert one.rated() == {}, "a second click takes it back"
+        one.close()
+    with served(site_of("hundred")) as where:
+        one = Opened(browser, where)
+        before = one.listed()
+        one.search("Item 3")
+        one.page.get_by_role("slider", name="Rate Item 3", exact=True).first.fill("90")
+        one.until(lambda: one.page.locator(".mine .slider-value").all_inner_texts() == ["90"], "rated by slider")
+        assert one.listed() != before
         assert one.complaints == []
         one.close()

@@ -141,6 +141,15 @@ function centred(model: SharedModel, items: readonly number[]): Table {
 
 /** For each wanted item, the own ones without which it would score lowest: leave one out. */
 export function reasons(person: Person, wanted: readonly number[], by: By): Reason[][] {
+  const steps = reasonsInSteps(person, wanted, by);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same, one fold-in at a time, for a page that must not stand still meanwhile. */
+export function* reasonsInSteps(person: Person, wanted: readonly number[], by: By): Generator<void, Reason[][]> {
   const { model } = person;
   const own = keep(person.items, person.ratings, (item) => knows(model, item));
   const asked = askedOf(model, own.items, wanted);
@@ -150,7 +159,11 @@ export function reasons(person: Person, wanted: readonly number[], by: By): Reas
     return wanted.map((item) => dot(row(model.X, item), ranking));
   };
   const whole = scoresOf(own);
-  const without = asked.map((place) => scoresOf(keep(own.items, own.ratings, (_, j) => j !== place)));
+  const without: number[][] = [];
+  for (const place of asked) {
+    yield;
+    without.push(scoresOf(keep(own.items, own.ratings, (_, j) => j !== place)));
+  }
   return wanted.map((_, at) =>
     asked
       .map((place, j) => ({ item: own.items[place]!, contribution: whole[at]! - without[j]![at]! }))

@@ -31,7 +31,7 @@ export function dataPanel(context: Context): HTMLElement {
     "section",
     { class: "panel data", "aria-labelledby": "data-title" },
     element("h2", { id: "data-title" }, t("data.title")),
-    element("p", {}, t("data.where")),
+    element("p", {}, t(context.state.lasts ? "data.where" : "data.not-kept")),
     element(
       "div",
       { class: "buttons" },

@@ -1,6 +1,6 @@
 /** The list: what is recommended, why, and the filters. */
-import { predictedRatings, reasons, scores, top } from "../engine.js";
-import type { By, Person, Reason } from "../engine/recommender";
+import { predictedRatings, reasonsInSteps, scores, top } from "../engine.js";
+import type { By, Reason } from "../engine/recommender";
 import type { Context } from "../context";
 import { element, icon } from "./dom";
 import { nameOf } from "./rate";
@@ -10,6 +10,8 @@ import { t } from "./texts";
 
 const STEP = 12;
 const MOST = 60;
+/** milliseconds that reasons are computed for before the page may do something else */
+const SLICE = 12;
 
 interface Filters {
   genre: number;
@@ -36,6 +38,7 @@ export function listPanel(context: Context): HTMLElement {
     show();
   };
   let waiting = 0;
+  let turn = 0;
 
   const wanted = (item: number): boolean => {
     if (state.ratings.has(item) || state.marks.has(item)) return false;
@@ -59,13 +62,21 @@ export function listPanel(context: Context): HTMLElement {
     performance.mark("list");
     // the list first, its reasons when it is on the screen: of many ratings they take longer
     cancelAnimationFrame(waiting);
-    if (state.ratings.size) waiting = requestAnimationFrame(() => setTimeout(() => explain(person, found, entries)));
-  };
-
-  const explain = (person: Person, found: readonly number[], entries: (why: Reason[][]) => (readonly [number, Entry])[]): void => {
-    if (person !== context.person()) return;
-    rows.show(entries(reasons(person, found, filters.by)));
-    performance.mark("reasons");
+    const mine = ++turn;
+    if (!state.ratings.size) return;
+    const steps = reasonsInSteps(person, found, filters.by);
+    const explain = (): void => {
+      const end = performance.now() + SLICE;
+      while (mine === turn && performance.now() < end) {
+        const step = steps.next();
+        if (!step.done) continue;
+        rows.show(entries(step.value));
+        performance.mark("reasons");
+        return;
+      }
+      if (mine === turn) setTimeout(explain);
+    };
+    waiting = requestAnimationFrame(() => setTimeout(explain));
   };
 
   state.onChange(() => show());
