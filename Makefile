@@ -20,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier page test test-slow lint format docs bench dist outside clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist outside clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
