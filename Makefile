@@ -82,6 +82,10 @@ frontier: $(DEV) ## every protection against every attack as runs/frontier/repor
 	done
 	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
 
+.PHONY: page
+page: ## build the person's page from page/ into the package (needs node and npm; users of the package don't)
+	cd page && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
+
 test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"
 

@@ -1,5 +1,5 @@
 /** The page: load, show, and from then on ask the network for nothing. */
-import { readModel } from "./engine.js";
+import { foldIn, readModel, scores } from "./engine.js";
 import type { LeavesFacts } from "./attack/leaves";
 import type { ModelFacts } from "./engine/format";
 import { Context } from "./context";
@@ -45,6 +45,7 @@ async function start(): Promise<void> {
   await state.load();
   const context = new Context(model, items, state);
   const main = show(context);
+  setTimeout(() => warmUp(context));
   main.append(leavesPanel(context, await leaves[0], await leaves[1]));
   document.body.dataset["ready"] = "";
   if (!device && "serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
@@ -57,6 +58,13 @@ function show(context: Context): HTMLElement {
   if (device) main.append(devicePanel(device.device, fail));
   document.body.append(header(), main, toast(context.state));
   return main;
+}
+
+/** What a first rating would have to wait for: sums over the whole table, which later ones share. */
+function warmUp(context: Context): void {
+  const { low, high } = context.scale;
+  for (let time = 0; time < 3; time++) scores(foldIn(context.model, new Map([[time, (low + high) / 2]])), "list");
+  document.body.dataset["warm"] = "";
 }
 
 function header(): HTMLElement {

@@ -40,6 +40,11 @@ export class State {
     known(saved.marks, this.marks);
   }
 
+  /** Whether ratings are still there when the page is opened again. */
+  get lasts(): boolean {
+    return this.store.lasts ?? true;
+  }
+
   /** Call back after every change, with the step that can be undone, or null. */
   onChange(listener: (step: Step | null) => void): void {
     this.listeners.push(listener);

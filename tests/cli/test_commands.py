@@ -173,7 +173,10 @@ def test_demo_compares_its_five_algorithms(capsys: pytest.CaptureFixture[str]) -
     names = {row["algorithm"] for row in json.loads(Path("d.json").read_text())["rows"]}
     assert names == {"fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private"}
     assert Path("runs/demo/fedrec+/fold-0/model.safetensors").exists()
-    assert "recommend runs/demo/fedrec+/fold-0" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "recommend runs/demo/fedrec+/fold-0" in said
+    done(*said.strip().splitlines()[-1].partition("fedrecplus ")[2].removesuffix(" --open").split())
+    assert Path("runs/demo/fedrec+/fold-0/page/index.html").exists(), "the last line opens the page"
 
 
 @pytest.mark.parametrize("name", fr.presets())

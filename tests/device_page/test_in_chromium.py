@@ -12,6 +12,7 @@ import pytest
 from fedrecplus.deploy.device import Store, is_paused, marks_of
 from fedrecplus.deploy.process import NodeHome
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
+from tests.page.test_accessible import RUN_AXE, npm  # noqa: F401  (npm is a fixture)
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
@@ -39,9 +40,9 @@ def link(page: OpenedPage) -> str:
     return f"http://127.0.0.1:{page.server.port}/#token={SECRET}"
 
 
-def visited(browser, address: str):
+def visited(browser, address: str, width: int = 1200):
     """The page after it has come to rest, and every request and complaint."""
-    tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
+    tab = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce").new_page()
     tab.set_default_timeout(30_000)
     seen: list[str] = []
     tab.on("request", lambda request: seen.append(request.url))
@@ -119,3 +120,15 @@ def test_a_page_of_another_port_gets_nothing(browser, home: NodeHome, tmp_path: 
         assert told[0] == "kept out"
         with Store.open(home.store) as store:
             assert not is_paused(store)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_on_the_device_s_page(browser, home: NodeHome, npm: Path, width: int) -> None:  # noqa: F811
+    axe = (npm / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    with opened(home) as page:
+        tab, _ = visited(browser, link(page), width)
+        tab.wait_for_selector(".device tbody tr")
+        tab.evaluate(axe)
+        assert tab.evaluate(RUN_AXE) == []
+        needed, there = tab.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert needed <= there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,13 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 import fedrecplus
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.device import Store, is_paused, marks_of
+from fedrecplus.deploy.device import Store, answer, is_paused, marks_of
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.wire import Packet
+from fedrecplus.training.registry import Registry
+from fedrecplus.web.device_page.pages import DevicePages
 from tests.deploy.in_process import InProcessLink, prepared, small_config
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
 from tests.small_data import small_ratings
@@ -266,3 +271,24 @@ def test_a_device_stays_light() -> None:
     environment = {**os.environ, "PYTHONPATH": source}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_a_paused_device_says_one_word_to_whatever_comes(tmp_path: Path) -> None:
+    """Before anything is read: also to later stages of a sum, to rounds that were answered before, and to nonsense."""
+    home = took_part(tmp_path)[0]
+    assert exit_code_of(["device", "pause", "--home", str(home.path)]) == 0
+    for packet in (Packet({}, {}), Packet({"stage": "reveal"}, {}), Packet({"version": "other"}, {"V": np.zeros(3)})):
+        reply = answer(packet, home.store)
+        assert (reply.facts["refusal"], reply.arrays) == ("paused", {})
+        assert set(reply.facts) == {"version", "refusal"}
+
+
+def test_a_deployed_run_is_published_and_shown_on_a_device_without_rounds(tmp_path: Path) -> None:
+    took_part(tmp_path)
+    published = Registry(tmp_path / "registry").publish(tmp_path / "run")
+    assert published.figures["algorithm"] == "fedrec+private"
+    assert exit_code_of(["device", "init", "--home", str(tmp_path / "device")]) == 0
+    pages = DevicePages(NodeHome(tmp_path / "device"), ME, published.folder)
+    answer = pages.read("items.json")
+    assert answer is not None
+    assert json.loads(answer.content)["ids"] == [str(number) for number in range(40)]

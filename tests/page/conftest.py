@@ -24,8 +24,13 @@ RUNS = {
     "ials": ("fedrec+secure", ("model.rule=ials",)),
     "fcf": ("fcf", ()),
     "half-stars": ("fedrec+secure", ()),
+    "hundred": ("fedmf", ()),
+    "likes": ("fedrec+secure", ()),
+    "many-items": ("fedmf", ()),
 }
 """name → preset and changes"""
+
+SCALES = {"half-stars": Scale(0.5, 5.0, 0.5), "likes": Scale(0.0, 1.0, 1.0), "hundred": Scale(0.0, 100.0, 1.0)}
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +43,9 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             made[name] = tmp_path_factory.mktemp("run")
             algorithm, changes = RUNS[name]
             config = assign(preset(algorithm), [*changes, "server.rounds=6"])
-            scale = Scale(0.5, 5.0, 0.5) if name == "half-stars" else None
-            train(small_ratings(80, 150, scale=scale), None, config, out=made[name], overwrite=True)
+            scale = SCALES.get(name)
+            items = 330 if name == "many-items" else 150
+            train(small_ratings(80, items, scale=scale), None, config, out=made[name], overwrite=True)
         return made[name]
 
     return run

@@ -32,7 +32,8 @@ print(given.people.map(([items, ratings]) => given.presets.map((name) => {
   const V = engine.tableOf(preset, leaves, bytes, model);
   const message = engine.broadcastOf(preset.round, V, model.known, preset);
   const secret = BigInt(given.secret);
-  const device = engine.deviceOf(Int32Array.from(items), Float64Array.from(ratings), leaves.step, secret, message, preset);
+  const rated = [Int32Array.from(items), Float64Array.from(ratings)];
+  const device = engine.deviceOf(...rated, leaves.step, secret, message, preset);
   const guess = engine.oneRound(engine.clientRound(message, device, preset).upload, message, preset, leaves.step);
   return { ratings: [...guess.ratings], evidence: [...guess.evidence] };
 })));

@@ -38,7 +38,8 @@ print(given.people.map(([items, ratings]) => given.presets.map((name) => {
   const preset = leaves.presets.find((each) => each.name === name);
   const V = engine.tableOf(preset, leaves, bytes, model);
   const message = engine.broadcastOf(preset.round, V, model.known, preset);
-  const device = engine.deviceOf(Int32Array.from(items), Float64Array.from(ratings), leaves.step, secret, message, preset);
+  const rated = [Int32Array.from(items), Float64Array.from(ratings)];
+  const device = engine.deviceOf(...rated, leaves.step, secret, message, preset);
   const { upload, rows } = engine.clientRound(message, device, preset);
   return { items: [...upload.items], delta: [...upload.delta.data], statistic: [...upload.statistic],
     rated: rows.rated, runs: engine.canRun(preset) };
@@ -99,9 +100,7 @@ def message_of(model: SharedModel, config: Config) -> Broadcast:
     columns = sum(config.model.part.tables(config.model.options).values())
     V = model.V[:, :columns]
     features = encode_items(V, model.public, config)
-    return Broadcast(
-        model.config.server.rounds, V, np.zeros_like(V), np.zeros((0, columns)), features, model.public
-    )
+    return Broadcast(model.config.server.rounds, V, np.zeros_like(V), np.zeros((0, columns)), features, model.public)
 
 
 def device_at(model: SharedModel, config: Config, message: Broadcast, items: Any, ratings: Any) -> Device:

@@ -61,10 +61,10 @@ def command(place: Path, errors: Path, *options: str) -> Iterator[Service]:
 
 
 @contextlib.contextmanager
-def in_thread(place: Path, options: ServiceOptions) -> Iterator[tuple[str, int]]:
+def in_thread(place: Path, options: ServiceOptions, *, behind_proxy: bool = False) -> Iterator[tuple[str, int]]:
     """Host and port of a service in this process."""
     opened = listen("127.0.0.1", 0)
-    server = server_of(ModelSource(place), options)
+    server = server_of(ModelSource(place), options, behind_proxy=behind_proxy)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     try:

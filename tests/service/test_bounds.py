@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fedrecplus.training.recommender import Recommender
 from fedrecplus.web.service.app import ServiceOptions
 from fedrecplus.web.service.limits import Limits, RateLimiter
 from tests.service.running import eventually, in_thread
@@ -91,6 +92,33 @@ def test_a_peer_that_asks_too_often_has_to_wait(run: Path) -> None:
         assert statuses == [200, 200, 200, 429, 429]
         assert int(ask(place, path="/items").headers["retry-after"]) >= 1
         assert ask(place, path="/health").status_code == 200, "monitors are answered"
+
+
+@pytest.mark.parametrize(("behind_proxy", "statuses"), [(True, [200, 200, 429]), (False, [200, 429, 429])])
+def test_a_forwarded_address_counts_only_behind_a_proxy(run: Path, behind_proxy: bool, statuses: list[int]) -> None:
+    """Else every peer could call itself another one with each request."""
+    limits = replace(TIGHT, rate=0.01, burst=1.0)
+    with in_thread(run, ServiceOptions(limits=limits), behind_proxy=behind_proxy) as place:
+        peers = ("192.0.2.1", "192.0.2.2", "192.0.2.1")
+        assert [ask(place, path="/items", headers={"x-forwarded-for": each}).status_code for each in peers] == statuses
+
+
+def test_a_fault_tells_nothing_of_what_was_sent(
+    run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither to the log nor to the peer: an error's text might quote a rating."""
+
+    def fails(*_: object) -> None:
+        raise ValueError("rating 31337 of item sesame")
+
+    with in_thread(run, ServiceOptions(limits=TIGHT)) as place:
+        monkeypatch.setattr(Recommender, "fold_in", fails)
+        answer = ask(place, "POST", "/recommend", json={"ratings": {"3": 5}})
+        monkeypatch.undo()
+        assert ask(place, "POST", "/recommend", json={"ratings": {"3": 5}}).status_code == 200
+    assert answer.status_code == 500
+    assert "a request failed: ValueError at test_bounds.py" in caplog.text
+    assert not [text for text in ("31337", "sesame") if text in caplog.text + answer.text]
 
 
 def test_reasons_cost_as_much_as_several_requests(run: Path) -> None:

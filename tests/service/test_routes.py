@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from fedrecplus.cli import serve as serve_module
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.training.lists import Wish
+from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.registry import Registry
 from tests.service.running import Service, command
@@ -118,6 +121,33 @@ def test_items_are_cached_compressed_and_searched(client: httpx.Client) -> None:
     assert {row["title"] for row in found} == {"Item 7", "Item 17", "Item 27", "Item 37"}
     assert [row["ratings"] for row in found] == sorted((row["ratings"] for row in found), reverse=True)
     assert len(client.get("/items", params={"search": "item", "limit": 3}).json()["items"]) == 3
+
+
+def test_the_table_has_digest_provenance_and_a_tag(client: httpx.Client, run: Path) -> None:
+    answer = client.get("/model")
+    facts = answer.json()
+    result = json.loads((run / "result.json").read_text())
+    assert facts["provenance"]["digest"] == client.get("/health").json()["digest"]
+    assert facts["provenance"]["figures"]["rmse"] == result["rmse"]
+    assert facts["provenance"]["made"]["commit"] == result["made"]["commit"]
+    table = client.get(facts["table"]["at"])
+    assert hashlib.sha256(table.content).hexdigest() == facts["table"]["sha256"]
+    again = client.get("/model", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    V = next(each for each in facts["arrays"] if each["name"] == "V")
+    codes = np.frombuffer(table.content, V["type"], V["rows"] * V["columns"], V["offset"])
+    values = np.array(V["low"]) + np.array(V["scale"]) * codes.reshape(V["rows"], V["columns"])
+    np.testing.assert_allclose(values, SharedModel.read(run).V, atol=max(V["scale"]) / 2 + 1e-9)
+
+
+def test_the_page_is_there_with_all_its_files(client: httpx.Client) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for name in re.findall(r'(?:href|src)="([\w.]+)"', page.text):
+        assert client.get(f"/{name}").status_code == 200, name
+    assert client.get("/app.js").headers["content-type"] == "text/javascript; charset=utf-8"
+    for name in ("sources.json", "clients.safetensors", "..%2fresult.json", "result.json"):
+        assert client.get(f"/{name}").status_code == 404
 
 
 def test_metrics_count_by_route_and_never_by_what_was_sent(client: httpx.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -24,7 +25,7 @@ from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP
 
 KILLED_AT_EACH_STEP = """
-import os, signal, sys
+import os, shutil, signal, sys
 from pathlib import Path
 from fedrecplus.training.registry import Registry
 from fedrecplus.training import model_files
@@ -54,8 +55,8 @@ while True:
     current.model()
     assert all(model.model() is not None for model in models)
     print("current", current.number, flush=True)
-    if current.number == 2:  # killed after the pointer was replaced: the rest of the steps may follow
-        Registry(registry).rollback(1)
+    Registry(registry).rollback(1)
+    shutil.rmtree(registry / "2", ignore_errors=True)  # so that the next attempt goes through the same steps
 """
 
 
@@ -132,7 +133,11 @@ def test_a_kill_at_any_step_leaves_a_whole_registry(tmp_path: Path, runs: tuple[
     assert done.returncode == 0, done.stdout + done.stderr
     killed = [line.split()[1] for line in done.stdout.splitlines() if not line.startswith("current")]
     assert {"os.mkdir", "open", "os.rename", "os.chmod"} <= set(killed)
-    assert "current 1" in done.stdout
+    pointed = [line for line in done.stdout.splitlines() if "os.rename" in line and line.endswith(f"/{CURRENT}")]
+    assert len(pointed) == 1, "killed before the pointer was replaced"
+    told = re.findall(r"^current (\d)$", done.stdout, re.M)
+    assert told == sorted(told), "the old one before that moment, the new one after it"
+    assert set(told) == {"1", "2"}
     assert Registry(registry).current().number == 2, "the last attempt came through"
     assert not [each.name for each in registry.iterdir() if each.name.endswith(".part")]
 

@@ -17,11 +17,18 @@ const VERSION = 1;
 
 export class IndexedDbStore implements Store {
   private opened: Promise<IDBDatabase> | null = null;
+  /** false where the browser keeps nothing, as some do in private windows: ratings then last as long as the page */
+  lasts = true;
 
   /** One database per data set, so that a model trained anew finds the ratings again. */
   constructor(private readonly name: string) {}
 
   async load(): Promise<Saved> {
+    this.lasts = await this.database().then(
+      () => true,
+      () => false,
+    );
+    if (!this.lasts) return { ratings: new Map(), marks: new Map() };
     const rated = await this.all<Rated>("ratings");
     const marked = await this.all<Marked>("marks");
     rated.sort((a, b) => a.at - b.at);
@@ -50,17 +57,19 @@ export class IndexedDbStore implements Store {
 
   /** The database itself goes, not only what is in it. */
   async clear(): Promise<void> {
+    if (!this.lasts) return;
     (await this.opened)?.close();
     this.opened = null;
     await settled(indexedDB.deleteDatabase(this.name));
   }
 
-  private all<T>(name: string): Promise<T[]> {
-    return this.request<T[]>(name, "readonly", (table) => table.getAll());
+  private async all<T>(name: string): Promise<T[]> {
+    return (await this.request<T[]>(name, "readonly", (table) => table.getAll())) ?? [];
   }
 
-  private async request<T>(name: string, mode: IDBTransactionMode, ask: (table: IDBObjectStore) => IDBRequest): Promise<T> {
-    const database = await (this.opened ??= this.open());
+  private async request<T>(name: string, mode: IDBTransactionMode, ask: (table: IDBObjectStore) => IDBRequest): Promise<T | undefined> {
+    if (!this.lasts) return undefined;
+    const database = await this.database();
     const transaction = database.transaction(name, mode);
     const result = settled<T>(ask(transaction.objectStore(name)));
     return new Promise((resolve, reject) => {
@@ -69,7 +78,11 @@ export class IndexedDbStore implements Store {
     });
   }
 
-  private open(): Promise<IDBDatabase> {
+  private database(): Promise<IDBDatabase> {
+    return (this.opened ??= this.open());
+  }
+
+  private async open(): Promise<IDBDatabase> {
     const request = indexedDB.open(this.name, VERSION);
     request.onupgradeneeded = () => {
       for (const name of ["ratings", "marks"]) request.result.createObjectStore(name, { keyPath: "item" });

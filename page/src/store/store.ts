@@ -25,6 +25,8 @@ export interface SentSoFar {
 }
 
 export interface Store {
+  /** false where nothing is kept beyond this page; known after loading */
+  readonly lasts?: boolean;
   load(): Promise<Saved>;
   rate(item: string, rating: number): Promise<void>;
   forget(item: string): Promise<void>;

@@ -31,7 +31,7 @@ export function dataPanel(context: Context): HTMLElement {
     "section",
     { class: "panel data", "aria-labelledby": "data-title" },
     element("h2", { id: "data-title" }, t("data.title")),
-    element("p", {}, t("data.where")),
+    element("p", {}, t(context.state.lasts ? "data.where" : "data.not-kept")),
     element(
       "div",
       { class: "buttons" },
@@ -41,8 +41,22 @@ export function dataPanel(context: Context): HTMLElement {
     ),
     file,
     said,
+    aboutModel(context),
     sure,
   );
+}
+
+/** Where the model comes from, and what its small numbers cost. */
+function aboutModel(context: Context): HTMLElement {
+  const { facts } = context.model;
+  const { precision, made } = facts;
+  const digits = (value: number, most: number): string => value.toLocaleString(document.documentElement.lang, { maximumFractionDigits: most });
+  const lines = [t("about.model", { algorithm: facts.algorithm, dataset: facts.dataset, items: context.items.count })];
+  if (made["when"]) lines.push(t("about.made", { when: String(made["when"]).slice(0, 10), version: String(made["version"] ?? "") }));
+  if (typeof made["rmse"] === "number") lines.push(t("about.error", { rmse: digits(made["rmse"], 3) }));
+  const same = digits(100 * precision.same_top_ten, 0);
+  lines.push(t("about.precision", { bits: precision.bits, mean: digits(precision.mean_change, 4), largest: digits(precision.largest_change, 3), same }));
+  return element("details", { class: "about-model" }, element("summary", {}, t("about.title")), element("ul", {}, ...lines.map((line) => element("li", {}, line))));
 }
 
 function confirmation(remove: () => Promise<void>): HTMLDialogElement {

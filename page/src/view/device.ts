@@ -46,7 +46,7 @@ export function devicePanel(device: Device, failed: (error: unknown) => void): H
     element("div", { class: "buttons" }, toggle),
     state,
     total,
-    element("div", { class: "scrolls", tabindex: "0", role: "region", "aria-labelledby": "device-title" }, table),
+    element("div", { class: "scrolls", tabindex: "0", role: "group", "aria-labelledby": "device-title" }, table),
   );
 }
 

@@ -26,6 +26,8 @@ export function leavesPanel(context: Context, facts: LeavesFacts, bytes: ArrayBu
   const choose = (preset: Preset): void => {
     current = preset;
     tabs.forEach((each, name) => each.select(name === preset.name));
+    const { node } = tabs.get(preset.name)!; // in a narrow window the tabs scroll
+    list.scrollTo({ left: node.offsetLeft - list.offsetLeft - (list.clientWidth - node.offsetWidth) / 2 });
     const leak = leaks.get(preset.name);
     if (leak) picture.replaceChildren(...draw(context, preset, leak));
     picture.setAttribute("aria-labelledby", tabs.get(preset.name)!.node.id);

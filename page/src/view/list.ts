@@ -1,6 +1,6 @@
 /** The list: what is recommended, why, and the filters. */
-import { rawRatings, reasons, restore, scores, top } from "../engine.js";
-import type { By, Person, Reason } from "../engine/recommender";
+import { predictedRatings, reasonsInSteps, scores, top } from "../engine.js";
+import type { By, Reason } from "../engine/recommender";
 import type { Context } from "../context";
 import { element, icon } from "./dom";
 import { nameOf } from "./rate";
@@ -10,6 +10,8 @@ import { t } from "./texts";
 
 const STEP = 12;
 const MOST = 60;
+/** milliseconds that reasons are computed for before the page may do something else */
+const SLICE = 12;
 
 interface Filters {
   genre: number;
@@ -36,6 +38,7 @@ export function listPanel(context: Context): HTMLElement {
     show();
   };
   let waiting = 0;
+  let turn = 0;
 
   const wanted = (item: number): boolean => {
     if (state.ratings.has(item) || state.marks.has(item)) return false;
@@ -47,12 +50,11 @@ export function listPanel(context: Context): HTMLElement {
   const show = (): void => {
     const person = context.person();
     const found = top(scores(person, filters.by), model.known.popularity, filters.length, wanted);
-    const predicted = rawRatings(person);
-    const entry = (item: number, why: Reason[] | null): readonly [number, Entry] => [
-      item,
-      { rating: restore(context.scale, predicted[item]!), reasons: why },
-    ];
-    rows.show(found.map((item) => entry(item, null)));
+    const predicted = predictedRatings(person, found);
+    const entries = (why: Reason[][] | null): (readonly [number, Entry])[] =>
+      found.map((item, place) => [item, { rating: predicted[place]!, reasons: why && why[place]! }] as const);
+    document.body.toggleAttribute("data-rated", state.ratings.size > 0); // keeps room for reasons to come
+    rows.show(entries(null));
     note.textContent = noteFor(context, found.length);
     note.hidden = !note.textContent;
     more.hidden = found.length < filters.length || filters.length >= MOST;
@@ -60,14 +62,21 @@ export function listPanel(context: Context): HTMLElement {
     performance.mark("list");
     // the list first, its reasons when it is on the screen: of many ratings they take longer
     cancelAnimationFrame(waiting);
-    if (state.ratings.size) waiting = requestAnimationFrame(() => setTimeout(() => explain(person, found, entry)));
-  };
-
-  const explain = (person: Person, found: readonly number[], entry: (item: number, why: Reason[]) => readonly [number, Entry]): void => {
-    if (person !== context.person()) return;
-    const because = reasons(person, found, filters.by);
-    rows.show(found.map((item, place) => entry(item, because[place]!)));
-    performance.mark("reasons");
+    const mine = ++turn;
+    if (!state.ratings.size) return;
+    const steps = reasonsInSteps(person, found, filters.by);
+    const explain = (): void => {
+      const end = performance.now() + SLICE;
+      while (mine === turn && performance.now() < end) {
+        const step = steps.next();
+        if (!step.done) continue;
+        rows.show(entries(step.value));
+        performance.mark("reasons");
+        return;
+      }
+      if (mine === turn) setTimeout(explain);
+    };
+    waiting = requestAnimationFrame(() => setTimeout(explain));
   };
 
   state.onChange(() => show());
@@ -89,7 +98,8 @@ export function listPanel(context: Context): HTMLElement {
 
 function noteFor(context: Context, found: number): string {
   if (found === 0) return t("list.empty");
-  return context.state.ratings.size === 0 ? t("list.of-everybody") : "";
+  if (context.state.ratings.size === 0) return t("list.of-everybody");
+  return context.model.rule.listWeights ? "" : t("list.by-rating-alone");
 }
 
 function filterBar(context: Context, filters: Filters, changed: () => void): HTMLElement {

@@ -54,7 +54,7 @@ export function ratePanel(context: Context): HTMLElement {
 
   const show = (): void => {
     showResults();
-    count.textContent = t("rate.mine", { count: state.ratings.size });
+    count.textContent = state.ratings.size ? t("rate.mine", { count: state.ratings.size }) : t("rate.none");
     nothing.hidden = state.ratings.size > 0;
     mine.show([...state.ratings.keys()].reverse().map((item) => [item, null] as const));
     away.hidden = state.marks.size === 0;

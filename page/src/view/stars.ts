@@ -41,7 +41,7 @@ function buttons(scale: Scale, levels: readonly number[], title: string, rate: (
       {
         type: "button",
         class: "star",
-        "aria-label": t("rate.one", { title, rating: ratingText(scale, rating) }),
+        "aria-label": t("rate.star", { title, rating: ratingText(scale, rating) }),
         tabindex: place ? -1 : 0,
         onclick: () => rate(rating),
         onpointerenter: (event: PointerEvent) => event.pointerType === "mouse" && light(place),

@@ -19,6 +19,12 @@ export function toast(state: State): HTMLElement {
     text.textContent = step?.text ?? t("undone");
     if (step) timer = setTimeout(hide, SHOWN_FOR) as unknown as number;
   });
+  let changes = 0;
+  state.onChange(() => {
+    const mine = ++changes; // marked until it is on the disk
+    document.body.toggleAttribute("data-saving", true);
+    void state.saved().then(() => mine === changes && document.body.removeAttribute("data-saving"));
+  });
   document.addEventListener("keydown", (event) => {
     const typing = event.target instanceof HTMLInputElement && event.target.type !== "range";
     if (event.key === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !typing) {

@@ -15,7 +15,8 @@ from fedrecplus.data import FileOptions
 from fedrecplus.provenance import Stopwatch
 
 ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private")
-_SHOWN = "fedrec+"
+_SHOWN, _BESIDE = "fedrec+", "fedrec"
+"""whose page the last line opens, and whose item table its panel has beside"""
 
 
 def demo_command(
@@ -37,3 +38,4 @@ def demo_command(
     write_reports(comparisons, watch.made(0), out, json_file)
     say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")
     say(f"next: fedrecplus recommend {out / _SHOWN / 'fold-0'} --client {ratings.client_ids[0]}")
+    say(f"open its page: fedrecplus page {out / _SHOWN / 'fold-0'} --beside {out / _BESIDE / 'fold-0'} --open")

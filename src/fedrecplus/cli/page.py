@@ -24,7 +24,9 @@ def page_command(
         str, typer.Option(metavar="8|16", help="Of a number of the item table: small, or very exact.")
     ] = "8",
     show: Annotated[bool, typer.Option("--open", help="Serve it on 127.0.0.1 and open a browser.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="For --open; 0: a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="For --open; browsers keep ratings by port. 0: a free one.")
+    ] = 8017,
     allow: Allow = None,
 ) -> None:
     """Make a page on which a person rates, gets a list at once, and sees what would leave the device.

@@ -21,7 +21,20 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+    ".json": "application/json", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
+}  # fmt: skip
 OWN_RESOURCES = {"Cross-Origin-Resource-Policy": "same-origin"}
+
+
+def media_type(name: str) -> str:
+    """What a file of the page is called towards browsers, which are told not to guess.
+
+    >>> media_type("page.webmanifest"), media_type("model.bin")
+    ('application/manifest+json', 'application/octet-stream')
+    """
+    return _MEDIA_TYPES.get(name[name.rfind(".") :], "application/octet-stream")
 
 
 def host_of(header: str) -> str | None:

@@ -14,13 +14,9 @@ from typing import Any
 from fedrecplus.deploy.device import Store, is_paused, mark_item, marks_of, newest_model, pause
 from fedrecplus.deploy.process import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.web.browser import media_type
 from fedrecplus.web.page.build import files_of_model, page_files, read_model
 
-KINDS = {
-    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-    ".json": "application/json", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
-    ".bin": "application/octet-stream",
-}  # fmt: skip
 _OF_MODEL = ("model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
 _LINES = 200
 """messages that the page lists; totals are of all"""
@@ -41,7 +37,7 @@ class PageAnswer:
     @classmethod
     def of(cls, content: Any, status: int = HTTPStatus.OK) -> PageAnswer:
         """As JSON."""
-        return cls(status, KINDS[".json"], json.dumps(content).encode())
+        return cls(status, "application/json", json.dumps(content).encode())
 
     @classmethod
     def problem(cls, status: int, problem: str, remedy: str = "") -> PageAnswer:
@@ -70,13 +66,13 @@ class DevicePages:
         content = files[name]
         if name == "index.html":
             content = content.replace(*_MARKED, 1)
-        return PageAnswer(HTTPStatus.OK, KINDS[Path(name).suffix], content)
+        return PageAnswer(HTTPStatus.OK, media_type(name), content)
 
     def read(self, name: str) -> PageAnswer | None:
         """The model's files, and what the store holds; None for any other name."""
         with Store.open(self.home.store) as store:
             if name in _OF_MODEL:
-                return PageAnswer(HTTPStatus.OK, KINDS[Path(name).suffix], self._model_files(store)[name])
+                return PageAnswer(HTTPStatus.OK, media_type(name), self._model_files(store)[name])
             if name == "api/saved":
                 return PageAnswer.of({"ratings": self._ratings(store), "marks": marks_of(store, self.person)})
             if name == "api/sent":

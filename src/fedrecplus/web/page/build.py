@@ -43,9 +43,7 @@ class Site:
     """what quantising changes: see ``quantise.cost_of``"""
 
 
-def build_site(
-    run: Path, out: Path, bits: int = 8, allow: Collection[str] = (), besides: Sequence[Path] = ()
-) -> Site:
+def build_site(run: Path, out: Path, bits: int = 8, allow: Collection[str] = (), besides: Sequence[Path] = ()) -> Site:
     """Write the page of a finished run's model into a folder. Nothing private of any run is read.
 
     ``besides`` are runs over the same items, whose tables the panel "What leaves" uses for presets of other models.
@@ -163,5 +161,3 @@ def offline_worker(version: str, names: list[str], code: bytes) -> bytes:
 
 def _compact(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-
-

@@ -8,6 +8,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.errors import UserError
+
 
 class _Quiet(SimpleHTTPRequestHandler):
     """Files of one folder; what is asked for is nobody's business, so nothing is logged."""
@@ -29,7 +31,10 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 def file_server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
     """A server of a folder's files on 127.0.0.1; port 0 takes a free one."""
-    return ThreadingHTTPServer(("127.0.0.1", port), functools.partial(_Quiet, directory=str(folder)))
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), functools.partial(_Quiet, directory=str(folder)))
+    except OSError as error:
+        raise UserError(f"127.0.0.1:{port}: {error.strerror or error}", "give another --port, or 0") from None
 
 
 def address_of(server: ThreadingHTTPServer) -> str:

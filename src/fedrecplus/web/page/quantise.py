@@ -20,8 +20,10 @@ from fedrecplus.training.ranking import top
 
 Array = NDArray[np.float64]
 _ALIGNED = 4
-_PEOPLE, _RATED, _LISTED = 40, 20, 10
+_MOST_PEOPLE, _FEWEST_PEOPLE, _RATED, _LISTED = 40, 5, 20, 10
 """made-up people that the cost of quantising is measured on, their ratings, and the length of their lists"""
+_PREDICTIONS = 200_000
+"""of all these people together, where they are more than the fewest"""
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,14 @@ def cost_of(model: SharedModel, rounded: SharedModel) -> dict[str, float]:
     Real people's ratings are none of the page's business, so they have no part in a figure that it shows.
     """
     changes, shared = [], []
-    for person in range(_PEOPLE):
+    people = int(np.clip(_PREDICTIONS // max(len(model.item_ids), 1), _FEWEST_PEOPLE, _MOST_PEOPLE))
+    for person in range(people):
         items, ratings = _made_up(model, person)
         weights = [list_or_rating_weights(one, items, ratings, "rating") for one in (model, rounded)]
         predicted = [one.scale.restore(one.X @ w) for one, w in zip((model, rounded), weights, strict=True)]
         changes.append(np.abs(predicted[1] - predicted[0]))
-        lists = [_list(one, items, ratings) for one in (model, rounded)]
-        shared.append(len(np.intersect1d(*lists)) / max(len(lists[0]), 1))
+        first, second = (_list(one, items, ratings) for one in (model, rounded))
+        shared.append(len(np.intersect1d(first, second)) / max(len(first), 1))
     errors = np.concatenate(changes)
     return {
         "mean_change": float(errors.mean()),

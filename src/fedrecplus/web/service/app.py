@@ -72,9 +72,9 @@ def service(source: ModelSource, options: ServiceOptions) -> Guard:
     app = FastAPI(
         title="fedrecplus", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan, description=PROMISE
     )
-    _public_routes(app, source)
     _operator_routes(app, source, metrics)
     _recommend_route(app, source, rates)
+    _public_routes(app, source)  # last: it has every file of the page
     app.add_exception_handler(RequestValidationError, _not_understood)
     app.add_exception_handler(HTTPException, _no_route)
     if options.origins:
@@ -113,6 +113,32 @@ def _public_routes(app: FastAPI, source: ModelSource) -> None:
             return _cached(request, served.items)
         found = await anyio.to_thread.run_sync(served.search, search, limit)
         return _json({"scale": str(served.recommender.model.scale), "items": found})
+
+    @app.get(
+        "/model", summary="The public table: what is to know of it, its digest and provenance",
+        description="Facts of the model and its tables, quantised; `/model.bin` has their codes one after the other: "
+        "value = low + scale × code, by column. With it a client folds its own ratings in, and sends none.",
+        response_class=Response, responses={404: {"model": RequestProblem, "description": "No such table"}},
+    )  # fmt: skip
+    async def model(request: Request) -> Response:
+        table = source.current.table
+        if table is None:
+            return _problem(404, "this model has no table that pages can compute with", "", "use `/recommend`")
+        return _cached(request, table)
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return file(request, "index.html")
+
+    @app.get("/{name}", include_in_schema=False)
+    async def page_file(request: Request, name: str) -> Response:
+        return file(request, name)
+
+    def file(request: Request, name: str) -> Response:
+        found = source.current.site.get(name)
+        if found is None:
+            raise HTTPException(404, "there is nothing of this name")
+        return _cached(request, found)
 
 
 def _operator_routes(app: FastAPI, source: ModelSource, metrics: ServiceMetrics) -> None:

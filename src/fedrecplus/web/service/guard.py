@@ -6,8 +6,10 @@ import json
 import logging
 import math
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fedrecplus.web.browser import OWN_RESOURCES, SECURITY_HEADERS, is_own_origin, may_be_named
@@ -20,6 +22,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 TOO_MANY = "too many requests"
+_FRAMES = 8
+"""of a fault that the log names"""
 _FREE = ("/health",)
 """asked by monitors, and answered by nothing but a few bytes"""
 
@@ -61,6 +65,10 @@ class Guard:
         except _Refused as refused:
             self.metrics.refused(refused.reason)
             await answer.refuse(refused)
+        except Exception as error:
+            _log_fault(error)
+            if not answer.begun:
+                await answer.refuse(_Refused(500, "fault", "this failed here", "tell the operator"))
         finally:
             self.metrics.open.dec()
             seconds, route = time.perf_counter() - began, _route(scope)
@@ -143,6 +151,13 @@ async def _whole_body(receive: Receive, most: int) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
+
+
+def _log_fault(error: Exception) -> None:
+    """What failed and where, without the error's text: it might quote a rating."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-_FRAMES:]))
+    log.error("a request failed: %s at %s", type(error).__name__, where)
 
 
 def _too_large(most: int) -> _Refused:

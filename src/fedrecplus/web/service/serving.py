@@ -18,6 +18,8 @@ from fedrecplus.training.model_files import MODEL
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.registry import Registry, file_digest, finished_model
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.web.browser import media_type
+from fedrecplus.web.page.build import MODELS, site_files
 
 log = logging.getLogger("fedrecplus.service")
 
@@ -61,6 +63,25 @@ class ServedModel:
         }  # fmt: skip
 
     @cached_property
+    def site(self) -> dict[str, CachedAnswer]:
+        """The person's page with this model's quantised tables, by name; empty where the page can't compute it."""
+        model = self.recommender.model
+        if model.config.model.rule not in MODELS:
+            return {}
+        told = {name: self.figures[name] for name in ("dataset", "rmse", "mae") if self.figures.get(name) is not None}
+        contents = site_files(model, told | dict(self.made))
+        return {name: CachedAnswer.of(content, media_type(name)) for name, content in contents.items()}
+
+    @cached_property
+    def table(self) -> CachedAnswer | None:
+        """What is to know of the quantised table, and where it is; None where the page can't compute the model."""
+        if not self.site:
+            return None
+        facts = json.loads(self.site["model.json"].content)
+        content = {"provenance": self.provenance, "table": {"at": "/model.bin", "sha256": facts["digest"]}, **facts}
+        return CachedAnswer.of(json.dumps(content, separators=(",", ":")).encode(), "application/json")
+
+    @cached_property
     def items(self) -> CachedAnswer:
         """The catalogue as JSON."""
         model = self.recommender.model
@@ -91,7 +112,7 @@ class ServedModel:
 
     def prepare(self) -> ServedModel:
         """Compute what requests would have to wait for."""
-        _ = self.items, self.known_ids, self.recommender.model.X
+        _ = self.items, self.known_ids, self.table, self._folded_titles
         self.recommender.fold_in({})
         return self
 
