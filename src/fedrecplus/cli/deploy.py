@@ -109,6 +109,7 @@ def run_command(
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
     with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
         run_to_the_end(server, out, show, say)
+    server.offer(out)
     _report(out)
 
 

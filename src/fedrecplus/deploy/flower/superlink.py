@@ -9,7 +9,6 @@ machine don't see it. Run as a module with the arguments of ``flower-superlink``
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import subprocess
 import sys
@@ -20,9 +19,12 @@ from typing import Any
 import uvicorn
 from starlette.middleware import Middleware
 
-from fedrecplus.deploy.flower import fleet, operations, private
+from fedrecplus.deploy.flower import enrolment, fleet, metrics, operations, private
 from fedrecplus.deploy.flower.connections import BoundedConnection, allow_many_files, new_loop
+from fedrecplus.deploy.flower.enrolment import Invitations
 from fedrecplus.deploy.flower.gate import Gate
+from fedrecplus.deploy.flower.logs import log_to
+from fedrecplus.deploy.flower.pruning import keep_pruned
 from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
 
@@ -38,10 +40,15 @@ def guarded(create: Any, home: Path) -> Any:
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
         _speed_up(state)
         roster = Roster(home, state)
+        nodes, invitations = fleet.FleetApi(roster.number_of, state, keyed=keyed), Invitations(home)
+        more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
         apis = {
-            fleet.PREFIX: fleet.FleetApi(roster.number_of, state, keyed=keyed),
-            operations.PREFIX: operations.Operations(make_secret(operations.token_file(home)), state, roster, {}),
+            fleet.PREFIX: nodes,
+            operations.PREFIX: operations.Operations(home, state, roster, more),
+            metrics.PATH: metrics.Metrics(home, make_secret(home / metrics.TOKEN), state),
+            enrolment.PREFIX: enrolment.Enrolment(home, roster, invitations, nodes.authenticate),
         }
+        keep_pruned(state)
         app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis))
         return app
 
@@ -83,8 +90,10 @@ def start_superexec(arguments: list[str], secret: Path) -> subprocess.Popen[byte
 def main() -> None:
     """``flower-superlink`` behind the gate."""
     end_with_parent()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    os.umask(0o077)
     home = Path(os.environ[SERVER_HOME])
+    private.get(_CREATE)  # configures its own logging when it is imported
+    log_to(home)
     secret = home / "superexec.secret"
     make_secret(secret)
     private.put(_CREATE, guarded(private.get(_CREATE), home))

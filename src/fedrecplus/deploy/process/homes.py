@@ -18,7 +18,8 @@ from typing import Any
 
 from fedrecplus.deploy.device import remove_store
 from fedrecplus.deploy.process import processes
-from fedrecplus.deploy.process.private_files import check_private, make_secret
+from fedrecplus.deploy.process.joining import Invitation, fingerprint
+from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json
 
@@ -99,6 +100,8 @@ class ServerHome:
     host: str = "127.0.0.1"
     port: int = 9092
     insecure: bool = False
+    name: str = ""
+    """what nodes call it"""
 
     @classmethod
     def load(cls, path: Path) -> ServerHome:
@@ -123,10 +126,15 @@ class ServerHome:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
         if not self.insecure:
-            from fedrecplus.deploy.process.certificates import make_server_certificates
+            from fedrecplus.deploy.process.certificates import make_server_certificates, names_of
 
             make_server_certificates(self.certificates, names)
-        facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
+            if missing := sorted(set(names) - set(names_of(self.certificates))):
+                raise UserError(
+                    f"the certificate isn't for {', '.join(missing)}",
+                    f"fedrecplus server renew {' '.join(f'--name {name}' for name in missing)}",
+                )
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
         write_json(self.path / _SETTINGS, facts)
         self.check_database()
         for name in ("control.token", "superexec.secret"):
@@ -216,6 +224,26 @@ class ServerHome:
         place = None if instead_of is None else str(instead_of)
         reply = self.ask("admit", key=content.decode("ascii", "replace"), name=name, instead_of=place)
         return int(reply["node-id"]), bool(reply["new"])
+
+    def invite(self, name: str, hours: float, address: str = "") -> Invitation:
+        """A link that lets one node in, once."""
+        if self.insecure:
+            raise UserError("a server without TLS has no keys to let in", "start it without --insecure")
+        host, port = processes.split_address(address) if address else (self.name or self.host, self.port)
+        if host in ("0.0.0.0", "::"):
+            raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
+        code = self.ask("invite", name=name, hours=hours)["code"]
+        return Invitation(host, port, code, fingerprint((self.certificates / processes.CA).read_bytes()))
+
+    def offer(self, run: Path) -> None:
+        """Let nodes that join fetch a run folder's model; one that was offered before is replaced."""
+        path = run / "model.safetensors"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", "give a finished run folder") from None
+        (self.path / "model").mkdir(exist_ok=True, mode=0o700)
+        write_private(self.path / "model" / path.name, content)
 
     def nodes(self) -> list[dict[str, str]]:
         """The nodes that were admitted, and who of them is here."""
