@@ -5,6 +5,7 @@ from fedrecplus.deploy.process.joining import Invitation, fetch_model, fingerpri
 from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.deploy.process.processes import CA, FLOWER_APP, Supervised, end_with_parent, free_port, is_loopback
 from fedrecplus.deploy.process.runs import Show, deal_out, note_keys, run_local, run_to_the_end, running_server
+from fedrecplus.deploy.process.schedule import seconds_of, train_again
 from fedrecplus.deploy.process.upkeep import Finding, back_up, days_left, last_run, look_over, note_run, restore
 
 __all__ = [
@@ -39,5 +40,7 @@ __all__ = [
     "run_local",
     "run_to_the_end",
     "running_server",
+    "seconds_of",
+    "train_again",
     "write_private",
 ]  # fmt: skip
