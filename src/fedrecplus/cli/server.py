@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import keep_in_foreground
-from fedrecplus.deploy.process import CA, ServerHome, Supervised, back_up, look_over, restore
+from fedrecplus.cli.foreground import keep_in_foreground, terminated_like_interrupted
+from fedrecplus.deploy.process import CA, ServerHome, Supervised, back_up, look_over, page_server, restore
 from fedrecplus.errors import UserError
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
@@ -110,6 +110,18 @@ def check(home: Home = DEFAULT_HOME) -> None:
             say(f"      → {finding.remedy}")
     if not all(finding.good for finding in findings):
         raise typer.Exit(1)
+
+
+@server_app.command()
+def page(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any.")] = 0,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show the last run as it goes on a page of this machine: rounds, loss, slow nodes, refusals, budget, checks."""
+    web, address = page_server(ServerHome.load(home.expanduser().absolute()), port)
+    say(f"open {address}")
+    with terminated_like_interrupted(), web:
+        web.serve_forever()
 
 
 @server_app.command()

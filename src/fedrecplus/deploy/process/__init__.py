@@ -2,6 +2,7 @@
 
 from fedrecplus.deploy.process.homes import POLL, SERVER_HOME, SHARE_ERROR, STORE, NodeHome, ServerHome
 from fedrecplus.deploy.process.joining import Invitation, fetch_model, fingerprint, join_by
+from fedrecplus.deploy.process.operator_page import page_server
 from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.deploy.process.processes import CA, FLOWER_APP, Supervised, end_with_parent, free_port, is_loopback
 from fedrecplus.deploy.process.runs import Show, deal_out, note_keys, run_local, run_to_the_end, running_server
@@ -36,6 +37,7 @@ __all__ = [
     "make_secret",
     "note_keys",
     "note_run",
+    "page_server",
     "restore",
     "run_local",
     "run_to_the_end",
