@@ -1,10 +1,8 @@
-"""The home folders of a server and of a node, how their Flower processes are started, and Flower's own command."""
+"""The home folder of a server, how its Flower process is started, and Flower's own command."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,64 +14,12 @@ from pathlib import Path
 from ssl import create_default_context
 from typing import Any
 
-from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.light import NODE_KEY, NODE_PUBLIC, STORE
+from fedrecplus.deploy.light import NODE_PUBLIC
 from fedrecplus.deploy.process import processes
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_text
 
 _CONNECTION, _SETTINGS = "fedrecplus", "server.json"
-
-
-@dataclass(frozen=True)
-class NodeHome:
-    """A folder with all that a device keeps: the store of ratings, its key, Flower's files."""
-
-    path: Path
-
-    @property
-    def store(self) -> Path:
-        """The store of ratings."""
-        return self.path / STORE
-
-    def make_key(self) -> Path:
-        """The public key to hand to the server's operator; made on first use."""
-        from fedrecplus.deploy.process.certificates import make_node_key
-
-        return make_node_key(self.path)
-
-    def command(
-        self, address: str, *, ca: Path | None, insecure: bool, poll: float = 30.0, share_error: bool = False
-    ) -> list[str]:
-        """What starts the node as a process of its own."""
-        self.make_key()
-        options = ["--insecure"] if insecure else []
-        if ca is not None and not insecure:
-            options = ["--ca", str(ca.absolute())]
-        options += ["--share-error"] if share_error else []
-        return [
-            sys.executable, "-m", "fedrecplus.deploy.light", address, "--home", str(self.path.absolute()),
-            "--poll", str(poll), "--end-with-parent", *options,
-        ]  # fmt: skip
-
-    def forget(self) -> None:
-        """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
-
-        Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
-        """
-        key = self.path / NODE_KEY
-        if not self.store.exists() and not key.exists():
-            raise UserError(f"{self.path} holds no device", "check --home")
-        for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
-            if name.exists():
-                with name.open("r+b") as file:
-                    file.write(b"\0" * name.stat().st_size)
-                    file.flush()
-                    os.fsync(file.fileno())
-        remove_store(self.store)
-        for name in (key, self.path / NODE_PUBLIC):
-            name.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "flower", ignore_errors=True)
 
 
 @dataclass(frozen=True)

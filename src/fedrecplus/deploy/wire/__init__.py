@@ -28,9 +28,10 @@ from fedrecplus.deploy.wire.stages import (
 )
 
 __all__ = [
-    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "PACKET", "SESSION_BYTES", "VERSION", "ItemCatalogue", "Packet",
-    "Refusal", "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply",
-    "decode_request", "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply", "encode_request",
-    "encode_stage", "fixed_settings", "identity_number", "is_later_stage", "is_secure", "longest_message", "mask_context",
-    "message_of", "persons_bound", "read_identities", "sum_encoding", "sum_layout",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "PACKET", "SESSION_BYTES", "VERSION", "ItemCatalogue",
+    "Packet", "Refusal", "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply",
+    "decode_request", "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply",
+    "encode_request", "encode_stage", "fixed_settings", "identity_number", "is_later_stage", "is_secure",
+    "longest_message", "mask_context", "message_of", "persons_bound", "read_identities", "sum_encoding",
+    "sum_layout",
 ]  # fmt: skip
