@@ -36,10 +36,10 @@ _HOMES = {
 """module → its names here; it is imported when one is first used: who only rates an item waits for no model"""
 
 __all__ = [
-    "BATCH", "CHANNELS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store", "answer", "check_private",
-    "choose_table", "chosen_table", "find_item", "import_many", "import_own", "is_chosen", "known_catalogues",
-    "last_upload", "load_clients", "load_policy", "own_key", "pin_identities", "recommend", "remove_store",
-    "save_policy", "seen_tables", "top_list", "unknown_items", "use_newest", "with_pin",
+    "BATCH", "CHANNELS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store", "answer",
+    "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own", "is_chosen",
+    "known_catalogues", "last_upload", "load_clients", "load_policy", "own_key", "pin_identities", "recommend",
+    "remove_store", "save_policy", "seen_tables", "top_list", "unknown_items", "use_newest", "with_pin",
 ]  # fmt: skip
 
 
