@@ -10,6 +10,7 @@ from typing import Any
 
 PLACES = {
     # called
+    "flwr.cli.build.build_fab_from_disk": "the bytes of the bundle that the server starts",
     "flwr.proto.runtime_pb2.PullAppMessagesRequest": "asks which replies were announced",
     "flwr.proto.runtime_pb2.PullAppMessagesResponse": "gives the grid one announced reply at a time",
     "flwr.superlink.cli.flower_superlink": "the SuperLink's program",
