@@ -93,8 +93,9 @@ class Cluster:
         return process
 
     def start_node(self, home: NodeHome) -> Supervised:
-        command = home.command(f"127.0.0.1:{self.server.port}", ca=self.server.certificates / CA, insecure=False)
-        environment = {**home.environment(poll=0.1, share_error=False), **self.node_environment}
+        address, ca = f"127.0.0.1:{self.server.port}", self.server.certificates / CA
+        command = home.command(address, ca=ca, insecure=False, poll=0.3)
+        environment = {**os.environ, **self.node_environment}
         process = self.keep(Supervised(command, environment, home.path / "node.log"))
         self.nodes.append(process)
         return process

@@ -16,6 +16,7 @@ import typer
 
 from fedrecplus import __version__
 from fedrecplus.cli.interrupt import Interrupted
+from fedrecplus.cli.printable import printable
 from fedrecplus.errors import DataWarning, UserError, unknown_name
 
 INTERRUPTED = 130
@@ -155,7 +156,7 @@ def exit_code_of(arguments: list[str]) -> int:
             code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {printable(str(error))}", err=True)
         return 2
     except click.ClickException as error:
         error.show()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.files.read import read_file
-from fedrecplus.data.movielens.fetch import load_known
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
@@ -31,10 +29,14 @@ def load(name_or_path: str, *, options: FileOptions | None = None, progress: Pro
 
             return generate(SyntheticOptions.parse(settings), progress)
         if not settings:
+            from fedrecplus.data.movielens.fetch import load_known  # here: it brings polars
+
             return load_known(KNOWN[name], progress)
     path = Path(name_or_path).expanduser()
     if not path.exists() and not _looks_like_a_path(str(name_or_path)):
         raise unknown_name("data set", str(name_or_path), [*KNOWN, SYNTHETIC])
+    from fedrecplus.data.files.read import read_file  # here: it brings polars, 30 MB that a device's node goes without
+
     return read_file(path, options)
 
 

@@ -10,16 +10,12 @@ from typing import Any
 
 PLACES = {
     # called
-    "flwr.cli.build.build_fab_from_disk": "the bytes of the bundle that nodes accept",
+    "flwr.cli.build.build_fab_from_disk": "the bytes of the bundle that the server starts",
     "flwr.proto.runtime_pb2.PullAppMessagesRequest": "asks which replies were announced",
     "flwr.proto.runtime_pb2.PullAppMessagesResponse": "gives the grid one announced reply at a time",
     "flwr.superlink.cli.flower_superlink": "the SuperLink's program",
-    "flwr.supernode.cli.flower_supernode": "the SuperNode's program",
     "flwr.supercore.cli.flower_superexec": "the SuperExec's program",
-    "flwr.supercore.constant.TaskType.CLIENT_APP": "tells a client's app from other tasks",
     "flwr.supercore.superexec.executor.types.LaunchResult.accepted": "what an executor says of a started app",
-    "flwr.supercore.tls.validate_and_resolve_root_certificates": "the forked app's certificates",
-    "flwr.supernode.runtime.run_clientapp.run_clientapp": "what the forked app does",
     "flwr.superlink.grid.http_grid.HttpGrid._runtime_client": "the grid's client towards the SuperLink",
     "flwr.superlink.cli.flwr_serverapp": "what the forked app of the server does",
     "flwr.supercore.constant.TaskType.SERVER_APP": "tells the server's app from other tasks",
@@ -60,11 +56,6 @@ PLACES = {
     "flwr.superlink.grid.http_grid.HttpGrid._connect": "sets ``_client``, which is replaced in copies of the grid",
     "flwr.superlink.main.create_app": "puts the gate before all other layers",
     "flwr.superlink.cli.flower_superlink.uvicorn": "serves connections without limits",
-    "flwr.supernode.start_client_internal.time": "its loop sleeps for seconds",
-    "flwr.supernode.start_client_internal.subprocess": "it starts its own SuperExec",
-    "flwr.supernode.start_client_internal.get_fused_config_from_fab": "it unpacks any bundle that a server sends",
-    "flwr.supernode.fleet_http_connection.HEARTBEAT_DEFAULT_INTERVAL": "a killed node is locked out for so long",
-    "flwr.supercore.heartbeat.HEARTBEAT_DEFAULT_INTERVAL": "the same, where the heart beats",
     "flwr.supercore.superexec.run_superexec.get_executor": "it starts an interpreter for each message",
 }
 """dotted path → why"""

@@ -1,6 +1,7 @@
 """Homes of server and node, processes, certificates, and a run to its end. Nothing here imports Flower."""
 
-from fedrecplus.deploy.process.homes import POLL, SERVER_HOME, SHARE_ERROR, STORE, NodeHome, ServerHome
+from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.process.homes import SERVER_HOME, ServerHome
 from fedrecplus.deploy.process.joining import Invitation, fetch_model, fingerprint, join_by
 from fedrecplus.deploy.process.operator_page import page_server
 from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
@@ -12,10 +13,7 @@ from fedrecplus.deploy.process.upkeep import Finding, back_up, days_left, last_r
 __all__ = [
     "CA",
     "FLOWER_APP",
-    "POLL",
     "SERVER_HOME",
-    "SHARE_ERROR",
-    "STORE",
     "Finding",
     "Invitation",
     "NodeHome",

@@ -1,11 +1,9 @@
-"""The home folders of a server and of a node, how their Flower processes are started, and the server's operator."""
+"""The home folder of a server, how its Flower process is started, and what its operator asks of it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import socket
 import sqlite3
 import sys
@@ -16,80 +14,17 @@ from pathlib import Path
 from ssl import SSLContext, create_default_context
 from typing import Any
 
-from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.light import NODE_PUBLIC, split_address
 from fedrecplus.deploy.process import processes
 from fedrecplus.deploy.process.joining import Invitation, fingerprint
 from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json
 
-STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
-"""environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
 SERVER_HOME = "FEDRECPLUS_SERVER_HOME"
 DATABASE = "superlink.db"
 _SETTINGS = "server.json"
 _UP = "check that it is up, and that you are who started it"
-
-
-@dataclass(frozen=True)
-class NodeHome:
-    """A folder with all that a device keeps: the store of ratings, its key, Flower's files."""
-
-    path: Path
-
-    @property
-    def store(self) -> Path:
-        """The store of ratings."""
-        return self.path / "store.db"
-
-    def make_key(self) -> Path:
-        """The public key to hand to the server's operator; made on first use."""
-        processes.require_flower()
-        from fedrecplus.deploy.process.certificates import make_node_key
-
-        return make_node_key(self.path)
-
-    def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
-        """What starts the SuperNode."""
-        processes.require_flower()
-        host, _ = processes.split_address(address)
-        if insecure and not processes.is_loopback(host):
-            raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
-        safety = ["--insecure"]
-        if not insecure:
-            if ca is None or not ca.exists():
-                raise UserError("the server's ca.crt is needed", "copy it from the server and give it with --ca")
-            self.make_key()
-            key = (self.path / processes.NODE_KEY).absolute()
-            safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
-        return [
-            sys.executable, "-m", "fedrecplus.deploy.flower.supernode", "--superlink", address,
-            "--host", "127.0.0.1", "--isolation", "subprocess", *safety,
-        ]  # fmt: skip
-
-    def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
-        """For the SuperNode and the app that it starts for each message."""
-        more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
-        return processes.flower_environment(self.path.absolute(), **more)
-
-    def forget(self) -> None:
-        """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
-
-        Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
-        """
-        key = self.path / processes.NODE_KEY
-        if not self.store.exists() and not key.exists():
-            raise UserError(f"{self.path} holds no device", "check --home")
-        for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
-            if name.exists():
-                with name.open("r+b") as file:
-                    file.write(b"\0" * name.stat().st_size)
-                    file.flush()
-                    os.fsync(file.fileno())
-        remove_store(self.store)
-        for name in (key, self.path / processes.NODE_PUBLIC):
-            name.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "flower", ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -126,14 +61,9 @@ class ServerHome:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
         if not self.insecure:
-            from fedrecplus.deploy.process.certificates import make_server_certificates, names_of
+            from fedrecplus.deploy.process.certificates import make_server_certificates
 
             make_server_certificates(self.certificates, names)
-            if missing := sorted(set(names) - set(names_of(self.certificates))):
-                raise UserError(
-                    f"the certificate isn't for {', '.join(missing)}",
-                    f"fedrecplus server renew {' '.join(f'--name {name}' for name in missing)}",
-                )
         facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
         write_json(self.path / _SETTINGS, facts)
         self.check_database()
@@ -214,7 +144,7 @@ class ServerHome:
 
         ``instead_of`` is a node's number: it has a new key, and stays who it is.
         """
-        remedy = f"give the {processes.NODE_PUBLIC} that `node key` made on the node"
+        remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
         try:
             content = public_key.read_bytes()
         except OSError as error:
@@ -229,7 +159,7 @@ class ServerHome:
         """A link that lets one node in, once."""
         if self.insecure:
             raise UserError("a server without TLS has no keys to let in", "start it without --insecure")
-        host, port = processes.split_address(address) if address else (self.name or self.host, self.port)
+        host, port = split_address(address) if address else (self.name or self.host, self.port)
         if host in ("0.0.0.0", "::"):
             raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
         code = self.ask("invite", name=name, hours=hours)["code"]

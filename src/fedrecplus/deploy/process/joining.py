@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import http.client
 import json
 import ssl
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from fedrecplus.deploy.light import NODE_KEY, Key, trust
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
@@ -83,37 +81,19 @@ def join_by(link: Invitation, home: Path, public_key: Path, name: str) -> tuple[
     with beside(home / "ca.crt") as temporary:
         temporary.write_bytes(authority)
     facts = {"code": link.code, "key": public_key.read_text(encoding="ascii"), "name": name}
-    reply = json.loads(_ask(link, _trusting(home), "POST", "enrol", json.dumps(facts).encode()))
+    reply = json.loads(_ask(link, trust(home / "ca.crt"), "POST", "enrol", json.dumps(facts).encode()))
     return int(reply["node-id"]), str(reply["name"])
 
 
 def fetch_model(link: Invitation, home: Path) -> Path | None:
     """The server's current model, so that the first list needs no round; None where it has none."""
     try:
-        content = _ask(link, _trusting(home), "GET", "model", headers=_signed(home))
+        content = _ask(link, trust(home / "ca.crt"), "GET", "model", headers=Key(home / NODE_KEY).headers())
     except UserError:
         return None
     with beside(home / "model" / "model.safetensors") as temporary:
         temporary.write_bytes(content)
     return home / "model"
-
-
-def _trusting(home: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(home / "ca.crt"))
-
-
-def _signed(home: Path) -> dict[str, str]:
-    """The headers by which a server knows a node, as Flower's nodes have them."""
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-
-    key: Any = load_ssh_private_key((home / "node.key").read_bytes(), None)
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    stamp = datetime.now(UTC).isoformat()
-    signature = key.sign(stamp.encode("ascii"), ec.ECDSA(hashes.SHA256()))
-    encoded = [base64.b64encode(part).decode() for part in (public, signature)]
-    return {"flwr-public-key": encoded[0], "flwr-signature": encoded[1], "flwr-timestamp": stamp}
 
 
 def _ask(

@@ -2,7 +2,7 @@
 
 from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS, ItemCatalogue
 from fedrecplus.deploy.wire.identities import identity_number, read_identities
-from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
+from fedrecplus.deploy.wire.packet import PACKET, VERSION, Packet, Refusal
 from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply, encode_refusal, encode_reply
 from fedrecplus.deploy.wire.request import (
     Request,
@@ -28,9 +28,10 @@ from fedrecplus.deploy.wire.stages import (
 )
 
 __all__ = [
-    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "VERSION", "ItemCatalogue", "Packet", "Refusal",
-    "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply", "decode_request",
-    "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply", "encode_request", "encode_stage",
-    "fixed_settings", "identity_number", "is_later_stage", "is_secure", "longest_message", "mask_context",
-    "message_of", "persons_bound", "read_identities", "sum_encoding", "sum_layout",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "PACKET", "SESSION_BYTES", "VERSION", "ItemCatalogue",
+    "Packet", "Refusal", "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply",
+    "decode_request", "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply",
+    "encode_request", "encode_stage", "fixed_settings", "identity_number", "is_later_stage", "is_secure",
+    "longest_message", "mask_context", "message_of", "persons_bound", "read_identities", "sum_encoding",
+    "sum_layout",
 ]  # fmt: skip
