@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fedrecplus.config import change
+from fedrecplus.deploy.flower.fleet import Mail
 from fedrecplus.deploy.flower.pruning import prune
+from fedrecplus.deploy.flower.superlink import prepare_database
 from fedrecplus.deploy.process import seconds_of, train_again
 from fedrecplus.deploy.server import Deployment, begin, go_on, serve
 from fedrecplus.deploy.wire import VERSION, ItemCatalogue, Packet, Refusal, decode_reply, decode_request
@@ -149,3 +153,38 @@ def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
 @given(FACTS, TABLES)
 def test_many_messages_are_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
     fuzz(Packet(facts, tables))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_message_is_announced_when_its_contents_are_here_and_no_transaction_fails_for_another(tmp_path: Path) -> None:
+    from flwr.server.superlink.linkstate import SqlLinkState
+    from flwr.supercore.object_store import ObjectStoreFactory
+    from flwr.superlink.federation import NoOpFederationManager
+
+    database = str(tmp_path / "state.db")
+    state = SqlLinkState(database, NoOpFederationManager(), ObjectStoreFactory(database).store())
+    state.initialize()
+    prepare_database(state)
+    columns = "message_id, run_id, dst_node_id, created_at, ttl, delivered_at, reply_to_message_id"
+    for name, node in (("whole", 5), ("half", 6)):
+        state.query(
+            f"INSERT INTO message_ins ({columns}) VALUES (:id, NULL, :node, :at, 60.0, '', '')",
+            {"id": name, "node": node, "at": time.time()},
+        )
+    session = (
+        "INSERT INTO object_push_sessions (session_id, run_id, expires_at, pending_count) VALUES ('s', 1, '2099', 1)"
+    )
+    state.query(session)
+    state.query("INSERT INTO object_push_session_roots (session_id, root_object_id) VALUES ('s', 'half')")
+    mail = Mail(state)
+    assert [asyncio.run(mail.waits(node, 0.0)) for node in (5, 6, 7)] == [True, False, False]
+
+    def read_then_write(number: int) -> None:
+        with state.session():
+            state.query("SELECT count(*) FROM message_ins")
+            time.sleep(0.05)
+            state.query("UPDATE message_ins SET ttl = ttl + 1.0 WHERE message_id = 'whole'")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read_then_write, range(8)))
+    assert state.query("SELECT ttl FROM message_ins WHERE message_id = 'whole'")[0]["ttl"] == 68.0

@@ -12,6 +12,7 @@ import asyncio
 import binascii
 import json
 import logging
+import sqlite3
 import time
 from base64 import b64decode
 from collections.abc import Callable
@@ -40,6 +41,11 @@ _HANDLERS = "flwr.superlink.servicer.fleet.fleet_handlers."
 _LOOK, _FRESH = 0.2, 0.05
 """seconds between looks while nodes wait, and for which a look is good"""
 _TRIES, _PAUSE = 5, 0.2
+_UNDELIVERED = (
+    "SELECT DISTINCT dst_node_id FROM message_ins WHERE delivered_at = '' AND created_at + ttl > ? "
+    "AND message_id NOT IN (SELECT root_object_id FROM object_push_session_roots)"
+)
+"""messages whose contents are all here: who fetches one before that gives up on it"""
 log = logging.getLogger("fedrecplus")
 
 
@@ -185,6 +191,7 @@ class Mail:
         self._nodes: set[int] = set()
         self._at = -1e9
         self._looking: asyncio.Task[None] | None = None
+        self._reading: sqlite3.Connection | None = None
 
     async def waits(self, node: int, seconds: float) -> bool:
         """Whether a node has mail, now or within so many seconds."""
@@ -206,9 +213,11 @@ class Mail:
         await asyncio.shield(self._looking)
 
     async def _read(self) -> None:
-        rows = await run_in_threadpool(
-            self._state.query,
-            "SELECT DISTINCT dst_node_id FROM message_ins WHERE delivered_at = '' AND created_at + ttl > :now",
-            {"now": time.time()},
-        )
-        self._nodes, self._at = {row["dst_node_id"] % 2**64 for row in rows}, time.monotonic()
+        rows = await run_in_threadpool(self._rows)
+        self._nodes, self._at = {row[0] % 2**64 for row in rows}, time.monotonic()
+
+    def _rows(self) -> list[tuple[int]]:
+        if self._reading is None:  # a connection that only reads waits for nobody, and nobody for it
+            path = str(self._state._engine.url.database)
+            self._reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False, timeout=30.0)
+        return self._reading.execute(_UNDELIVERED, (time.time(),)).fetchall()

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
+from sqlalchemy import event
 from starlette.middleware import Middleware
 
 from fedrecplus.deploy.flower import enrolment, fleet, metrics, operations, private
@@ -38,7 +39,7 @@ def guarded(create: Any, home: Path) -> Any:
     def build(*arguments: Any, **more: Any) -> Any:
         app = create(*arguments, **more)
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
-        _speed_up(state)
+        prepare_database(state)
         roster = Roster(home, state)
         nodes, invitations = fleet.FleetApi(roster.number_of, state, keyed=keyed), Invitations(home)
         more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
@@ -55,9 +56,23 @@ def guarded(create: Any, home: Path) -> Any:
     return build
 
 
-def _speed_up(state: Any) -> None:
-    """An index that Flower's own database lacks: without it each look for work reads all messages there ever were."""
+def prepare_database(state: Any) -> None:
+    """Let transactions wait for each other instead of failing, and add an index that Flower's own database lacks.
+
+    Flower's transactions read first and write then; where another one wrote in between, SQLite answers `database is
+    locked` at once, whatever the timeout is. One that takes the lock when it begins waits for it. Without the index
+    each look for work reads all messages there ever were.
+    """
+    for engine in {id(store._engine): store._engine for store in (state, state.object_store)}.values():
+        event.listen(engine, "connect", _take_over_transactions)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        engine.dispose()  # connections that were opened before
     state.query("CREATE INDEX IF NOT EXISTS fedrecplus_undelivered ON message_ins (dst_node_id, delivered_at)")
+
+
+def _take_over_transactions(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # or else Python's driver begins them, later
+    connection.execute("PRAGMA busy_timeout = 30000")
 
 
 def bounded_uvicorn() -> SimpleNamespace:
