@@ -140,7 +140,7 @@ def admit(
     server = ServerHome.load(home.expanduser().absolute())
     for file in key:
         node, new = server.admit(file, name or "", instead_of)
-        say(f"{file}: admitted as node {node}" if new else f"{file}: is node {node} and may connect already")
+        say(f"{file}: admitted as node {node}" if new else f"{file}: admitted before, as node {node}")
 
 
 @server_app.command()
