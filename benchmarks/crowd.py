@@ -75,7 +75,7 @@ class CountedFleet(Fleet):
 
 
 class Crowd:
-    """The nodes of some homes, stepped by a few threads."""
+    """The nodes of some homes, stepped by as many threads: a server may hold its answer to a look for work."""
 
     def __init__(self, homes: list[Path], address: str, tls: ssl.SSLContext, fate: Fate, longest_pause: float) -> None:
         self.address, self.tls, self.fate, self.longest_pause = address, tls, fate, longest_pause
@@ -146,16 +146,16 @@ def main() -> None:
     options.add_argument("--kills", type=float, default=0.0, help="share of answers at which a node is killed")
     options.add_argument("--away", type=float, default=60.0)
     options.add_argument("--poll", type=float, default=30.0)
-    options.add_argument("--threads", type=int, default=16)
     options.add_argument("--out", type=Path, required=True)
     given = options.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     fate = Fate(given.dropouts, given.kills, given.away)
     homes = [Path(line) for line in given.homes.read_text().splitlines()]
     crowd = Crowd(homes, given.address, trust(given.ca), fate, given.poll)
+    threading.stack_size(512 * 1024)
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
-    threads = [threading.Thread(target=crowd.work, daemon=True) for _ in range(min(given.threads, len(homes)))]
+    threads = [threading.Thread(target=crowd.work, daemon=True) for _ in homes]
     for thread in threads:
         thread.start()
     while not stopped:

@@ -91,17 +91,9 @@ def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
 
 
 def admit_all(server: ServerHome, homes: list[NodeHome]) -> None:
-    """Register every key by Flower's own client: its command takes two seconds for each."""
-    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-    from flwr.proto.control_pb2 import RegisterNodeRequest
-    from flwr.supercore.control import ControlHttpClient
-    from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-
-    authority = str(server.certificates / CA)
-    with ControlHttpClient.from_server_address(f"127.0.0.1:{server.port}", False, authority, []) as client:
-        for home in homes:
-            key: Any = load_ssh_public_key(home.make_key().read_bytes())
-            client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key)))
+    """Register every key."""
+    for home in homes:
+        server.admit(home.make_key())
 
 
 def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given: argparse.Namespace) -> list[Any]:

@@ -15,13 +15,13 @@ from cryptography import x509
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.light import prepare
+from fedrecplus.deploy.light import make_node_key, prepare
 from fedrecplus.deploy.process import (
     CA,
     ServerHome,
     free_port,
 )
-from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
+from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
@@ -30,7 +30,7 @@ from tests.waiting import GIVE_UP
 def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     make_server_certificates(tmp_path, ["fed.example.org", "192.0.2.7"])
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    make_server_certificates(tmp_path, ["other.example.org"])
+    make_server_certificates(tmp_path, ["fed.example.org"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     authority = x509.load_pem_x509_certificate(before[CA])
     server = x509.load_pem_x509_certificate(before["server.crt"])
@@ -44,6 +44,20 @@ def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     assert make_node_key(tmp_path).read_bytes() == public, "a node has one key"
     for name in ("server.key", "ca.key", "node.key"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_name_that_comes_later_gets_a_certificate_by_the_same_authority(tmp_path: Path) -> None:
+    make_server_certificates(tmp_path, ["fed.example.org"])
+    authority = (tmp_path / CA).read_bytes()
+    make_server_certificates(tmp_path, ["other.example.org"])
+    assert (tmp_path / CA).read_bytes() == authority, "nodes keep their ca.crt"
+    server = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"fed.example.org", "other.example.org"} <= set(names.get_values_for_type(x509.DNSName))
+    server.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+    (tmp_path / "ca.key").unlink()
+    with pytest.raises(UserError, match=r"ca\.key is missing"):
+        make_server_certificates(tmp_path, ["third.example.org"])
 
 
 def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.flower.messages import packet_of, record_of
 from fedrecplus.deploy.light import LightNode, Pace
-from fedrecplus.deploy.light.fleet import Rejected, Unreachable
+from fedrecplus.deploy.light.fleet import NoAnswer, Rejected
 from fedrecplus.deploy.light.messages import CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
 from fedrecplus.deploy.light.messages import packet_of_object as read_object
 from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
@@ -234,7 +234,7 @@ def test_a_node_answers_and_the_answer_arrives_whole(tmp_path: Path) -> None:
 def test_a_call_that_fails_is_made_again_and_the_answer_is_computed_once(tmp_path: Path, where: str) -> None:
     def fails(name: str, times: int) -> None:
         if name == where and times <= 3:
-            raise Unreachable("500 (database is locked)")
+            raise NoAnswer("500 (database is locked)")
 
     fleet, computed = ScriptedFleet(fails), list[Packet]()
 
@@ -267,7 +267,7 @@ def test_a_node_killed_in_a_round_goes_on_at_once_with_the_same_answer(tmp_path:
 def test_a_round_whose_time_is_up_is_given_up(tmp_path: Path) -> None:
     def fails(name: str, _: int) -> None:
         if name == "push-messages":
-            raise Unreachable("timed out")
+            raise NoAnswer("timed out")
 
     fleet = ScriptedFleet(fails)
     fleet.ttl = 0.05

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from fedrecplus.cli.printable import printable
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def show_table(
     In a terminal that is too narrow, ``spare`` columns are left out and long names folded; of what is still too wide,
     columns that have no room follow below, with the names again. Says whether every column is there.
     """
+    rows = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
     console = plain_console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
@@ -109,12 +111,12 @@ def show_list(pairs: Sequence[tuple[str, str]]) -> None:
 
 def say(text: str) -> None:
     """A line on standard output, never wrapped."""
-    plain_console().print(text, soft_wrap=True)
+    plain_console().print(printable(text), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """A line on standard error, never wrapped: what is no part of the figures."""
-    plain_console(stderr=True).print(text, soft_wrap=True)
+    plain_console(stderr=True).print(printable(text), soft_wrap=True)
 
 
 class _Bars:

@@ -17,6 +17,7 @@ import typer
 from fedrecplus import __version__
 from fedrecplus.cli.help_text import WholeHelp
 from fedrecplus.cli.interrupt import Interrupted
+from fedrecplus.cli.printable import printable
 from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
 INTERRUPTED = 130
@@ -42,6 +43,7 @@ COMMANDS = {
     "data": "Data sets: list, fetch, look into.",
     "cluster": "Training on several machines: how to start, and what they do.",
     "device": "Your ratings, on your own disk.",
+    "join": "Take part by an invitation, in one line.",
     "node": "A device or a silo that takes part.",
     "server": "The machine that nodes connect to.",
     "deploy": "Training across real machines.",
@@ -164,7 +166,7 @@ def exit_code_of(arguments: list[str]) -> int:
             code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {printable(str(error))}", err=True)
         return 2
     except click.ClickException as error:
         error.show()

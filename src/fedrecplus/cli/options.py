@@ -13,11 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import tell
+from fedrecplus.cli.outputs import JsonFile as JsonFile
+from fedrecplus.cli.outputs import check_file_place as check_file_place
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
+from fedrecplus.files import write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
 
@@ -89,10 +91,6 @@ SimulationOnly = Annotated[
         "--simulation-only",
         help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
     ),
-]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
 ]
 
 
@@ -211,17 +209,6 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
 def _named(config: Config, stem: str) -> Config:
     """A file's config goes by the name that it gives itself; where that is none, or a preset's, by the file's."""
     return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
-
-
-def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
-    """Find out before a long training that its figures could not be written."""
-    for place in (*places, plot):
-        if place is None or place == STDOUT:
-            continue
-        if place.exists() and not place.is_file():
-            kind = "a folder" if place.is_dir() else "a device or a pipe"
-            raise UserError(f"{place} is {kind}", "give the name of a file")
-        check_writable(place.parent)
 
 
 def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, texts: dict[Path | None, str]) -> None:

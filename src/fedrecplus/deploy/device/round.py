@@ -16,6 +16,7 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
 from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
+from fedrecplus.deploy.device.models import keep_earlier, let_old_models_go
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
@@ -34,6 +35,8 @@ from fedrecplus.randomness import keys, subkey
 from fedrecplus.rounds import client_round
 
 log = logging.getLogger("fedrecplus")
+_FEW = 20
+"""persons of whom each is trained by the readable functions; a silo of more goes through the engine"""
 
 
 def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
@@ -167,7 +170,9 @@ def train_locally(
     message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale
 ) -> list[tuple[Upload, Device]]:
     """Each client's upload, and what it keeps for the next round: many through the engine, as a small simulation."""
-    if len(clients) < 2 or config.engine == "reference":  # numba takes a second that one person need not wait for
+    if (
+        len(clients) <= _FEW or config.engine == "reference"
+    ):  # numba takes 100 MB and a second that a few can do without
         return [client_round(message, client, config) for client in clients]
     engine, problem = engine_of(config), _problem(message, clients, config, scale)
     private = start_private(problem, engine.dtype)
@@ -247,7 +252,9 @@ def save_round(
         for person, rows in shown.items():
             save_shown(store, person, rows)
         pin_first(store, request.catalogue)
+        keep_earlier(store, model)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
+        let_old_models_go(store)
         if sent is not None:
             store.log_sent(sent)

@@ -14,6 +14,7 @@ class Counters:
     began: float = field(default_factory=time.time)
     idle_polls: int = 0
     activations: int = 0
+    enrolled: int = 0
     locked: int = 0
     """times that the database was busy, and was asked again"""
     requests: Counter[str] = field(default_factory=Counter)

@@ -12,6 +12,7 @@ import asyncio
 import binascii
 import json
 import logging
+import sqlite3
 import time
 from base64 import b64decode
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from fedrecplus.deploy.flower.limits import (
     SHORT,
     Buckets,
 )
-from fedrecplus.deploy.flower.respond import Refused, body_of, respond
+from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 
 PREFIX = "/v1/fleet/"
 WAIT_HEADER, LONGEST_WAIT = b"x-fedrecplus-wait", 50.0
@@ -40,6 +41,11 @@ _HANDLERS = "flwr.superlink.servicer.fleet.fleet_handlers."
 _LOOK, _FRESH = 0.2, 0.05
 """seconds between looks while nodes wait, and for which a look is good"""
 _TRIES, _PAUSE = 5, 0.2
+_UNDELIVERED = (
+    "SELECT DISTINCT dst_node_id FROM message_ins WHERE delivered_at = '' AND created_at + ttl > ? "
+    "AND message_id NOT IN (SELECT root_object_id FROM object_push_session_roots)"
+)
+"""messages whose contents are all here: who fetches one before that gives up on it"""
 log = logging.getLogger("fedrecplus")
 
 
@@ -61,15 +67,15 @@ class FleetApi:
         name = scope["path"].removeprefix(PREFIX)
         try:
             if scope["method"] != "POST" or name not in self._calls:
-                raise Refused(404, "no such call")
+                raise Unserved(404, "no such call")
             headers = dict(scope["headers"])
-            key, number = await self._authenticate(headers, name)
+            key, number = await self.authenticate(headers, name)
             note_known(scope.get("client"))
             if not self._rates.take(key):
-                raise Refused(429, "too many requests")
+                raise Unserved(429, "too many requests")
             content = await body_of(headers, receive, LONGEST if name == "push-object" else SHORT)
             if name == "push-object" and not self._stores.take(key, len(content)):
-                raise Refused(429, "too many bytes")
+                raise Unserved(429, "too many bytes")
             request = self._parse(name, content, key, number)
             if name == "pull-messages" and not await self._mail.waits(request.node.node_id, _seconds(headers)):
                 COUNTERS.idle_polls += 1
@@ -79,7 +85,7 @@ class FleetApi:
             if name == "activate-node":
                 COUNTERS.activations += 1
             await respond(send, 200, reply.SerializeToString(), b"application/protobuf")
-        except Refused as refused:
+        except Unserved as refused:
             COUNTERS.refuse(refused.why)
             await refused.answer(send)
         except self._flower_error as error:
@@ -92,7 +98,7 @@ class FleetApi:
             log.exception("%s failed", scope["path"])
             await respond(send, 500, b'{"detail": "internal error"}', b"application/json")
 
-    async def _authenticate(self, headers: dict[bytes, bytes], name: str) -> tuple[bytes, int | None]:
+    async def authenticate(self, headers: dict[bytes, bytes], name: str) -> tuple[bytes, int | None]:
         """The key and the number of who has signed the request's time, before anything of its body is read."""
         try:
             key = b64decode(headers[b"flwr-public-key"], validate=True)
@@ -100,17 +106,17 @@ class FleetApi:
             stamp = headers[b"flwr-timestamp"].decode("ascii")
             age = (datetime.now(UTC) - datetime.fromisoformat(stamp)).total_seconds()
         except (KeyError, ValueError, TypeError, UnicodeError, binascii.Error):
-            raise Refused(401, "no signature") from None
+            raise Unserved(401, "no signature") from None
         if len(key) > 1024 or len(signature) > 256:
-            raise Refused(401, "no signature")
+            raise Unserved(401, "no signature")
         number = self._number_of(key)
         if number is None and not self._keyed:
             number = await run_in_threadpool(self._state.get_node_id_by_public_key, key)
         if number is None and (self._keyed or name not in ("register-node", "activate-node")):
-            raise Refused(401, "unknown key")
+            raise Unserved(401, "unknown key")
         tolerance = private.get("flwr.common.constant.SYSTEM_TIME_TOLERANCE")
         if not -tolerance < age < private.get("flwr.common.constant.TIMESTAMP_TOLERANCE") + tolerance:
-            raise Refused(401, "old signature")
+            raise Unserved(401, "old signature")
         check = private.get("flwr.supercore.primitives.asymmetric.verify_signature")
         try:
             public = private.get("flwr.supercore.primitives.asymmetric.bytes_to_public_key")(key)
@@ -118,7 +124,7 @@ class FleetApi:
         except (ValueError, TypeError, AttributeError):
             sound = False
         if not sound:
-            raise Refused(401, "wrong signature")
+            raise Unserved(401, "wrong signature")
         return key, number
 
     def _parse(self, name: str, content: bytes, key: bytes, number: int | None) -> Any:
@@ -127,16 +133,16 @@ class FleetApi:
         try:
             request.ParseFromString(content)
         except Exception:
-            raise Refused(400, "malformed") from None
+            raise Unserved(400, "malformed") from None
         if name in ("register-node", "activate-node"):
             same = request.public_key == key
         else:
             claimed = request.node.node_id if hasattr(request, "node") else request.node_id
             same = number is not None and claimed == number
         if not same:
-            raise Refused(401, "another node's number")
+            raise Unserved(401, "another node's number")
         if name == "push-messages" and not _is_own(request, number):
-            raise Refused(401, "another node's number")
+            raise Unserved(401, "another node's number")
         return request
 
     def _call(self, name: str, request: Any) -> Any:
@@ -185,6 +191,7 @@ class Mail:
         self._nodes: set[int] = set()
         self._at = -1e9
         self._looking: asyncio.Task[None] | None = None
+        self._reading: sqlite3.Connection | None = None
 
     async def waits(self, node: int, seconds: float) -> bool:
         """Whether a node has mail, now or within so many seconds."""
@@ -206,9 +213,11 @@ class Mail:
         await asyncio.shield(self._looking)
 
     async def _read(self) -> None:
-        rows = await run_in_threadpool(
-            self._state.query,
-            "SELECT DISTINCT dst_node_id FROM message_ins WHERE delivered_at = '' AND created_at + ttl > :now",
-            {"now": time.time()},
-        )
-        self._nodes, self._at = {row["dst_node_id"] % 2**64 for row in rows}, time.monotonic()
+        rows = await run_in_threadpool(self._rows)
+        self._nodes, self._at = {row[0] % 2**64 for row in rows}, time.monotonic()
+
+    def _rows(self) -> list[tuple[int]]:
+        if self._reading is None:  # a connection that only reads waits for nobody, and nobody for it
+            path = str(self._state._engine.url.database)
+            self._reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False, timeout=30.0)
+        return self._reading.execute(_UNDELIVERED, (time.time(),)).fetchall()

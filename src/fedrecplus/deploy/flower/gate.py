@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from fedrecplus.deploy.flower import operations
 from fedrecplus.deploy.flower.counters import COUNTERS
 from fedrecplus.deploy.flower.limits import LONGEST
-from fedrecplus.deploy.flower.respond import Refused, check_length
+from fedrecplus.deploy.flower.respond import Unserved, check_length
 from fedrecplus.deploy.process import is_loopback
 
 _RUNTIME, _HELPERS = "/v1/runtime/", "/v1/runtime/acquire-task"
@@ -46,12 +46,12 @@ class Gate:
         try:
             app = await self._app_of(scope)
             await app(scope, receive, send)
-        except Refused as refused:
+        except Unserved as refused:
             COUNTERS.refuse(refused.why)
             await refused.answer(send)
 
     async def _app_of(self, scope: Any) -> Any:
-        """Who answers a request; raises ``Refused`` where nobody does."""
+        """Who answers a request; raises ``Unserved`` where nobody does."""
         path, headers = scope["path"], dict(scope["headers"])
         for prefix, app in self._apis.items():
             if path.startswith(prefix):
@@ -67,7 +67,7 @@ class Gate:
             _demand_loopback(scope)
             await self._demand_task(path, headers)
             return self.app
-        raise Refused(403, "not for you")
+        raise Unserved(403, "not for you")
 
     async def _demand_task(self, path: str, headers: dict[bytes, bytes]) -> None:
         if path == _HELPERS:
@@ -77,7 +77,7 @@ class Gate:
         if token not in self._tasks:
             task = await run_in_threadpool(self._state.get_task_by_token, token.decode("latin-1")) if token else None
             if task is None:
-                raise Refused(401, "no task")
+                raise Unserved(401, "no task")
             self._tasks = {*list(self._tasks)[-15:], token}
         check_length(headers, 2 * LONGEST)
 
@@ -85,4 +85,4 @@ class Gate:
 def _demand_loopback(scope: Any) -> None:
     caller = (scope.get("client") or ("",))[0]
     if not is_loopback(caller.removeprefix("::ffff:")):
-        raise Refused(403, "only from the server itself")
+        raise Unserved(403, "only from the server itself")

@@ -15,9 +15,9 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.flower.respond import Refused, body_of, respond
+from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 from fedrecplus.deploy.flower.roster import Roster
-from fedrecplus.deploy.process import FLOWER_APP
+from fedrecplus.deploy.process import FLOWER_APP, make_secret, note_run
 from fedrecplus.errors import UserError
 
 PREFIX = "/v1/server/"
@@ -28,8 +28,9 @@ _HANDLERS = "flwr.superlink.servicer.control.control_handlers."
 class Operations:
     """The ASGI endpoint of all paths below ``PREFIX``."""
 
-    def __init__(self, token: str, state: Any, roster: Roster, more: dict[str, Callable[..., dict[str, Any]]]) -> None:
-        self._token, self._state, self._roster = token, state, roster
+    def __init__(self, home: Path, state: Any, roster: Roster, more: dict[str, Callable[..., dict[str, Any]]]) -> None:
+        self._home, self._state, self._roster = home, state, roster
+        self._token = make_secret(home / "control.token")
         self._calls: dict[str, Callable[..., dict[str, Any]]] = {
             "start": self._start, "stop": self._stop, "status": self._status, "nodes": self._nodes,
             "admit": self._admit, "expel": self._expel, **more,
@@ -40,23 +41,24 @@ class Operations:
         headers = dict(scope["headers"])
         given = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise Refused(401, "no token")
+            raise Unserved(401, "no token")
         call = self._calls.get(scope["path"].removeprefix(PREFIX))
         if call is None or scope["method"] != "POST":
-            raise Refused(404, "no such call")
+            raise Unserved(404, "no such call")
         try:
             facts = json.loads(await body_of(headers, receive, _LONGEST) or b"{}")
             reply = await run_in_threadpool(call, **facts)
         except UserError as error:
             reply = {"problem": error.problem, "remedy": error.remedy}
         except (TypeError, ValueError) as error:
-            raise Refused(400, f"malformed: {type(error).__name__}") from None
+            raise Unserved(400, f"malformed: {type(error).__name__}") from None
         except private.get("flwr.supercore.error.FlowerError") as error:
             reply = {"problem": f"Flower: {error.message}", "remedy": "look into the server's log"}
         await respond(send, 200, json.dumps(reply).encode(), b"application/json")
 
     def _start(self, folder: str) -> dict[str, Any]:
         """Start the rounds of a run folder, with the bundle of this package."""
+        note_run(self._home, Path(folder))
         bundle = private.get("flwr.cli.build.build_fab_from_disk")(FLOWER_APP)
         request = private.get("flwr.proto.control_pb2.StartRunRequest")(
             override_config=private.get("flwr.common.serde.user_config_to_proto")({"folder": folder})
@@ -125,8 +127,3 @@ def pem_of(text: str) -> bytes:
 def _account() -> Any:
     names = (private.get(f"flwr.common.constant.NOOP_{what}") for what in ("FLWR_AID", "ACCOUNT_NAME"))
     return private.get("flwr.supercore.auth.typing.AccountInfo")(*names)
-
-
-def token_file(home: Path) -> Path:
-    """Where the token is."""
-    return home / "control.token"

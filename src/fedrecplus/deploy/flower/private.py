@@ -10,14 +10,12 @@ from typing import Any
 
 PLACES = {
     # called
+    "flwr.cli.build.build_fab_from_disk": "the bytes of the bundle that the server starts",
     "flwr.proto.runtime_pb2.PullAppMessagesRequest": "asks which replies were announced",
     "flwr.proto.runtime_pb2.PullAppMessagesResponse": "gives the grid one announced reply at a time",
     "flwr.superlink.cli.flower_superlink": "the SuperLink's program",
     "flwr.supercore.cli.flower_superexec": "the SuperExec's program",
-    "flwr.supercore.constant.TaskType.CLIENT_APP": "tells a client's app from other tasks",
     "flwr.supercore.superexec.executor.types.LaunchResult.accepted": "what an executor says of a started app",
-    "flwr.supercore.tls.validate_and_resolve_root_certificates": "the forked app's certificates",
-    "flwr.supernode.runtime.run_clientapp.run_clientapp": "what the forked app does",
     "flwr.superlink.grid.http_grid.HttpGrid._runtime_client": "the grid's client towards the SuperLink",
     "flwr.superlink.cli.flwr_serverapp": "what the forked app of the server does",
     "flwr.supercore.constant.TaskType.SERVER_APP": "tells the server's app from other tasks",

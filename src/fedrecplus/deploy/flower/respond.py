@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Refused(Exception):
+class Unserved(Exception):
     """A request that isn't served: the status, and why in a few words, which are counted."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -29,7 +29,7 @@ def check_length(headers: dict[bytes, bytes], longest: int) -> None:
     """Refuse a request by what it says of its length, which the web server holds it to."""
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit() or int(length) > longest:
-        raise Refused(413, "too long, or of unknown length")
+        raise Unserved(413, "too long, or of unknown length")
 
 
 async def body_of(headers: dict[bytes, bytes], receive: Any, longest: int) -> bytes:
@@ -39,9 +39,9 @@ async def body_of(headers: dict[bytes, bytes], receive: Any, longest: int) -> by
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
-            raise Refused(400, "gone")
+            raise Unserved(400, "gone")
         content += event.get("body", b"")
         if len(content) > longest:
-            raise Refused(413, "too long, or of unknown length")
+            raise Unserved(413, "too long, or of unknown length")
         if not event.get("more_body", False):
             return bytes(content)

@@ -1,9 +1,7 @@
-"""Flower's SuperExec, with the app's process forked from one that has everything imported.
+"""Flower's SuperExec, with the server's app forked from a process that has everything imported.
 
-Flower starts an interpreter for each message, which imports for seconds what a round of one person needs for
-milliseconds. A fork of this process has it all. And Flower writes the token of the app's task into its command line,
-where every user of the machine can read it; a fork has it in memory. Run as a module with the arguments of
-``flower-superexec``.
+Flower starts a program and writes the token of its task into the command line, where every user of the machine can read
+it; a fork has it in memory, and is there at once. Run as a module with the arguments of ``flower-superexec``.
 """
 
 from __future__ import annotations
@@ -12,14 +10,13 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from fedrecplus.deploy.flower import private
 
 
 class ForkingExecutor:
-    """Takes the place of Flower's ``SubprocessExecutor`` for messages; its other tasks start as they always did."""
+    """Takes the place of Flower's ``SubprocessExecutor``; no task but the server's app is ever started."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -35,23 +32,22 @@ class ForkingExecutor:
 
     def launch(self, spec: Any) -> Any:
         """Start the app for one message."""
-        kinds = {private.get(f"flwr.supercore.constant.TaskType.{name}_APP"): name for name in ("CLIENT", "SERVER")}
-        if spec.task_type not in kinds:
+        if spec.task_type != private.get("flwr.supercore.constant.TaskType.SERVER_APP"):
             raise PermissionError(f"{spec.task_type} is no app of fedrecplus: refused")
         sys.stdout.flush()
         sys.stderr.flush()
         if os.fork() == 0:
-            _be_the_app(spec, _server_app if kinds[spec.task_type] == "SERVER" else _client_app)
+            _be_the_app(spec)
         return private.get("flwr.supercore.superexec.executor.types.LaunchResult.accepted")()
 
 
-def _be_the_app(spec: Any, run: Callable[[Any], None]) -> None:
+def _be_the_app(spec: Any) -> None:
     """What the child does; it never returns."""
     code = 1
     try:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
-        run(spec)
+        _server_app(spec)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 0
@@ -59,15 +55,6 @@ def _be_the_app(spec: Any, run: Callable[[Any], None]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code & 0xFF)
-
-
-def _client_app(spec: Any) -> None:
-    certificates = private.get("flwr.supercore.tls.validate_and_resolve_root_certificates")
-    passed = ("runtime_api_address", "token", "insecure", "parent_pid", "runtime_dependency_install")
-    private.get("flwr.supernode.runtime.run_clientapp.run_clientapp")(
-        certificates=certificates(spec.root_certificates_path, spec.insecure),
-        **{name: getattr(spec, name) for name in passed},
-    )
 
 
 def _server_app(spec: Any) -> None:
@@ -82,7 +69,7 @@ def main() -> None:
     """``flower-superexec`` with the forking executor."""
     import fedrecplus.deploy.flower.apps  # noqa: F401  what the forks shall have
 
-    private.get("flwr.supernode.runtime.run_clientapp.run_clientapp")  # the same
+    private.get("flwr.superlink.cli.flwr_serverapp")  # the same
     place = "flwr.supercore.superexec.run_superexec.get_executor"
     make = private.get(place)
     private.put(place, lambda *args, **more: ForkingExecutor(make(*args, **more)))

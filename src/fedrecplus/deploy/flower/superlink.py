@@ -9,7 +9,6 @@ machine don't see it. Run as a module with the arguments of ``flower-superlink``
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import subprocess
 import sys
@@ -18,11 +17,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
+from sqlalchemy import event
 from starlette.middleware import Middleware
 
-from fedrecplus.deploy.flower import fleet, operations, private
+from fedrecplus.deploy.flower import enrolment, fleet, metrics, operations, private
 from fedrecplus.deploy.flower.connections import BoundedConnection, allow_many_files, new_loop
+from fedrecplus.deploy.flower.enrolment import Invitations
 from fedrecplus.deploy.flower.gate import Gate
+from fedrecplus.deploy.flower.logs import log_to
+from fedrecplus.deploy.flower.pruning import keep_pruned
 from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
 
@@ -36,21 +39,40 @@ def guarded(create: Any, home: Path) -> Any:
     def build(*arguments: Any, **more: Any) -> Any:
         app = create(*arguments, **more)
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
-        _speed_up(state)
+        prepare_database(state)
         roster = Roster(home, state)
+        nodes, invitations = fleet.FleetApi(roster.number_of, state, keyed=keyed), Invitations(home)
+        more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
         apis = {
-            fleet.PREFIX: fleet.FleetApi(roster.number_of, state, keyed=keyed),
-            operations.PREFIX: operations.Operations(make_secret(operations.token_file(home)), state, roster, {}),
+            fleet.PREFIX: nodes,
+            operations.PREFIX: operations.Operations(home, state, roster, more),
+            metrics.PATH: metrics.Metrics(home, make_secret(home / metrics.TOKEN), state),
+            enrolment.PREFIX: enrolment.Enrolment(home, roster, invitations, nodes.authenticate),
         }
+        keep_pruned(state)
         app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis))
         return app
 
     return build
 
 
-def _speed_up(state: Any) -> None:
-    """An index that Flower's own database lacks: without it each look for work reads all messages there ever were."""
+def prepare_database(state: Any) -> None:
+    """Let transactions wait for each other instead of failing, and add an index that Flower's own database lacks.
+
+    Flower's transactions read first and write then; where another one wrote in between, SQLite answers `database is
+    locked` at once, whatever the timeout is. One that takes the lock when it begins waits for it. Without the index
+    each look for work reads all messages there ever were.
+    """
+    for engine in {id(store._engine): store._engine for store in (state, state.object_store)}.values():
+        event.listen(engine, "connect", _take_over_transactions)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        engine.dispose()  # connections that were opened before
     state.query("CREATE INDEX IF NOT EXISTS fedrecplus_undelivered ON message_ins (dst_node_id, delivered_at)")
+
+
+def _take_over_transactions(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # or else Python's driver begins them, later
+    connection.execute("PRAGMA busy_timeout = 30000")
 
 
 def bounded_uvicorn() -> SimpleNamespace:
@@ -83,8 +105,10 @@ def start_superexec(arguments: list[str], secret: Path) -> subprocess.Popen[byte
 def main() -> None:
     """``flower-superlink`` behind the gate."""
     end_with_parent()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    os.umask(0o077)
     home = Path(os.environ[SERVER_HOME])
+    private.get(_CREATE)  # configures its own logging when it is imported
+    log_to(home)
     secret = home / "superexec.secret"
     make_secret(secret)
     private.put(_CREATE, guarded(private.get(_CREATE), home))

@@ -7,16 +7,10 @@ import http.client
 import json
 import socket
 import ssl
-from base64 import b64encode
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-
+from fedrecplus.deploy.light.keys import Key
 from fedrecplus.deploy.light.messages import CALLS
 from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
 from fedrecplus.errors import UserError
@@ -29,7 +23,7 @@ _MEDIA = "application/protobuf"
 _NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
 
 
-class Unreachable(Exception):
+class NoAnswer(Exception):
     """The server didn't answer, or couldn't: try again."""
 
 
@@ -39,33 +33,6 @@ class Rejected(Exception):
     def __init__(self, status: int, why: str) -> None:
         super().__init__(f"{status}: {why}" if why else str(status))
         self.status = status
-
-
-class Key:
-    """A node's private key, on P-384 as Flower wants it."""
-
-    def __init__(self, path: Path) -> None:
-        remedy = "take the node.key that `fedrecplus node key` made"
-        try:
-            key = load_ssh_private_key(path.read_bytes(), None)
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}", remedy) from None
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise UserError(f"{path} is no private key", remedy) from None
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise UserError(f"{path} is a key of another kind", remedy)
-        self._key = key
-        self.public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-    def headers(self) -> dict[str, str]:
-        """What proves who asks: a signature on the time."""
-        at = datetime.now(UTC).isoformat()
-        signature = self._key.sign(at.encode(), ec.ECDSA(hashes.SHA256()))
-        return {
-            "flwr-public-key": b64encode(self.public).decode(),
-            "flwr-timestamp": at,
-            "flwr-signature": b64encode(signature).decode(),
-        }
 
 
 def trust(ca: Path | None) -> ssl.SSLContext:
@@ -107,7 +74,7 @@ class Fleet:
         again = self._connection is not None
         try:
             content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
-        except Unreachable:
+        except NoAnswer:
             if not again:
                 raise
             content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
@@ -134,9 +101,9 @@ class Fleet:
             raise UserError(problem, f"if the operator has changed the authority, {_NEW_CA}") from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Unreachable(str(error) or type(error).__name__) from None
+            raise NoAnswer(str(error) or type(error).__name__) from None
         if reply.status >= 500 or reply.status in (408, 429):
-            raise Unreachable(f"the server answered {reply.status} ({_reason(content)})")
+            raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
         if reply.status != 200:
             raise Rejected(reply.status, _reason(content))
         return content

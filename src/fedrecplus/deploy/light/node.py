@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.light.fleet import Fleet, Rejected, Unreachable
+from fedrecplus.deploy.light.fleet import Fleet, NoAnswer, Rejected
 from fedrecplus.deploy.light.messages import Asked, Reply, packet_of_object
 from fedrecplus.deploy.light.pace import Pace
 from fedrecplus.deploy.light.protobuf import Malformed
@@ -74,7 +74,7 @@ class LightNode:
             pause = self._look() if self._asked is None else self._work()
             self._say_once("")
             return pause
-        except Unreachable as error:
+        except NoAnswer as error:
             self._say_once(f"{self.fleet.host}:{self.fleet.port} doesn't answer ({error}); trying on")
         except (Rejected, Malformed) as error:
             self._rejected(error)
@@ -85,7 +85,7 @@ class LightNode:
     def leave(self) -> None:
         """Tell the server that this node is gone, so that nobody waits for it."""
         if self._number is not None:
-            with contextlib.suppress(Unreachable, Rejected, UserError):
+            with contextlib.suppress(NoAnswer, Rejected, UserError):
                 self.fleet.call("deactivate-node", {"node_id": self._number}, 5.0)
         self._number = None
         self.fleet.close()
@@ -94,7 +94,7 @@ class LightNode:
         """Leave, but let messages wait: the node will be back within so many seconds."""
         if self._number is not None:
             interval = min(max(seconds, _SHORTEST_BEAT), 1800.0)
-            with contextlib.suppress(Unreachable, Rejected, UserError):
+            with contextlib.suppress(NoAnswer, Rejected, UserError):
                 self._call("send-node-heartbeat", heartbeat_interval=interval)
         self._number = None
         self.fleet.close()
@@ -166,14 +166,14 @@ class LightNode:
             if not found["object_found"]:
                 return self._close("the server has closed the round")
             if not found["object_available"]:
-                raise Unreachable("the request isn't there yet")
+                raise NoAnswer("the request isn't there yet")
             before = time.monotonic()
             with self._beating():
                 self._reply = Reply.to(asked, self._reply_packet(found["object_content"], asked.content))
             self._seconds = time.monotonic() - before
         self._send(run, self._reply)
         self.answered += 1
-        with contextlib.suppress(Unreachable, Rejected):  # only tidies up
+        with contextlib.suppress(NoAnswer, Rejected):  # only tidies up
             self._call("confirm-message-received", run_id=run, message_object_id=asked.metadata["message_id"])
         self._forget_asked()
         return self.pace.after_work()
@@ -198,7 +198,7 @@ class LightNode:
             if name in said["objects_to_push"]:
                 facts = {"run_id": run, "object_id": name, "object_content": content, "session_id": said["session_id"]}
                 if not self._call("push-object", **facts)["stored"]:
-                    raise Unreachable("the server didn't keep the answer")
+                    raise NoAnswer("the server didn't keep the answer")
 
     def _rejected(self, error: Exception) -> None:
         """The server refuses: it has lost this node's number, doesn't know its key, or has closed the round."""
@@ -233,7 +233,7 @@ class LightNode:
             while not done.wait(max(0.0, self._beat_due - time.monotonic())):
                 try:
                     self._beat(fleet)
-                except (Unreachable, Rejected, UserError):
+                except (NoAnswer, Rejected, UserError):
                     self._beat_due = time.monotonic() + 2.0
             fleet.close()
 

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.light.addresses import is_loopback, split_address
-from fedrecplus.deploy.light.fleet import Fleet, Key, trust
+from fedrecplus.deploy.light.fleet import Fleet, trust
+from fedrecplus.deploy.light.home import LOCK, NODE_KEY, STORE
+from fedrecplus.deploy.light.keys import Key
 from fedrecplus.deploy.light.node import LightNode
 from fedrecplus.deploy.light.pace import Pace
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
 
-NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
-STORE = "store.db"
-_LOCK = "node.lock"
 _GRACE = 10
 """seconds that an answer may take that is being made when the node is told to stop"""
 
@@ -32,6 +32,7 @@ def prepare(
         raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
     if not (home / STORE).exists():
         raise UserError(f"{home / STORE}: no store of ratings here", "make one with `fedrecplus device init`")
+    check_private(home / STORE)
     fleet = Fleet(host, port, None if insecure else trust(ca), Key(home / NODE_KEY))
     pace = Pace(min(0.2, longest_pause), longest_pause)
     return LightNode(fleet, home / STORE, share_error=share_error, registers=insecure, pace=pace)
@@ -40,7 +41,7 @@ def prepare(
 def join(home: Path, node: LightNode, *, wait: float | None = None, back_in: float | None = None) -> None:
     """Run the node of a home until it is told to stop; with ``wait``, for one visit. A second one is refused."""
     remedy = "stop that node first, or give this one another --home"
-    with locked(home / _LOCK, f"the node in {home}", remedy), _told_to_stop(node):
+    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node):
         if wait is None:
             run_node(node)
         else:

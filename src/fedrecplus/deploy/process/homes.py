@@ -1,11 +1,9 @@
-"""The home folders of a server and of a node, how their Flower processes are started, and the server's operator."""
+"""The home folder of a server, how its Flower process is started, and what its operator asks of it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import socket
 import sqlite3
 import sys
@@ -16,10 +14,10 @@ from pathlib import Path
 from ssl import SSLContext, create_default_context
 from typing import Any
 
-from fedrecplus.deploy.device import remove_store
-from fedrecplus.deploy.light import NODE_KEY, NODE_PUBLIC, STORE
+from fedrecplus.deploy.light import NODE_PUBLIC, split_address
 from fedrecplus.deploy.process import processes
-from fedrecplus.deploy.process.private_files import check_private, make_secret
+from fedrecplus.deploy.process.joining import Invitation, fingerprint
+from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json
 
@@ -30,57 +28,6 @@ _UP = "check that it is up, and that you are who started it"
 
 
 @dataclass(frozen=True)
-class NodeHome:
-    """A folder with all that a device keeps: the store of ratings, its key, Flower's files."""
-
-    path: Path
-
-    @property
-    def store(self) -> Path:
-        """The store of ratings."""
-        return self.path / STORE
-
-    def make_key(self) -> Path:
-        """The public key to hand to the server's operator; made on first use."""
-        from fedrecplus.deploy.process.certificates import make_node_key
-
-        return make_node_key(self.path)
-
-    def command(
-        self, address: str, *, ca: Path | None, insecure: bool, poll: float = 30.0, share_error: bool = False
-    ) -> list[str]:
-        """What starts the node as a process of its own."""
-        self.make_key()
-        options = ["--insecure"] if insecure else []
-        if ca is not None and not insecure:
-            options = ["--ca", str(ca.absolute())]
-        options += ["--share-error"] if share_error else []
-        return [
-            sys.executable, "-m", "fedrecplus.deploy.light", address, "--home", str(self.path.absolute()),
-            "--poll", str(poll), "--end-with-parent", *options,
-        ]  # fmt: skip
-
-    def forget(self) -> None:
-        """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
-
-        Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
-        """
-        key = self.path / NODE_KEY
-        if not self.store.exists() and not key.exists():
-            raise UserError(f"{self.path} holds no device", "check --home")
-        for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
-            if name.exists():
-                with name.open("r+b") as file:
-                    file.write(b"\0" * name.stat().st_size)
-                    file.flush()
-                    os.fsync(file.fileno())
-        remove_store(self.store)
-        for name in (key, self.path / NODE_PUBLIC):
-            name.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "flower", ignore_errors=True)
-
-
-@dataclass(frozen=True)
 class ServerHome:
     """A folder with all that a server keeps: certificates, Flower's database, and how it was started."""
 
@@ -88,6 +35,8 @@ class ServerHome:
     host: str = "127.0.0.1"
     port: int = 9092
     insecure: bool = False
+    name: str = ""
+    """what nodes call it"""
 
     @classmethod
     def load(cls, path: Path) -> ServerHome:
@@ -115,7 +64,7 @@ class ServerHome:
             from fedrecplus.deploy.process.certificates import make_server_certificates
 
             make_server_certificates(self.certificates, names)
-        facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
         write_json(self.path / _SETTINGS, facts)
         self.check_database()
         for name in ("control.token", "superexec.secret"):
@@ -205,6 +154,26 @@ class ServerHome:
         place = None if instead_of is None else str(instead_of)
         reply = self.ask("admit", key=content.decode("ascii", "replace"), name=name, instead_of=place)
         return int(reply["node-id"]), bool(reply["new"])
+
+    def invite(self, name: str, hours: float, address: str = "") -> Invitation:
+        """A link that lets one node in, once."""
+        if self.insecure:
+            raise UserError("a server without TLS has no keys to let in", "start it without --insecure")
+        host, port = split_address(address) if address else (self.name or self.host, self.port)
+        if host in ("0.0.0.0", "::"):
+            raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
+        code = self.ask("invite", name=name, hours=hours)["code"]
+        return Invitation(host, port, code, fingerprint((self.certificates / processes.CA).read_bytes()))
+
+    def offer(self, run: Path) -> None:
+        """Let nodes that join fetch a run folder's model; one that was offered before is replaced."""
+        path = run / "model.safetensors"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", "give a finished run folder") from None
+        (self.path / "model").mkdir(exist_ok=True, mode=0o700)
+        write_private(self.path / "model" / path.name, content)
 
     def nodes(self) -> list[dict[str, str]]:
         """The nodes that were admitted, and who of them is here."""

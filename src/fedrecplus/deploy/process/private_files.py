@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
 from pathlib import Path
 
+from fedrecplus.deploy.device import check_private as check_one
 from fedrecplus.errors import UserError
 
 
@@ -34,11 +34,6 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def check_private(*paths: Path) -> None:
-    """Refuse secrets that other users may read or write. Windows has no such modes, so nothing is refused there."""
-    for path in paths if os.name == "posix" else ():
-        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            mode = stat.S_IMODE(path.stat().st_mode)
-            raise UserError(
-                f"{path} has mode {mode:o}: other users may read or change it",
-                f"chmod 600 {path}; if others use this machine, make a new one, since they may have a copy",
-            )
+    """Refuse secrets that other users may read or write."""
+    for path in paths:
+        check_one(path)

@@ -16,7 +16,8 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Policy, Store, save_policy
-from fedrecplus.deploy.process.homes import NodeHome, ServerHome
+from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
 from fedrecplus.deploy.wire import ItemCatalogue
