@@ -11,7 +11,18 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, lists, secure, surprise_svd
+from benchmarks import (
+    bandwidth,
+    compilation,
+    engines,
+    growth,
+    hybrid_filling,
+    kernels,
+    lists,
+    secure,
+    surprise_svd,
+    two_tables,
+)
 from benchmarks.line import Line, as_table
 from fedrecplus.workers import core_count
 
@@ -24,6 +35,7 @@ MEASURES = {
     "compilation": compilation.measure,
     "growth": growth.measure,
     "secure": secure.measure,
+    "two-tables": two_tables.measure,
     "lists": lists.measure,
 }
 

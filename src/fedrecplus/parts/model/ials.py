@@ -33,6 +33,10 @@ PREDICTS_COLD_ITEMS = True
 POPULARITY = 2
 """the column of X that has the popularity of items"""
 _TIE = 1e-9
+_STANDS_OUT, _CHANCE = 2.6, 1.8
+"""the second component over the mean of the following: above the one it is structure, below the other it is chance"""
+_FEWEST_FACTORS = 7
+"""with fewer, too few components follow to compare with"""
 
 
 class Settings(PublicSettings):
@@ -66,7 +70,7 @@ class Settings(PublicSettings):
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
-    ] = 1.0
+    ] = 0.3
     few_ratings: Annotated[
         float, number(1e-6, 1e9, "of an item, averaged over ratings: there, popularity has half its weight in lists")
     ] = 60.0
@@ -203,7 +207,9 @@ def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: 
 def list_weights(
     w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, after: int = 0
 ) -> Array:
-    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating + popularity weight × popularity.
+    """Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity.
+
+    M is ``kept_structure`` of W.
 
     ``after`` W there are more columns.
     """
@@ -212,20 +218,40 @@ def list_weights(
     scale = settings.interaction_scale
     z = of_rating * w
     z[POPULARITY] += of_popularity
-    z[columns] += person_factors(X[:, columns] / scale, items, ratings, settings, public) / scale
+    W = X[:, columns] / scale
+    z[columns] += kept_structure(W, public) @ person_factors(W, items, ratings, settings, public) / scale
     return np.asarray(z)
+
+
+def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
+    """M = I, or what leaves only W's first component, popularity, where the others look like chance.
+
+    The components' strengths are the eigenvalues of Σ √(1 + n_i) w_i w_iᵀ. What people have in common stands out: the
+    second is several times the mean of those that follow. Of choices at random they are all alike, since a random
+    matrix has no direction of its own, and each of them would only disturb the list. Ours.
+    """
+    W = W.astype(np.float64)
+    size = W.shape[1]
+    strengths, directions = np.linalg.eigh((W * np.sqrt(1.0 + public.popularity)[:, None]).T @ W)
+    strengths, first = strengths[::-1], directions[:, -1]
+    following = float(strengths[1 : max(size // 2, 2)].mean()) if size > _FEWEST_FACTORS else 0.0
+    if following <= 0.0:
+        return np.eye(size)
+    alike = float(np.clip((_STANDS_OUT - strengths[1] / following) / (_STANDS_OUT - _CHANCE), 0.0, 1.0))
+    return np.asarray((1.0 - alike) * np.eye(size) + alike * np.outer(first, first))
 
 
 def mixing_weights(settings: Settings, public: PublicItems) -> tuple[float, float]:
     """Weights of the predicted rating and of popularity in the score that lists rank by.
 
     n̂ = Σn²/Σn is how many ratings the item behind a rating has on average. Rows of W that few people made are mostly
-    chance, and popularity is not: its weight falls with 1/(1 + (n̂/few)²). Ours: chosen on validation cuts.
+    chance, and popularity is not: its weight falls with 1/(1 + (n̂/few)⁴). On coarse scales (``public.noise``) ratings
+    say less, and popularity has more weight. Ours: chosen on validation cuts.
     """
     counts = public.popularity.astype(np.float64)
     met = float(counts @ counts / max(counts.sum(), 1.0))
-    popularity = settings.popularity_weight / (1.0 + (met / settings.few_ratings) ** 2)
-    return settings.rating_weight / public.noise, popularity
+    rare = 1.0 / (1.0 + (met / settings.few_ratings) ** 4)
+    return settings.rating_weight / public.noise, settings.popularity_weight * public.noise * rare
 
 
 def item_columns(W: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from fedrecplus.parts.model.ials import (
     confidences,
     everybody,
     item_columns,
+    kept_structure,
     mixing_weights,
     statistic_size,
 )
@@ -125,7 +126,8 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
     of_rating, of_popularity = (X.dtype.type(weight) for weight in mixing_weights(options, problem.public))
     Z: NDArray[Any] = of_rating * weights
-    Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
+    kept = kept_structure(choices.W, problem.public).astype(X.dtype)
+    Z[:, columns] += factors @ kept / X.dtype.type(options.interaction_scale)
     Z[:, POPULARITY] += of_popularity
     Z[~able] = 0.0
     return Z
