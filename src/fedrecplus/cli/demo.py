@@ -14,7 +14,7 @@ from fedrecplus.config import preset
 from fedrecplus.data import FileOptions
 from fedrecplus.provenance import Stopwatch
 
-ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private")
+ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure")
 _SHOWN = "fedrec+"
 
 
@@ -24,7 +24,7 @@ def demo_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders and tables go.")] = Path("runs/demo"),
     json_file: JsonFile = None,
 ) -> None:
-    """Train five algorithms on five folds of MovieLens-100K and set them beside what others published.
+    """Train six algorithms on five folds of MovieLens-100K and set them beside what others published.
 
     A few minutes on two cores. Every run folder stays in runs/demo, which a second demo replaces.
     """

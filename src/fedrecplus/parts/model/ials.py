@@ -33,10 +33,10 @@ PREDICTS_COLD_ITEMS = True
 POPULARITY = 2
 """the column of X that has the popularity of items"""
 _TIE = 1e-9
-_STANDS_OUT, _CHANCE = 2.6, 1.8
-"""the second component over the mean of the following: above the one it is structure, below the other it is chance"""
-_FEWEST_FACTORS = 7
-"""with fewer, too few components follow to compare with"""
+_STANDS_OUT, _CHANCE = 3.2, 2.5
+"""the second component over the mean of all but the first: above the one it is structure, below the other chance"""
+_FEWEST_FACTORS = 16
+"""with fewer, the mean is mostly that of the second"""
 
 
 class Settings(PublicSettings):
@@ -227,17 +227,17 @@ def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
     """M = I, or what leaves only W's first component, popularity, where the others look like chance.
 
     The components' strengths are the eigenvalues of Σ √(1 + n_i) w_i w_iᵀ. What people have in common stands out: the
-    second is several times the mean of those that follow. Of choices at random they are all alike, since a random
+    second is several times the mean of all but the first. Of choices at random they are all alike, since a random
     matrix has no direction of its own, and each of them would only disturb the list. Ours.
     """
     W = W.astype(np.float64)
     size = W.shape[1]
     strengths, directions = np.linalg.eigh((W * np.sqrt(1.0 + public.popularity)[:, None]).T @ W)
     strengths, first = strengths[::-1], directions[:, -1]
-    following = float(strengths[1 : max(size // 2, 2)].mean()) if size > _FEWEST_FACTORS else 0.0
-    if following <= 0.0:
+    mean = float(strengths[1:].mean()) if size >= _FEWEST_FACTORS else 0.0
+    if mean <= 0.0:
         return np.eye(size)
-    alike = float(np.clip((_STANDS_OUT - strengths[1] / following) / (_STANDS_OUT - _CHANCE), 0.0, 1.0))
+    alike = float(np.clip((_STANDS_OUT - strengths[1] / mean) / (_STANDS_OUT - _CHANCE), 0.0, 1.0))
     return np.asarray((1.0 - alike) * np.eye(size) + alike * np.outer(first, first))
 
 
