@@ -30,7 +30,7 @@ setup: $(CORE) ## make .venv with the package and its core dependencies
 
 setup-dev: $(DEV) ## the same with what the tests need
 
-demo: $(CORE) ## train five algorithms on MovieLens-100K, five folds, and print the table
+demo: $(CORE) ## train six algorithms on MovieLens-100K, five folds, and print the table
 	@$(VENV)/bin/fedrecplus demo
 
 # The paper as a page, from one checkout in one go; each line below is the command that its numbers name.

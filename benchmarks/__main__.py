@@ -23,6 +23,7 @@ from benchmarks import (
     secure,
     service,
     surprise_svd,
+    two_tables,
 )
 from benchmarks.line import Line, as_table
 from fedrecplus.workers import core_count
@@ -37,6 +38,7 @@ MEASURES = {
     "growth": growth.measure,
     "cluster": cluster.measure,
     "secure": secure.measure,
+    "two-tables": two_tables.measure,
     "lists": lists.measure,
     "service": service.measure,
 }

@@ -14,8 +14,8 @@ from fedrecplus.config import preset
 from fedrecplus.data import FileOptions
 from fedrecplus.provenance import Stopwatch
 
-ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private")
-_SHOWN, _BESIDE = "fedrec+", "fedrec"
+ALGORITHMS = ("fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure")
+_SHOWN, _BESIDE = "fedrec+secure", "fedrec+"
 """whose page the last line opens, and whose item table its panel has beside"""
 
 
@@ -25,7 +25,7 @@ def demo_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders and tables go.")] = Path("runs/demo"),
     json_file: JsonFile = None,
 ) -> None:
-    """Train five algorithms on five folds of MovieLens-100K and set them beside what others published.
+    """Train six algorithms on five folds of MovieLens-100K and set them beside what others published.
 
     A few minutes on two cores. Every run folder stays in runs/demo, which a second demo replaces.
     """

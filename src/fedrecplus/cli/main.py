@@ -23,7 +23,7 @@ from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_nam
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
 COMMANDS = {
-    "demo": "Train five algorithms on MovieLens-100K, and set them beside what others published.",
+    "demo": "Train six algorithms on MovieLens-100K, and set them beside what others published.",
     "train": "Train one algorithm and test it on the fold that was left out.",
     "compare": "Train several algorithms on the same folds and say whether they differ.",
     "ablate": "Vary settings of a preset, and say what they are worth.",

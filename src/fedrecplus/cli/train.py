@@ -97,6 +97,12 @@ def train_command(
     delta: Delta = None,
     noise: Noise = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="RUN", help="Begin with this run's table: known items keep their rows, new ones enter."
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     allow: Allow = None,
@@ -117,6 +123,7 @@ def train_command(
       fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
       fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
+      fedrecplus train --from runs/first --dataset later.csv --out runs/second --set server.rounds=10
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers.
@@ -132,7 +139,8 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
-    start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    earlier = None if began else start_from
+    start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
     budget = budget_of(epsilon, delta, noise)
@@ -164,6 +172,7 @@ def train_command(
                 fold=data.fold,
                 about_data=data.to_dict(),
                 checkpoint_seconds=checkpoint_seconds,
+                start=start_from,
             )
     except KeyboardInterrupt:
         raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
@@ -201,14 +210,19 @@ def _data_of(
 
 
 def _start_of(
-    algorithm: str | None, file: Path | None, seed: int | None, allow: list[str], began: RunFolder | None
+    algorithm: str | None,
+    file: Path | None,
+    seed: int | None,
+    allow: list[str],
+    began: RunFolder | None,
+    earlier: Path | None,
 ) -> Config:
     """The settings to start from, before options change some."""
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is None and file is None and began is None:
+    if algorithm is None and file is None and began is None and earlier is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
-    start = algorithm or (str(began.path) if began else "")
+    start = algorithm or str(began.path if began else earlier)
     config = config_of(str(file), allow) if file is not None else config_of(start, allow)
     return config if seed is None else change(config, "seed", seed, "--seed")
 
@@ -241,6 +255,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     if result["cold_test_ratings"]:
         share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
         tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
+    if (begun := result["began_with"]) is not None:
+        say(f"began with {begun['known_items']:,} known items of {begun['folder']}; {begun['new_items']:,} are new")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")

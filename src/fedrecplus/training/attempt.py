@@ -27,6 +27,7 @@ from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
+from fedrecplus.training.warm_start import Earlier
 
 _NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
 
@@ -47,6 +48,8 @@ class Task:
     callbacks: tuple[Callback, ...] = ()
     ledger: Ledger | None = None
     """of releases, where the run has a privacy budget and a folder"""
+    earlier: Earlier | None = None
+    """the model that it begins with, where it does not begin anew"""
 
     @property
     def likes_alone(self) -> bool:
@@ -77,6 +80,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         task.ledger.before_statistics()
     problem, engine = prepare(task.ratings, config), engine_of(config)
     state, tally = engine.start(problem), Tally()
+    if task.earlier is not None:
+        state = task.earlier.begin(problem, state)
     watch = task.judge.watch(engine, problem, state)
     if saved:
         state, tally = saved.state, saved.tally

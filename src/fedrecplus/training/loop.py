@@ -25,13 +25,18 @@ from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.training.judging import Judge, RatingsJudge
+from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step, silent
+from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.sharded import ShardJudge
+from fedrecplus.training.warm_start import Earlier
 
+Start = str | Path | Run | Recommender | SharedModel
+"""what a training may begin with: a run, its folder, or its model"""
 _MOST_JUDGED = 200_000
 CHECKPOINT_SECONDS = 5.0
 SHARDED_CHECKPOINT_SECONDS = 300.0
@@ -52,6 +57,7 @@ def train(
     about_data: Mapping[str, Any] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     callbacks: Sequence[Callback] = (),
+    start: Start | None = None,
 ) -> Run:
     """Train on ``ratings``, evaluate on ``test``, which are joined by id; ``config`` may be a preset's name.
 
@@ -60,6 +66,8 @@ def train(
     ``out`` is a run folder to write. ``resume`` goes on with the run in it, to the numbers it would have come to, or
     begins one where there is none. When ``stop()`` becomes true, a checkpoint is written and KeyboardInterrupt raised.
     ``fold`` and ``about_data`` are noted in the folder. ``callbacks`` look on, and may end the training early.
+    ``start`` is an earlier run, its folder or its model to begin with: known items keep their rows, new items get what
+    their public features predict, and all of them are trained on.
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
@@ -75,23 +83,33 @@ def train(
     prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)
+    earlier = None if start is None else Earlier.of(_model_of(start), config)
     folder = RunFolder(Path(out)) if out is not None else None
     saved, begun = None, None
     if folder and resume and folder.begun:
         folder.check_same(config, data)
         if folder.finished:
             return finished_run(folder, config)
+        noted = folder.data().get("start")
+        earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
         saved, begun = _go_back_to_checkpoint(folder), folder.data().get("made", {})
     elif folder:
-        folder.begin(config, data, overwrite=overwrite)
+        folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
     judge = _judge_of(ratings, test, config)
     how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
-    task = Task(ratings, test, judge, config, *how)
+    task = Task(ratings, test, judge, config, *how, earlier=earlier)
     if folder:
         task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
     outcome = _attempts(task, saved)
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
+
+
+def _model_of(start: Start) -> str | Path | SharedModel:
+    """A run's or a recommender's model, and what else it may be."""
+    if isinstance(start, Run):
+        start = start.recommender
+    return start.model if isinstance(start, Recommender) else start
 
 
 def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:

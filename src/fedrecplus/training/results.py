@@ -51,6 +51,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
+        "began_with": task.earlier.figures(task.ratings.item_ids) if task.earlier else None,
         "config": to_tables(task.config),
     }
 

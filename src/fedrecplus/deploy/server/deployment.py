@@ -236,7 +236,11 @@ def go_on(
     if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
     if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
-        raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
+        raise UserError(
+            f"{previous} was trained with another catalogue, to which devices have pinned themselves, with the pseudo "
+            "items that they keep: a deployed model can't take new items",
+            f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
+        )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     deployment = replace(deployment, model=Deployment.read(previous).model)
     begin(out, config, deployment, catalogue, RunFolder(previous).data(), overwrite=overwrite)

@@ -18,7 +18,16 @@ from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
 from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.ials import POPULARITY, Settings, confidences, everybody, item_columns, statistic_size
+from fedrecplus.parts.model.ials import (
+    POPULARITY,
+    Settings,
+    confidences,
+    everybody,
+    item_columns,
+    kept_structure,
+    mixing_weights,
+    statistic_size,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -115,9 +124,11 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     counts = np.diff(rows.indptr)
     able = counts > 0
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
-    Z: NDArray[Any] = X.dtype.type(options.rating_weight) * weights
-    Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
-    Z[:, POPULARITY] += X.dtype.type(options.popularity_weight)
+    of_rating, of_popularity = (X.dtype.type(weight) for weight in mixing_weights(options, problem.public))
+    Z: NDArray[Any] = of_rating * weights
+    kept = kept_structure(choices.W, problem.public).astype(X.dtype)
+    Z[:, columns] += factors @ kept / X.dtype.type(options.interaction_scale)
+    Z[:, POPULARITY] += of_popularity
     Z[~able] = 0.0
     return Z
 
