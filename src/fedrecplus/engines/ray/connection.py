@@ -22,6 +22,7 @@ _PATIENCE = 10.0
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",  # a training is what the machine is for; Ray's own is 15
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # one shard's error is enough to tell
 }
 
