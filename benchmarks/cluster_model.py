@@ -1,14 +1,14 @@
 """``python -m benchmarks.cluster_model RUNS``: what more machines would do, fitted to runs on one.
 
-RUNS is a file with a line of JSON per run of ``cluster_size``. A round of N clients and I items in S shards on M machines
-of k cores takes
+RUNS is a file with a line of JSON per run of ``cluster_size``. A round of N clients and I items in S shards on M
+machines of k cores takes
 
     T = c N / (M k) + z w I / k + S (o + b/a) + (S + M) b / B,   w = S / M shards a machine, b = bytes of a table
 
 with c seconds of one core for a client; z for each row of a shard's tables, which are cleared and added up whoever has
-ratings there; o seconds for a shard's call; a bytes a second at which the driver adds tables; and B, the network, which one
-machine can't show and is assumed. c and z are fitted to the workers' seconds, o and 1/a to what a round takes beyond its
-slowest worker.
+ratings there; o seconds for a shard's call; a bytes a second at which the driver adds tables; and B, the network, which
+one machine can't show and is assumed. c and z are fitted to the workers' seconds, o and 1/a to what a round takes
+beyond its slowest worker.
 """
 
 from __future__ import annotations

@@ -133,6 +133,7 @@ class Worker:
             "shards": len(self._loaded),
             "calls": self._calls,
             "seconds": self._seconds,
+            "processor seconds": time.process_time(),
             "at": self._at,
             "peak GB": int(memory.split()[1]) * 1024 / 1e9,
         }
