@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fedrecplus as fr
+from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
@@ -209,6 +210,18 @@ def test_training_on_shards_gives_what_training_in_memory_gives(tmp_path: Path) 
     sample = fr.train(fr.open_shards(folder.path), None, config)
     whole = fr.train(ratings, None, assign(Config(), changes))
     assert sample.result["fit"]["rmse"] == pytest.approx(whole.result["fit"]["rmse"], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ[ray_connection.WORKERS] = "2"
+    folder, out = shard_ratings(small_ratings(), tmp_path / "shards", 4).path, tmp_path / "run"
+    chosen = ["--algorithm", "fedrec+private", "--set", "engine=ray", "--set", "server.rounds=2"]
+    assert exit_code_of(["train", "--dataset", str(folder), *chosen, "--fold", "1", "--out", str(out)]) == 0
+    assert "2 workers" in capsys.readouterr().err
+    result = fr.Recommender.load(out)
+    assert len(result.clients.client_ids) == 0
+    assert exit_code_of(["train", "--resume", "--out", str(out)]) == 0  # finished: by its folder alone
 
 
 @pytest.mark.slow

@@ -91,6 +91,11 @@ def threads_of_worker(ray: Any, workers: int) -> int:
     return max(1, cores // workers)
 
 
+def share_of_cards(ray: Any, workers: int) -> float:
+    """Graphics cards for each worker: one, or a part of one where there are more workers than cards."""
+    return min(1.0, float(ray.cluster_resources().get("GPU", 0)) / workers)
+
+
 def shards_in_memory() -> int:
     """How many shards a worker keeps between rounds; 0: all that it works on."""
     return _number(IN_MEMORY)
