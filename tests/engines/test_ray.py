@@ -105,12 +105,13 @@ def test_presets_give_what_the_fast_engine_gives(name: str) -> None:
     fast = engine_of(assign(config, ["engine=fast"]))
     message = fr.engines.message_of(problem, state)
     some = np.array([0, 7, 11])
-    sets, expected = (each.item_sets(problem, state.private, message, some) for each in (engine, fast))
+    plain = state.private.copy()
+    sets, expected = (each.item_sets(problem, plain, message, some) for each in (engine, fast))
     assert {client: items.tolist() for client, items in sets.items()} == {
         client: items.tolist() for client, items in expected.items()
     }
     uploads, _ = engine.uploads(problem, state.private, message, some)
-    of_others, _ = fast.uploads(problem, state.private, message, some)
+    of_others, _ = fast.uploads(problem, plain, message, some)
     for one, other in zip(uploads, of_others, strict=True):
         assert one.client == other.client
         np.testing.assert_allclose(one.delta, other.delta, atol=1e-9)
