@@ -7,8 +7,8 @@ machines of k cores takes
 
 with c seconds of one core for a client; z for each row of a shard's tables, which are cleared and added up whoever has
 ratings there; o seconds for a shard's call; a bytes a second at which the driver adds tables; and B, the network, which
-one machine can't show and is assumed. c and z are fitted to the workers' seconds, o and 1/a to what a round takes
-beyond its slowest worker.
+one machine can't show and is assumed. c and z are fitted to the workers' processor time, o and 1/a to the driver's:
+the clock depends on who else is on the machine.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def main(file: Path) -> None:
 def fit(runs: list[dict[str, Any]]) -> tuple[float, float, float, float]:
     """c, z, o and 1/a, none of them negative; each run counts by its own size, so that small ones count, too."""
     work = [[one["clients"], one["shards"] * one["items"]] for one in runs]
-    client, row = _least_squares(work, [one["workers together s"] for one in runs])
-    beyond = [max(one["s per round"] - one["slowest worker s"], 1e-4) for one in runs]
-    driver = [[one["shards"], one["shards"] * one["items"] * BYTES_PER_ROW] for one in runs]
-    return client, row, *_least_squares(driver, beyond)
+    drivers = [one["driver processor s per round"] for one in runs]
+    workers = [one["processor s per round"] - driver for one, driver in zip(runs, drivers, strict=True)]
+    tables = [[one["shards"], one["shards"] * one["items"] * BYTES_PER_ROW] for one in runs]
+    return *_least_squares(work, workers), *_least_squares(tables, drivers)
 
 
 def _least_squares(rows: list[list[float]], seconds: list[float]) -> tuple[float, float]:
