@@ -62,6 +62,7 @@ def _overhead(size: dict[str, Any]) -> Line:
         "bare s": size["bare s per round"],
         "by medians": float(np.median(over) - 1.0),
         "in workers, s": size["slowest worker s"],
+        "by processor time": size["processor s per round"] / size["bare processor s per round"] - 1.0,
     }
     value = size["s per round"] / size["bare s per round"] - 1.0
     return Line(

@@ -39,13 +39,16 @@ class Timed:
         self.engine, self.problem = engine, problem
         self.state: SimulationState = engine.start(problem)
         self.seconds: list[float] = []
+        self.processor: list[float] = []
+        """seconds of this process's processors"""
         self.of_workers: list[dict[str, float]] = []
 
     def round(self) -> None:
         """One round more."""
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         self.state, report = self.engine.round(self.problem, self.state)
         self.seconds.append(time.perf_counter() - began)
+        self.processor.append(time.process_time() - used)
         self.of_workers.append(dict(report.seconds))
 
 
@@ -72,12 +75,17 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
     if beside:
         alone = assign(config, ["engine=fast"])
         bare = Timed(engine_of(alone), prepare(read_all(folder), alone))
-    for _ in range(rounds + 1):  # the first reads shards and compiles
+    workers = engine.cluster_of(problem)
+    cluster.round()  # reads shards and compiles
+    if bare is not None:
+        bare.round()
+    before = sum(one["processor seconds"] for one in workers.statuses())
+    for _ in range(rounds):
         cluster.round()
         if bare is not None:
             bare.round()
-    workers = engine.cluster_of(problem)
     statuses = workers.statuses()
+    used = sum(one["processor seconds"] for one in statuses) - before
     found = {
         "clients": clients,
         "items": items,
@@ -91,6 +99,8 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
         "rounds s": cluster.seconds[1:],
         "slowest worker s": min(max(one.values()) for one in cluster.of_workers[1:]),
         "workers together s": min(sum(one.values()) for one in cluster.of_workers[1:]),
+        "processor s per round": used / rounds + sum(cluster.processor[1:]) / rounds,
+        "driver processor s per round": sum(cluster.processor[1:]) / rounds,
         "driver peak GB": peak(),
         "workers peak GB": sum(one["peak GB"] for one in statuses),
         "object store GB": _object_store(workers.ray),
@@ -98,6 +108,7 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
     }
     if bare is not None:
         found["bare s per round"], found["bare rounds s"] = min(bare.seconds[1:]), bare.seconds[1:]
+        found["bare processor s per round"] = sum(bare.processor[1:]) / rounds
     return found
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fedrecplus as fr
+from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, assign, preset
 from fedrecplus.data import Ratings
 from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
@@ -104,12 +105,13 @@ def test_presets_give_what_the_fast_engine_gives(name: str) -> None:
     fast = engine_of(assign(config, ["engine=fast"]))
     message = fr.engines.message_of(problem, state)
     some = np.array([0, 7, 11])
-    sets, expected = (each.item_sets(problem, state.private, message, some) for each in (engine, fast))
+    plain = state.private.copy()
+    sets, expected = (each.item_sets(problem, plain, message, some) for each in (engine, fast))
     assert {client: items.tolist() for client, items in sets.items()} == {
         client: items.tolist() for client, items in expected.items()
     }
     uploads, _ = engine.uploads(problem, state.private, message, some)
-    of_others, _ = fast.uploads(problem, state.private, message, some)
+    of_others, _ = fast.uploads(problem, plain, message, some)
     for one, other in zip(uploads, of_others, strict=True):
         assert one.client == other.client
         np.testing.assert_allclose(one.delta, other.delta, atol=1e-9)
@@ -209,6 +211,18 @@ def test_training_on_shards_gives_what_training_in_memory_gives(tmp_path: Path) 
     sample = fr.train(fr.open_shards(folder.path), None, config)
     whole = fr.train(ratings, None, assign(Config(), changes))
     assert sample.result["fit"]["rmse"] == pytest.approx(whole.result["fit"]["rmse"], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ[ray_connection.WORKERS] = "2"
+    folder, out = shard_ratings(small_ratings(), tmp_path / "shards", 4).path, tmp_path / "run"
+    chosen = ["--algorithm", "fedrec+private", "--set", "engine=ray", "--set", "server.rounds=2"]
+    assert exit_code_of(["train", "--dataset", str(folder), *chosen, "--fold", "1", "--out", str(out)]) == 0
+    assert "2 workers" in capsys.readouterr().err
+    result = fr.Recommender.load(out)
+    assert len(result.clients.client_ids) == 0
+    assert exit_code_of(["train", "--resume", "--out", str(out)]) == 0  # finished: by its folder alone
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from fedrecplus.engines.ray.connection import (
     NAMESPACE,
     connect,
     shards_in_memory,
+    share_of_cards,
     threads_of_worker,
     worker_count,
 )
@@ -56,8 +57,10 @@ class Cluster:
         self.deaths = Deaths()
         self._name, self._started = f"{NAMESPACE}-{uuid.uuid4().hex[:6]}", 0
         self._threads, self._room = threads_of_worker(self.ray, self.workers), shards_in_memory()
-        kind = self.ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={STATUS: 1}, scheduling_strategy="SPREAD")
-        self._kind = kind(Worker)
+        how: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+        if made.config.engine == "cuda":
+            how["num_gpus"] = share_of_cards(self.ray, self.workers)
+        self._kind = self.ray.remote(concurrency_groups={STATUS: 1}, **how)(Worker)
         self._actors = [self._start(number) for number in range(self.workers)]
 
     def _start(self, number: int) -> Any:

@@ -22,6 +22,7 @@ _PATIENCE = 10.0
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",  # a training is what the machine is for; Ray's own is 15
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # one shard's error is enough to tell
 }
 
@@ -88,6 +89,11 @@ def threads_of_worker(ray: Any, workers: int) -> int:
     one_machine = len(machines(ray)) == 1
     cores = core_count() if one_machine else int(ray.cluster_resources().get("CPU", 1))
     return max(1, cores // workers)
+
+
+def share_of_cards(ray: Any, workers: int) -> float:
+    """Graphics cards for each worker: one, or a part of one where there are more workers than cards."""
+    return min(1.0, float(ray.cluster_resources().get("GPU", 0)) / workers)
 
 
 def shards_in_memory() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -125,16 +126,16 @@ class Worker:
 
     def status(self) -> dict[str, Any]:
         """Who it is and what it does, whatever else it does meanwhile."""
-        memory = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
         return {
             "worker": self.name,
             "pid": os.getpid(),
-            "machine": os.uname().nodename,
+            "machine": platform.node(),
             "shards": len(self._loaded),
             "calls": self._calls,
             "seconds": self._seconds,
+            "processor seconds": time.process_time(),
             "at": self._at,
-            "peak GB": int(memory.split()[1]) * 1024 / 1e9,
+            "peak GB": _peak(),
         }
 
     def train(
@@ -254,6 +255,13 @@ def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> N
         items, ratings = problem.ratings.of(client)
         U[client] = model.part.fold_in(X, items, ratings, model.options, problem.public)
     return U
+
+
+def _peak() -> float:
+    """The most memory that this process ever held, in GB; 0 where the system doesn't tell."""
+    told = Path("/proc/self/status")
+    lines = told.read_text().splitlines() if told.exists() else []
+    return sum(int(line.split()[1]) * 1024 / 1e9 for line in lines if line.startswith("VmHWM"))
 
 
 def _own(thing: Any) -> Any:
