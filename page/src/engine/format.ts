@@ -1,7 +1,7 @@
 /** Reading `model.json` and `model.bin`, which `fedrecplus page` writes: `web/page/quantise.py`. */
 import { table, type Table } from "./linear";
 import { MODELS, type ModelRule } from "./models";
-import type { PublicItems, Settings } from "./public_items";
+import type { ListFacts, PublicItems, Settings } from "./public_items";
 
 /** One array of `model.bin`: value = low + scale × code, column by column. */
 export interface ArrayFacts {
@@ -35,6 +35,8 @@ export interface ModelFacts {
   readonly noise: number;
   readonly rounds: number;
   readonly likes_alone: boolean;
+  /** null where lists are ranked by predicted ratings */
+  readonly lists: ListFacts | null;
   readonly arrays: readonly ArrayFacts[];
   readonly precision: { readonly bits: number; readonly mean_change: number; readonly largest_change: number; readonly same_top_ten: number };
   readonly made: Readonly<Record<string, string | number>>;
@@ -63,6 +65,7 @@ export function readModel(facts: ModelFacts, bytes: ArrayBuffer): SharedModel {
     years: read("years").data,
     mean: facts.mean,
     noise: facts.noise,
+    lists: facts.lists,
   };
   const V = read("V");
   const settings = facts.model.options;

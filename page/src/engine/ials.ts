@@ -18,18 +18,20 @@ export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array
   return ridgeRegression(X, items, ratings, ridge, new Float64Array(X.columns - 1)).mean;
 }
 
-/** Weights z over X such that X·z = u·w_i + rating weight × predicted rating + popularity weight × popularity. */
+/** Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity. */
 export function listWeights(
   w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
 ): Float64Array {
+  const lists = known.lists;
+  if (!lists) throw new Error("model.json has no facts of lists");
   const to = X.columns - after;
   const from = to - numberOf(settings, "interaction_factors");
   const scale = numberOf(settings, "interaction_scale");
-  const ratingWeight = numberOf(settings, "rating_weight");
-  const z = w.map((value) => ratingWeight * value);
-  z[POPULARITY]! += numberOf(settings, "popularity_weight");
+  const z = w.map((value) => lists.rating * value);
+  z[POPULARITY]! += lists.popularity;
   const u = personFactors(choices(X, from, to, scale), items, ratings, settings, known);
-  u.forEach((value, k) => (z[from + k]! += value / scale));
+  const along = lists.first.reduce((total, value, k) => total + value * u[k]!, 0);
+  u.forEach((value, k) => (z[from + k]! += ((1 - lists.alike) * value + lists.alike * along * (lists.first[k] ?? 0)) / scale));
   return z;
 }
 
@@ -45,10 +47,10 @@ function choices(X: Table, from: number, to: number, scale: number): Table {
   return W;
 }
 
-/** c = 1 + γ(r − mean) of choices, 0 of ratings that are none. */
+/** c = 1 + γ(r − mean) of choices, 0 of ratings that are none; γ is less on coarse scales. */
 export function confidence(rating: number, settings: Settings, known: PublicItems): number {
   if (rating < Math.min(numberOf(settings, "from_rating"), known.mean) - TIE) return 0;
-  return Math.max(1 + numberOf(settings, "confidence_slope") * (rating - known.mean), 0);
+  return Math.max(1 + (numberOf(settings, "confidence_slope") / known.noise) * (rating - known.mean), 0);
 }
 
 /** u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w. */

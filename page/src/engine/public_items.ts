@@ -1,6 +1,16 @@
 /** What everybody knows of the items, and the columns that models make of it: `parts/model/_public.py`. */
 import { beside, cholesky, columns, dot, gram, part, row, solveFactored, table, transposedTimes, unitRows, type Table } from "./linear";
 
+/** What everybody's list score has in common: `mixing_weights` and `likeness_of_components` in `parts/model/ials.py`. */
+export interface ListFacts {
+  readonly rating: number;
+  readonly popularity: number;
+  /** α of M = (1 − α)I + α f fᵀ */
+  readonly alike: number;
+  /** f; empty where α is 0 */
+  readonly first: readonly number[];
+}
+
 export interface PublicItems {
   /** items × features from the catalogue; no columns where there is none */
   readonly content: Table;
@@ -11,6 +21,7 @@ export interface PublicItems {
   readonly years: Float64Array;
   readonly mean: number;
   readonly noise: number;
+  readonly lists?: ListFacts | null;
 }
 
 export type Settings = Readonly<Record<string, number | string | boolean>>;

@@ -224,21 +224,25 @@ def list_weights(
 
 
 def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
-    """M = I, or what leaves only W's first component, popularity, where the others look like chance.
+    """M = (1 − α)I + α f fᵀ: where W's components look like chance, only the first, popularity, is kept."""
+    alike, first = likeness_of_components(W, public)
+    return np.asarray((1.0 - alike) * np.eye(len(first)) + alike * np.outer(first, first))
+
+
+def likeness_of_components(W: NDArray[Any], public: PublicItems) -> tuple[float, Array]:
+    """α, from 0 where W's components differ to 1 where all but the first are alike, and the direction f of the first.
 
     The components' strengths are the eigenvalues of Σ √(1 + n_i) w_i w_iᵀ. What people have in common stands out: the
     second is several times the mean of all but the first. Of choices at random they are all alike, since a random
     matrix has no direction of its own, and each of them would only disturb the list. Ours.
     """
     W = W.astype(np.float64)
-    size = W.shape[1]
     strengths, directions = np.linalg.eigh((W * np.sqrt(1.0 + public.popularity)[:, None]).T @ W)
     strengths, first = strengths[::-1], directions[:, -1]
-    mean = float(strengths[1:].mean()) if size >= _FEWEST_FACTORS else 0.0
+    mean = float(strengths[1:].mean()) if W.shape[1] >= _FEWEST_FACTORS else 0.0
     if mean <= 0.0:
-        return np.eye(size)
-    alike = float(np.clip((_STANDS_OUT - strengths[1] / mean) / (_STANDS_OUT - _CHANCE), 0.0, 1.0))
-    return np.asarray((1.0 - alike) * np.eye(size) + alike * np.outer(first, first))
+        return 0.0, first
+    return float(np.clip((_STANDS_OUT - strengths[1] / mean) / (_STANDS_OUT - _CHANCE), 0.0, 1.0)), first
 
 
 def mixing_weights(settings: Settings, public: PublicItems) -> tuple[float, float]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
+from fedrecplus.parts.model import ials
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
@@ -105,7 +106,7 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
     """``model.bin`` and the facts of ``model.json``: all that a browser needs to fold a person in."""
     tables = tables_of(model, bits)
     data, arrays = packed(tables)
-    config, scale = model.config, model.scale
+    config, scale, as_shown = model.config, model.scale, with_tables(model, tables)
     facts = {
         "format": FORMAT,
         "algorithm": config.algorithm,
@@ -116,12 +117,23 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "noise": float(model.public.noise),
         "rounds": config.server.rounds,
         "likes_alone": model.likes_alone,
+        "lists": list_facts(as_shown),
         "arrays": arrays,
-        "precision": {"bits": bits, **cost_of(model, with_tables(model, tables))},
+        "precision": {"bits": bits, **cost_of(model, as_shown)},
         "digest": hashlib.sha256(data).hexdigest(),
         "made": made,
     }
     return data, facts
+
+
+def list_facts(model: SharedModel) -> dict[str, Any] | None:
+    """What everybody's list score has in common, where choices have a part in it. See ``ials.list_weights``."""
+    options, public = model.config.model.options, model.public
+    if not isinstance(options, ials.Settings):
+        return None
+    of_rating, of_popularity = ials.mixing_weights(options, public)
+    alike, first = ials.likeness_of_components(model.V[:, -options.interaction_factors :], public)
+    return {"rating": of_rating, "popularity": of_popularity, "alike": alike, "first": first.tolist() if alike else []}
 
 
 def leaves_files(model: SharedModel, others: Sequence[SharedModel], bits: int = 8) -> tuple[bytes, dict[str, Any]]:
