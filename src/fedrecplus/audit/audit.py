@@ -258,8 +258,10 @@ def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str,
     X = item_columns(problem, recording.state.server.V)
     predictor = Predictor(engine_of(problem.config).user_weights(problem, recording.state.private, X), X)
     fallback = Fallback.of(problem.ratings, problem.config)
-    rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) else np.nan
+    likes = problem.ratings.likes_alone and test.likes_alone
+    rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) and not likes else np.nan
     return {
+        "likes_alone": likes,
         "rmse": float(rmse) if np.isfinite(rmse) else None,
         "bytes_up_per_client_round": recording.bytes_up_per_client_round,
         "recorded_rounds": list(recording.transcript.rounds),
