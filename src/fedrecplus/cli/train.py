@@ -249,9 +249,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
             say(NOT_COVERED)
-            say(
-                f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank the lists"
-            )
+            say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")
         elif "epsilon_of_largest_user" in privacy:
             say(
                 f"no claim about a person: for the one with most ratings it adds up to ε = "
