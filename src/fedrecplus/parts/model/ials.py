@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model._public import (
-    POPULARITY,
+    POPULARITY_COLUMN,
     PublicSettings,
     public_columns,
     ridge_regression,
@@ -31,6 +31,8 @@ from fedrecplus.settings import Annotated, number
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
+POPULARITY = POPULARITY_COLUMN
+"""the column of X that has the popularity of items"""
 CHOICES = True
 """it learns from what people chose, too"""
 _TIE = 1e-9

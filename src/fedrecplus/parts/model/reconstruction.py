@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model._public import (
-    POPULARITY,
+    POPULARITY_COLUMN,
     PublicSettings,
     public_columns,
     public_regression,
@@ -34,6 +34,8 @@ from fedrecplus.settings import Annotated, number, text
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
+POPULARITY = POPULARITY_COLUMN
+"""the column of X that has the popularity of items"""
 
 
 class Settings(PublicSettings):
