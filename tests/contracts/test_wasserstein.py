@@ -192,13 +192,6 @@ def test_a_client_that_agrees_with_the_last_step_exactly_is_within_the_bound(tem
         assert found == pytest.approx(LARGEST / max(1.0, np.abs(step).max()))
 
 
-def test_before_the_first_step_clients_that_weigh_themselves_weigh_the_same() -> None:
-    message = some_broadcast(2)
-    still = replace(message, last_step=np.zeros_like(message.last_step))
-    how = changed(rows="mean-own", weigh_on="client")
-    assert {weight(upload.items, upload.delta, still, how) for upload in some_uploads(6, 2)} == {1.0}
-
-
 @pytest.mark.parametrize("rate", [1e-6, 1e-2, 1.0])
 def test_nobody_drops_out_of_secure_sums_however_small_the_steps(rate: float, caplog: pytest.LogCaptureFixture) -> None:
     """With weights in no public unit, τ = 1 and steps of a millionth, everybody's weight exceeded the ring's bound."""

@@ -13,16 +13,16 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.wire import Packet, Refusal, persons_bound, sum_terms
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, encode_request, persons_bound, sum_terms
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import add_all, decode, encode
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.privacy import Words
 from fedrecplus.protocol import PublicItems
-from fedrecplus.rounds import client_round, server_round
+from fedrecplus.rounds import client_round, server_round, start_server
 from fedrecplus.training.model_files import read_tensors
-from tests.deploy.in_process import small_config
+from tests.deploy.in_process import MODEL, small_config
 
 NODES = 4
 
@@ -95,3 +95,19 @@ class NoiseWords(dict[tuple[int, int], Words]):
 def model(folder: Path) -> np.ndarray[Any, Any]:
     """V of a finished run."""
     return read_tensors(folder / "run" / "model.safetensors")[0]["V"]
+
+
+def message(packet: Packet) -> bytes:
+    """The protocol's message in a packet."""
+    return packet.arrays["message"].tobytes()
+
+
+class Killed(BaseException):
+    """The server's app was killed."""
+
+
+def advert_request(folder: Path, session: bytes = b"s" * 16, **settings: object) -> Packet:
+    """A round's request that begins a sum."""
+    config, catalogue = secure_config(**settings), ItemCatalogue.read(folder / "run" / ITEMS)
+    state = start_server(config, catalogue.public)
+    return encode_request(MODEL, state, config, catalogue, attach=True, session=session)

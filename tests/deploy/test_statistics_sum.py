@@ -29,7 +29,7 @@ from fedrecplus.parts.privacy import contribution, seeded_words
 from fedrecplus.protocol import PublicItems, Upload
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
 from tests.deploy.in_process import MODEL, InProcessLink
-from tests.deploy.summing import NODES, NoiseWords, expected, model, secure_config
+from tests.deploy.summing import NODES, Killed, NoiseWords, expected, model, secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 
 ALL = range(1, NODES + 1)
@@ -125,10 +125,6 @@ def test_the_sum_is_taken_once_and_never_again(tmp_path: Path) -> None:
     catalogue = ItemCatalogue.published(RATINGS)
     again = encode_request(MODEL, before_first_round(catalogue), config, catalogue, attach=True, session=b"s" * 16)
     assert answer(again, homes[0].store).facts["refusal"] in ("settings", "policy"), "figures are never refreshed"
-
-
-class Killed(BaseException):
-    """The server's app was killed."""
 
 
 @pytest.mark.parametrize("stage", ["mask", "reveal"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,13 @@ from fedrecplus.provenance import Stopwatch
 Tell = Callable[[AuditCase, str, float], None]
 
 
+class Control(enum.StrEnum):
+    """Whose uploads an attack is controlled by."""
+
+    SWAP = "swap"
+    WORLDS = "worlds"
+
+
 @reads_own_files
 def audit_command(
     schemes: Annotated[
@@ -66,6 +74,13 @@ def audit_command(
             help="Ratings of the same items by other people, which the attacker has: joined by title or id.",
         ),
     ] = None,
+    control: Annotated[
+        Control,
+        typer.Option(
+            help="Somebody else's uploads in the place of a person's (swap), or a training for each person, in which "
+            "somebody else's ratings were in that place all the time, in statistics too (worlds: few --users).",
+        ),
+    ] = Control.SWAP,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     channel: Channel = None,
@@ -95,7 +110,7 @@ def audit_command(
     check_file_place(json_file, html_file)
     watch = Stopwatch()
     second = None if knowing is None else load_with_bar(knowing, options)
-    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second)
+    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
     found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
@@ -107,6 +122,7 @@ def audit_command(
     for text in summary(rows):
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["control"] = control.value
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)

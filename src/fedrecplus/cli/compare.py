@@ -36,7 +36,7 @@ from fedrecplus.cli.options import (
     with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign, with_budget, with_channel
+from fedrecplus.config import Config, assign, check_channel, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
@@ -113,6 +113,8 @@ def compare_command(
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
     budget = budget_of(epsilon, delta, noise)
+    if budget is not None:
+        check_channel(channel, budget[2])
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
     changes = [*(["simulation_only=true"] if simulation_only else []), *before]

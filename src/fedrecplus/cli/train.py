@@ -34,7 +34,7 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
+from fedrecplus.config import Config, assign, change, check, check_channel, with_budget, with_channel
 from fedrecplus.data import FileOptions, Split, split
 from fedrecplus.data.shards.manifest import is_shard_folder
 from fedrecplus.data.shards.read import open_shards
@@ -144,6 +144,8 @@ def train_command(
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
     budget = budget_of(epsilon, delta, noise)
+    if budget is not None:
+        check_channel(channel, budget[2])
     chosen = check(assign(start, settings or [])) if budget is None else start
     sharded = chosen.engine == "ray" and data.test is None and is_shard_folder(data.dataset)
     ratings = (
@@ -153,6 +155,12 @@ def train_command(
     )
     if budget is not None:
         chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
+    if ratings.likes_alone and not chosen.model.part.has("CHOICES"):
+        tell(
+            f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
+            "differ: its lists are by popularity at best. "
+            + ("No model for choices has a budget yet." if budget is not None else "Try --algorithm fedrec+secure.")
+        )
     how = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
@@ -264,7 +272,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
             say(NOT_COVERED)
-            say(f"uploads went by channel.rule={result['channel']}; under a budget, predicted ratings rank the lists")
+            say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")
         elif "epsilon_of_largest_user" in privacy:
             say(
                 f"no claim about a person: for the one with most ratings it adds up to ε = "

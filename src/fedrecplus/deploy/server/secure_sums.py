@@ -42,7 +42,8 @@ from fedrecplus.files import beside
 from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
-from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.server_state import Aborted
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")

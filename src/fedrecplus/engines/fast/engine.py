@@ -122,7 +122,7 @@ def weighing_of(config: Config, message: Broadcast) -> Weighing | None:
     aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
-    how: Weighing = aggregation.weighing(config.aggregation.options, message.last_step)
+    how: Weighing = aggregation.weighing(config.aggregation.options, message)
     if config.privacy.part.has("protect"):
         return None
     if any(config.channel.part.has(name) for name in ("protect", "exchange", "add_up")):

@@ -78,25 +78,23 @@ def against_mean(settings: Settings) -> bool:
 
 def largest_weight(settings: Settings) -> float:
     """No honest client has a greater one."""
-    return LARGEST if settings.weigh_on == "client" else float(SMALLEST**-settings.temperature)
+    return float(SMALLEST**-settings.temperature)
 
 
-def public_scale(step: Array, settings: Settings) -> tuple[float, float]:
+def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
     """Factor on the weights, and the least D, where clients weigh themselves; both follow from what everybody was told.
 
     The factor cancels in every weighted mean. It is (mean ‖step_i‖²)^τ, so that a weight says how near a client is
-    beside how far a row moved, whatever the size of steps; and where a number of the step exceeds 1, over that number,
-    so that w·Δ stays small as well. Before the first step there is no distance: then it is (0, 0), and every w is 1.
+    beside how far a row moved, whatever the size of steps. Where a number of the step exceeds 1, it is over that one,
+    so that w·Δ stays small as well. Before the first step nothing tells the size of updates: the factor is 1.
 
     Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
     """
-    if settings.weigh_on != "client":
-        return 1.0, SMALLEST
+    step, tau = last_step.astype(np.float64), settings.temperature
     squares = _squares(step)
     size = float(squares.sum() if settings.rows == "table" else squares.mean())
-    tau = settings.temperature
-    if tau == 0.0 or not 0.0 < size < np.inf:
-        return 0.0, 0.0
+    if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
+        return 1.0, SMALLEST
     nearest = max(size * LARGEST ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
     return size**tau / max(1.0, float(np.abs(step).max())), nearest
 
@@ -112,8 +110,6 @@ def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings)
     """
     step = broadcast.last_step.astype(np.float64)
     unit, smallest = public_scale(step, settings)
-    if unit == 0.0:
-        return 1.0
     least = settings.bound * _over_rows(items, _squares(step), settings)
     D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, smallest)
     return float(unit * D**-settings.temperature)

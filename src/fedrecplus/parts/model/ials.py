@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model._public import (
+    POPULARITY_COLUMN,
     PublicSettings,
     public_columns,
     ridge_regression,
@@ -30,8 +31,10 @@ from fedrecplus.settings import Annotated, number
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
-POPULARITY = 2
+POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
+CHOICES = True
+"""it learns from what people chose, too"""
 _TIE = 1e-9
 _STANDS_OUT, _CHANCE = 3.2, 2.5
 """the second component over the mean of all but the first: above the one it is structure, below the other chance"""

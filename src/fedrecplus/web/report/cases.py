@@ -17,6 +17,7 @@ Tables = Mapping[str, Any]
 Content = Mapping[str, Any]
 """of a JSON file"""
 Identity = tuple[Any, ...]
+_OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm")
 _SKIPPED = ("masks", "shares", "encryption")
 """options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
 
@@ -56,12 +57,17 @@ class Case:
     seconds: float | None = None
     """of all rounds, all clients one after another; None where cryptography was skipped"""
     attacks: dict[str, Attacked] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """by their dotted names, without what doesn't change a model's figures"""
+    told_apart: tuple[str, ...] = ()
+    """settings that name it, where others have the same algorithm, channel, rows and budget"""
 
     @property
     def name(self) -> str:
-        """Algorithm, channel and rows, and ε where there is one."""
-        epsilon = [self.protection] if self.protection.startswith("ε") else []
-        return " · ".join([self.algorithm, ", ".join(filter(None, (self.channel, self.rows))), *epsilon])
+        """Algorithm, channel and rows, ε where there is one, and what tells it from others like it."""
+        more = [self.protection] if self.protection.startswith("ε") else []
+        more += [f"{name}={self.settings[name]}" for name in self.told_apart if name in self.settings]
+        return " · ".join([self.algorithm, ", ".join(filter(None, (self.channel, self.rows))), *more])
 
     @property
     def strongest(self) -> tuple[str, Attacked] | None:
@@ -84,26 +90,36 @@ def cases_of(
 ) -> list[Case]:
     """A case per data set and way to train, best RMSE first.
 
-    A training is known by its algorithm, channel, rows and privacy: those of an audit's scheme are in its config.
-    Comparisons have folds, so their figures come first; ``results`` of single runs fill in what is missing, such as the
-    seconds of one run with all cryptography, and audits what is missing then.
+    A training is known by its settings: runs that differ in one are never averaged. An audit belongs to the training
+    with its settings or, since audits are also made with one local epoch, to the only one of its algorithm, channel,
+    rows and privacy. Comparisons have folds, so their figures come first; ``results`` of single runs fill in what is
+    missing, such as the seconds of one run with all cryptography, and audits what is missing then.
     """
-    found: dict[Identity, Case] = {}
+    found: dict[Identity, dict[Identity, Case]] = {}
     for rows in [*(content["rows"] for content in comparisons), results]:
-        groups: dict[Identity, list[Mapping[str, Any]]] = {}
+        groups: dict[tuple[Identity, Identity], list[Mapping[str, Any]]] = {}
         for row in rows:
-            groups.setdefault(_identity(row["dataset"], row["algorithm"], row["config"]), []).append(row)
-        for identity, own in groups.items():
-            _measure(found.setdefault(identity, _case(identity)), own)
+            identity = _identity(row["dataset"], row["algorithm"], row["config"])
+            groups.setdefault((identity, tuple(_flat(row["config"]).items())), []).append(row)
+        for (identity, settings), own in groups.items():
+            alike = found.setdefault(identity, {})
+            _measure(alike.setdefault(settings, _case(identity, dict(settings))), own)
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
             identity = _identity(content.get("dataset", ""), _scheme_name(row["scheme"], tables), tables)
-            case = found.setdefault(identity, _case(identity))
+            settings, alike = tuple(_flat(tables).items()), found.setdefault(identity, {})
+            if settings not in alike and len(alike) == 1:
+                (case,) = alike.values()
+            else:
+                case = alike.setdefault(settings, _case(identity, dict(settings)))
             _fill(case, row, tables)
             if row.get("applies") is not False:  # an attack with nothing to look at found nothing
                 case.attacks[row["attack"]] = _attacked(row)
-    return sorted(found.values(), key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
+    for alike in found.values():
+        _tell_apart(list(alike.values()))
+    cases = [case for alike in found.values() for case in alike.values()]
+    return sorted(cases, key=lambda case: (case.dataset, case.rmse is None, case.rmse or 0.0))
 
 
 def protection_of(tables: Tables) -> str:
@@ -135,9 +151,28 @@ def _identity(dataset: str, algorithm: str, tables: Tables) -> Identity:
     return dataset, algorithm, *chosen
 
 
-def _case(identity: Identity) -> Case:
+def _case(identity: Identity, settings: Mapping[str, Any]) -> Case:
     dataset, algorithm, channel, rows, protection, _ = identity
-    return Case(dataset, algorithm, channel, rows, protection)
+    return Case(dataset, algorithm, channel, rows, protection, settings=settings)
+
+
+def _flat(tables: Tables, before: str = "") -> dict[str, Any]:
+    """Settings by their dotted names; not the seed, how it is evaluated, or what a simulation leaves out."""
+    found: dict[str, Any] = {}
+    for name, value in sorted(tables.items()):
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{before}{name}.")
+        elif before + name not in _OF_NO_ACCOUNT and not (before == "channel." and name in _SKIPPED):
+            found[before + name] = tuple(value) if isinstance(value, list) else value
+    return {name: value for name, value in found.items() if not name.startswith("evaluation.")}
+
+
+def _tell_apart(cases: Sequence[Case]) -> None:
+    """Name the settings in which cases differ that are alike otherwise."""
+    names = sorted({name for case in cases for name in case.settings})
+    differing = [name for name in names if len({repr(case.settings.get(name)) for case in cases}) > 1]
+    for case in cases:
+        case.told_apart = tuple(differing)
 
 
 def _measure(case: Case, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -166,6 +201,8 @@ def _fill(case: Case, row: Mapping[str, Any], tables: Tables) -> None:
 def _attacked(row: Mapping[str, Any]) -> Attacked:
     names = ("auc", "auc_worst_tenth", "auc_control", "rating_exact", "rating_exact_control")
     auc, worst_tenth, control, exact, exact_control = (row.get(name) for name in names)
+    if row.get("likes_alone"):  # ratings that are all the same are guessed, not read
+        exact = exact_control = None
     more = row.get("knowing") or KNOWINGS[0]
     return Attacked(auc, worst_tenth, control, exact, exact_control, "" if more == KNOWINGS[0] else str(more))
 

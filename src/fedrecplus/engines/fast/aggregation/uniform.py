@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.parts.aggregation.uniform import Settings
+from fedrecplus.protocol import Broadcast
 
 
-def weighing(options: Settings, last_step: NDArray[Any]) -> Weighing:
+def weighing(options: Settings, message: Broadcast) -> Weighing:
     """Every client counts the same."""
     return Weighing()

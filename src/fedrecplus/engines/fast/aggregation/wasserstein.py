@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from fedrecplus.engines.fast.weighing import MEAN_OWN, OWN, TABLE, Weighing
 from fedrecplus.parts.aggregation.wasserstein import Settings, public_scale
+from fedrecplus.protocol import Broadcast
 
 _ROWS = {"table": TABLE, "own": OWN, "mean-own": MEAN_OWN}
 
@@ -18,8 +14,7 @@ def handles(options: Settings) -> bool:
     return options.global_step == "last" and options.covariance == "none"
 
 
-def weighing(options: Settings, last_step: NDArray[Any]) -> Weighing:
+def weighing(options: Settings, message: Broadcast) -> Weighing:
     """Weights by distance to the last step."""
-    unit, smallest = public_scale(last_step.astype(np.float64), options)
-    by_distance = options.temperature > 0 and unit > 0.0
-    return Weighing(by_distance, _ROWS[options.rows], options.temperature, options.bound, smallest, unit)
+    unit, smallest = public_scale(message.last_step, options)
+    return Weighing(options.temperature > 0, _ROWS[options.rows], options.temperature, options.bound, smallest, unit)

@@ -16,7 +16,7 @@ from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
 from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
+from fedrecplus.parts.model.reconstruction import POPULARITY, Settings, item_columns, item_variance
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -77,6 +77,14 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 
     on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
     return W
+
+
+def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
+    """Every client's weights for lists; none of those without ratings."""
+    Z = weights.copy()
+    Z[:, POPULARITY] += X.dtype.type(problem.config.model.options.popularity_weight)
+    Z[np.diff(problem.ratings.indptr) == 0] = 0.0
+    return Z
 
 
 def predictor(some: Drawing, steps: int) -> Fill:

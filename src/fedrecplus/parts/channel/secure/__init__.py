@@ -40,7 +40,7 @@ from fedrecplus.parts.channel._summing import (
     without_marks,
 )
 from fedrecplus.parts.channel.secure.outline import outline
-from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform

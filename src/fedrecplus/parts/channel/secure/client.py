@@ -17,14 +17,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel._summing import too_few
 from fedrecplus.parts.channel.secure import keys, shamir
-from fedrecplus.parts.channel.secure.graph import fewest_of, least_threshold
+from fedrecplus.parts.channel.secure.client_state import ClientState, RandomBytes, Secrets, checked_neighbours
+from fedrecplus.parts.channel.secure.graph import fewest_of
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
@@ -48,31 +47,9 @@ from fedrecplus.parts.channel.secure.messages import (
     unpack,
 )
 
-RandomBytes = Callable[[int], bytes]
 STAGES = ("advertise", "share", "mask", "consent", "reveal")
 SEALED_BYTES = 2 * shamir.SHARE_BYTES + 16
 """two shares and an authentication tag"""
-
-
-class ClientState(msgspec.Struct):
-    """All that a client keeps between stages. As secret as its ratings."""
-
-    number: int
-    session: bytes
-    layout: RingLayout
-    rows: bytes
-    """which blocks its vector spans, as bits"""
-    least_cohort: int
-    fewest: int
-    pinned: bool
-    root: bytes
-    done: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """stage → digest of what it was asked"""
-    neighbourhood: bytes = b""
-    inbox: bytes = b""
-    survivors: bytes = b""
-    honest: float = 0.0
-    """share of the cohort whose vectors must be in the sum"""
 
 
 class SecureClient:
@@ -133,24 +110,23 @@ class SecureClient:
 
     def _set(self, state: ClientState, identity: Any, pinned: Any) -> None:
         self.state, self.identity, self.pinned = state, identity, pinned
-        self.layout = state.layout
+        self.layout, self.secrets = state.layout, Secrets(state.root, state.session)
         self.rows = self.layout.from_bits(state.rows)
         self._agreed: dict[int, bytes] = {}
-        self._privates: dict[bytes, X25519PrivateKey] = {}
         self._shares: dict[int, bytes] = {}
         self._adverts: dict[int, Advertisement] | None = None
 
     @property
     def rounding_key(self) -> int:
         """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
-        return int.from_bytes(self._secret(b"rounding")[:8], "big")
+        return int.from_bytes(self.secrets.of(b"rounding")[:8], "big")
 
     def noise_words(self) -> Callable[[int], NDArray[np.uint64]]:
         """Uniform words for this sum's noise, from the beginning: the same noise after a restart.
 
         ChaCha20, keyed from a root of the operating system: a cryptographic generator, and no other sum has its words.
         """
-        stream = self._drawing(b"noise")
+        stream = self.secrets.drawing(b"noise")
         return lambda size: np.frombuffer(stream(8 * size), dtype="<u8")
 
     # Stage 1
@@ -159,7 +135,10 @@ class SecureClient:
         """Fresh public keys, signed where identities are pinned."""
         self._once("advertise", b"")
         state = self.state
-        cipher, mask = keys.public_key(self._private(b"cipher key")), keys.public_key(self._private(b"mask key"))
+        cipher, mask = (
+            keys.public_key(self.secrets.private(b"cipher key")),
+            keys.public_key(self.secrets.private(b"mask key")),
+        )
         signature = b""
         if self.identity is not None:
             content = keys.signed_keys(state.session, state.number, cipher, mask, state.rows)
@@ -172,19 +151,19 @@ class SecureClient:
         """A share of the mask key and one of the self-mask seed for every neighbour, encrypted to it."""
         self._after("advertise", "share")
         message = unpack(Neighbourhood, neighbourhood, self.state.session)
-        adverts = self._checked(message)
+        adverts = checked_neighbours(message, self.state, self.secrets, self.pinned)
         self._once("share", neighbourhood)
         self.state.neighbourhood, self._adverts = neighbourhood, adverts
-        draw = self._drawing(b"coefficients")
+        draw = self.secrets.drawing(b"coefficients")
         count = len(adverts)
-        of_key = shamir.split(self._secret(b"mask key"), count, message.threshold, draw)
-        of_seed = shamir.split(self._secret(b"self mask"), count, message.threshold, draw)
+        of_key = shamir.split(self.secrets.of(b"mask key"), count, message.threshold, draw)
+        of_seed = shamir.split(self.secrets.of(b"self mask"), count, message.threshold, draw)
         sealed = []
         for place, other in enumerate(adverts):
             header = keys.pair(self.state.session, self.state.number, other)
             key = keys.derive(self._agree(other), b"shares", header)
             sealed.append(keys.seal(key, of_key[place] + of_seed[place], header))
-        commitment = keys.commit(self.state.session, self._secret(b"self mask"))
+        commitment = keys.commit(self.state.session, self.secrets.of(b"self mask"))
         return pack(SealedShares(VERSION, self.state.session, self._sender, commitment, b"".join(sealed)))
 
     # Stage 3
@@ -223,8 +202,8 @@ class SecureClient:
         self._once("mask", inbox + vector.to_bytes() + context)
         self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
-        add_mask(masked, keys.mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
-        private = self._private(b"mask key")
+        add_mask(masked, keys.mask_key(self.secrets.of(b"self mask"), self.state.session), self.layout, None)
+        private = self.secrets.private(b"mask key")
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
@@ -258,36 +237,6 @@ class SecureClient:
         size = shamir.SHARE_BYTES
         shares = (both[size:] if other in alive else both[:size] for other, both in plain.items())
         return pack(Reveal(VERSION, self.state.session, self._sender, b"".join(shares)))
-
-    def _checked(self, message: Neighbourhood) -> dict[int, Advertisement]:
-        """The neighbours' advertisements, if this is a neighbourhood to share secrets in."""
-        adverts = advertisements(message, len(self.state.rows), self.state.pinned)
-        count, least = len(adverts), least_threshold(len(adverts), self.state.pinned)
-        if self.state.number in adverts:
-            raise Refused("a client is no neighbour of itself")
-        if message.cohort < self.state.least_cohort:
-            raise Refused(f"a cohort of {message.cohort}, and at least {self.state.least_cohort} are asked for")
-        if not count < message.cohort or not least <= message.threshold <= count:
-            raise Refused(f"a threshold of {message.threshold} of {count} neighbours, in a cohort of {message.cohort}")
-        if count != message.cohort - 1 and not self.layout.whole:
-            raise Refused("where rows differ, everybody must be a neighbour: a row needs masks with all who send it")
-        if count != message.cohort - 1 and self.state.pinned:
-            raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
-        own = {keys.public_key(self._private(name)) for name in (b"cipher key", b"mask key")}
-        seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]
-        if len({*own, *seen}) != 2 + len(seen):
-            raise Refused("two of the neighbourhood have the same key")
-        for advert in adverts.values():
-            self._check_rows(advert)
-            if self.pinned is not None:
-                keys.check_signature(advert, self.pinned)
-        return adverts
-
-    def _check_rows(self, advert: Advertisement) -> None:
-        try:
-            self.layout.from_bits(advert.rows)
-        except ValueError as error:
-            raise Refused(f"client {advert.number}: {error}") from None
 
     def _survivors(self, data: bytes) -> set[int]:
         """The survivors among its neighbours, and itself, if they are such that a share can be given away."""
@@ -349,25 +298,12 @@ class SecureClient:
         """The secret with a neighbour that shares are encrypted under."""
         if other not in self._agreed:
             theirs = self._neighbours()[other].cipher_key
-            self._agreed[other] = keys.agree(self._private(b"cipher key"), theirs, b"cipher", self.state.session)
+            self._agreed[other] = keys.agree(self.secrets.private(b"cipher key"), theirs, b"cipher", self.state.session)
         return self._agreed[other]
 
     @property
     def _sender(self) -> bytes:
         return to_bytes(self.state.number)
-
-    def _secret(self, name: bytes) -> bytes:
-        return keys.derive(self.state.root, name, self.state.session)
-
-    def _private(self, name: bytes) -> X25519PrivateKey:
-        if name not in self._privates:
-            self._privates[name] = keys.private_key(self._secret(name))
-        return self._privates[name]
-
-    def _drawing(self, name: bytes) -> RandomBytes:
-        """Random bytes that follow from the root: a stream of ChaCha20."""
-        encryptor = Cipher(algorithms.ChaCha20(self._secret(name), bytes(16)), None).encryptor()
-        return lambda size: encryptor.update(bytes(size))
 
     def _after(self, before: str, stage: str) -> None:
         if before not in self.state.done:
