@@ -50,17 +50,23 @@ def handles(options: mf.Settings) -> bool:
 
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
-    V, U, steps = padded(to_card(some.message.V)), to_card(some.private.U), steps_of(some.problem, some.message)
-    sums, moved_U = some.sums(), U.clone()
+    steps, sums = steps_of(some.problem, some.message), some.sums()
+    V, U, moved_U = tables_of(some)
     for each in some.classes:
         if _fused(each, V, sums):
-            _train_at_once(each, some.rows, steps, V, U, moved_U, sums)
+            train_at_once(each, some.rows, steps, V, U, moved_U, sums)
         else:
             for part in each.parts(NUMBERS_AT_ONCE // (each.rows * V.shape[1])):
                 _train_apart(part, some.rows, steps, V, U, moved_U, sums)
     if not sums.how.distances and any(_fused(each, V, sums) for each in some.classes):
         sums.per_item += some.row_counts([each for each in some.classes if _fused(each, V, sums)])
     return sums, CardArray(moved_U)
+
+
+def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
+    """V, U, and where the trained U go."""
+    U = to_card(some.private.U)
+    return padded(to_card(some.message.V)), U, U.clone()
 
 
 def user_weights(private: PrivateState) -> Any:
@@ -118,9 +124,10 @@ def _shape(numbers: int, V: Tensor) -> dict[str, int]:
     return {"num_warps": warps, "maxnreg": REGISTERS} if narrow else {"num_warps": warps}
 
 
-def _train_at_once(
+def train_at_once(
     each: SizeClass, rows: CardRows, steps: Steps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
+    """Train the clients of a size class and add up their updates as they are made."""
     weights = torch.ones(len(each.clients), dtype=torch.float64, device=DEVICE)
     _launch(each, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
     sums.overall += weights.sum()
