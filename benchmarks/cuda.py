@@ -177,7 +177,7 @@ def size(wanted: argparse.Namespace) -> list[Line]:
     """10⁷ clients × 50 ratings × 10⁵ items on one card: 60 rounds, with evaluations on ratings that were held out."""
     clients, rounds, clock = 10 * wanted.clients, 60, time.perf_counter()
     training, test = made(clients, 50, 100_000, skew=1.0, held_out=wanted.clients)
-    config = assign(Config(), [*STEPS[:1], "model.learning_rate=0.05", "model.init_scale=0.1", "engine=cuda"])
+    config = assign(Config(), [*STEPS[:1], "model.learning_rate=0.3", "model.regularisation=0.05", "engine=cuda"])
     problem, fallback = prepare(training, config), Fallback.of(training, config)
     engine = engine_of(config)
     state = engine.start(problem)
