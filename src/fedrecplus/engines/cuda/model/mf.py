@@ -23,8 +23,8 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
 
-LARGEST_IN_REGISTERS = 1 << 16
-"""numbers of the largest table of rows that a program may keep in registers: 64 each for 1,024 threads"""
+LARGEST_IN_REGISTERS = 1 << 17
+"""bytes of the largest table of rows that a program may keep in registers: half of those that there are"""
 NUMBERS_PER_WARP = 1 << 11
 REGISTERS = 128
 """of a thread that holds 64 numbers of the rows"""
@@ -108,8 +108,12 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
 
 def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
     """Whether the updates of a size class are added up as they are made."""
-    in_registers = each.rows * V.shape[1] <= LARGEST_IN_REGISTERS
-    return in_registers and not sums.deterministic and not sums.how.in_steps
+    return _in_registers(each, V) and not sums.deterministic and not sums.how.in_steps
+
+
+def _in_registers(each: SizeClass, V: Tensor) -> bool:
+    """Whether a program can keep the rows of a client of this size class in registers."""
+    return each.rows * V.shape[1] * V.element_size() <= LARGEST_IN_REGISTERS
 
 
 def _warps(numbers: int) -> int:
@@ -140,7 +144,7 @@ def _train_apart(
     count, columns = len(each.clients), V.shape[1]
     moved = torch.empty((count, each.rows, columns), dtype=V.dtype, device=DEVICE)
     numbers = torch.empty((count, each.rows), dtype=torch.int32, device=DEVICE)
-    if each.rows * columns <= LARGEST_IN_REGISTERS:
+    if _in_registers(each, V):
         _launch(each, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
     else:
         known = rows.ratings
