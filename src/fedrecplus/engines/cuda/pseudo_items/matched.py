@@ -10,7 +10,7 @@ from fedrecplus.engines.cuda.card import DEVICE, INTERPRETED, Tensor, kernel, pa
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.likeness import likeness
 from fedrecplus.engines.cuda.model._solving import parts_of
-from fedrecplus.engines.cuda.pseudo_items._order import put_in_order
+from fedrecplus.engines.cuda.pseudo_items._order import by_draw, put_in_order
 from fedrecplus.engines.cuda.ratings import no_pseudo_rows, table_of_rows
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
@@ -40,9 +40,7 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
     for each in some.classes:
         for part in parts_of(each, 4):
             items, _ = table_of_rows(no_pseudo_rows(known), part, pseudo=False)
-            draws = torch.empty(items.shape, dtype=torch.int64, device=DEVICE)
-            draw_items[(len(part.clients),)](part.clients, items, known.secrets, keys, draws, ROWS=part.rows)
-            order = torch.gather(items, 1, torch.sort(draws, dim=1, stable=True).indices).contiguous()
+            order = by_draw(part.clients, items, known.secrets, keys)
             programs = min(_PROGRAMS, len(part.clients))
             taken = torch.full((programs, known.item_count), -1, dtype=torch.int64, device=DEVICE)
             match[(programs,)](
@@ -52,19 +50,6 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
             )  # fmt: skip
         if not options.redraw:
             put_in_order(each, known.pseudo_indptr, out)
-
-
-@kernel
-def draw_items(
-    clients: tl.tensor, items: tl.tensor, secrets: tl.tensor, parts: tl.tensor, draws: tl.tensor, ROWS: tl.constexpr
-) -> None:
-    """A secret draw for each rated item, in the order of unsigned numbers; the greatest where there is none."""
-    at = tl.program_id(0).to(tl.int64)
-    key = client_key(secrets, tl.load(clients + at), parts)
-    j = tl.arange(0, ROWS)
-    item = tl.load(items + at * ROWS + j)
-    drawn = mix(key, item.to(tl.uint64)) ^ 0x8000000000000000
-    tl.store(draws + at * ROWS + j, tl.where(item >= 0, drawn.to(tl.int64, bitcast=True), 0x7FFFFFFFFFFFFFFF))
 
 
 @kernel
