@@ -101,7 +101,9 @@ def lazy_state() -> None:
     U = state.private.U
     assert not isinstance(U, np.ndarray)
     whole = np.asarray(U)
-    assert whole.shape == U.shape and whole.dtype == U.dtype and len(U) == len(whole)
+    assert whole.shape == U.shape
+    assert whole.dtype == U.dtype
+    assert len(U) == len(whole)
     np.testing.assert_array_equal(U[np.array([3, 1])], whole[[3, 1]])
     np.testing.assert_array_equal(U[2], whole[2])
     np.testing.assert_array_equal(np.add(U, 1.0), whole + 1.0)
