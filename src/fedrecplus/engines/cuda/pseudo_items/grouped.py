@@ -6,10 +6,18 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, INTERPRETED, Tensor, kernel, padded, power_of_two, to_card
+from fedrecplus.engines.cuda.card import (
+    DEVICE,
+    INTERPRETED,
+    NUMBERS_AT_ONCE,
+    Tensor,
+    kernel,
+    padded,
+    power_of_two,
+    to_card,
+)
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.likeness import likeness, rounded
-from fedrecplus.engines.cuda.model._solving import parts_of
 from fedrecplus.engines.cuda.pseudo_items._order import by_draw, put_in_order
 from fedrecplus.engines.cuda.ratings import no_pseudo_rows, table_of_rows
 from fedrecplus.engines.cuda.round import Round
@@ -49,7 +57,7 @@ def select(some: Round, options: grouped.Settings, key: int, out: Tensor) -> Non
     few = torch.cat([keys, names[:1]])
     widest = int(np.diff(starts).max())
     for each in some.classes:
-        for part in parts_of(each, 4 * widest):
+        for part in each.parts(NUMBERS_AT_ONCE // (each.rows * 8 * widest)):
             rated, _ = table_of_rows(no_pseudo_rows(known), part, pseudo=False)
             touched = _touched(rated, tables[0])
             mates, found = _mates(rated, touched, tables[1], tables[2], widest)

@@ -6,10 +6,18 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, INTERPRETED, Tensor, kernel, padded, power_of_two, to_card
+from fedrecplus.engines.cuda.card import (
+    DEVICE,
+    INTERPRETED,
+    NUMBERS_AT_ONCE,
+    Tensor,
+    kernel,
+    padded,
+    power_of_two,
+    to_card,
+)
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.likeness import likeness
-from fedrecplus.engines.cuda.model._solving import parts_of
 from fedrecplus.engines.cuda.pseudo_items._order import by_draw, put_in_order
 from fedrecplus.engines.cuda.ratings import no_pseudo_rows, table_of_rows
 from fedrecplus.engines.cuda.round import Round
@@ -38,7 +46,7 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
     numbers = torch.tensor([10.0**DECIMALS, options.noise], dtype=torch.float64, device=DEVICE)
     keys = key_parts("pseudo-items", key)
     for each in some.classes:
-        for part in parts_of(each, 4):
+        for part in each.parts(NUMBERS_AT_ONCE // (each.rows * 8)):
             items, _ = table_of_rows(no_pseudo_rows(known), part, pseudo=False)
             order = by_draw(part.clients, items, known.secrets, keys)
             programs = min(_PROGRAMS, len(part.clients))
