@@ -30,7 +30,7 @@ REGISTERS = 128
 """of a thread that holds 64 numbers of the rows"""
 
 
-class Steps(NamedTuple):
+class CardSteps(NamedTuple):
     """How a client trains."""
 
     numbers: Tensor
@@ -44,7 +44,7 @@ class Steps(NamedTuple):
 
 
 def handles(options: mf.Settings) -> bool:
-    """Steps over all of a client's rows at once."""
+    """CardSteps over all of a client's rows at once."""
     return options.batch_size == 0
 
 
@@ -87,7 +87,7 @@ def predict(some: Round, steps: int, out: Tensor) -> None:
         )  # fmt: skip
 
 
-def steps_of(problem: Problem, message: Broadcast) -> Steps:
+def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
     """How clients train in a round."""
     model = problem.config.model
     options, biases = model.options, model.part.BIASES
@@ -96,7 +96,7 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
         mf.local_rate(options, message.round),
         options.regularisation,
     ]
-    return Steps(
+    return CardSteps(
         to_card(np.array(numbers).astype(message.V.dtype)),
         to_card(mf.trained_columns(options, biases).astype(message.V.dtype)),
         options.local_epochs,
@@ -129,7 +129,7 @@ def _shape(numbers: int, V: Tensor) -> dict[str, int]:
 
 
 def train_at_once(
-    each: SizeClass, rows: CardRows, steps: Steps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
     """Train the clients of a size class and add up their updates as they are made."""
     weights = torch.ones(len(each.clients), dtype=torch.float64, device=DEVICE)
@@ -139,7 +139,7 @@ def train_at_once(
 
 
 def _train_apart(
-    each: SizeClass, rows: CardRows, steps: Steps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
     count, columns = len(each.clients), V.shape[1]
     moved = torch.empty((count, each.rows, columns), dtype=V.dtype, device=DEVICE)
@@ -162,7 +162,7 @@ def _train_apart(
 def _launch(
     each: SizeClass,
     rows: CardRows,
-    steps: Steps,
+    steps: CardSteps,
     V: Tensor,
     U: Tensor,
     moved_U: Tensor,
