@@ -7,7 +7,7 @@ out. A rule without a CUDA kernel runs through the fast engine, and that is said
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,7 @@ class CudaEngine(Engine):
         def train(
             problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
         ) -> tuple[Sums, Any]:
-            sums, U = model.train(
-                Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic)
-            )
+            sums, U = model.train(Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic))
             return sums.on_host(), U
 
         ring_sums = getattr(fast_kernel_of(problem.config.channel), "ring_sums", None)
@@ -64,7 +62,10 @@ class CudaEngine(Engine):
             found, U, report = ring_sums(problem, private, message, pseudo, how, clients, train)
             return found, replace(private, U=U), report
         found, U = train(problem, private, message, pseudo, how, clients)
-        return found, replace(private, U=U), report_of(problem, message, clients, pseudo)
+        if cohort.report is None or fast_kernel_of(problem.config.channel) is not None:
+            rows: Any = pseudo
+            cohort.report = report_of(problem, message, clients, rows)  # by sizes: the same while the cohort is
+        return found, replace(private, U=U), cohort.report
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -82,14 +83,14 @@ class CudaEngine(Engine):
         """See ``Engine.user_weights``."""
         model = kernel_of(problem.config.model)
         if model is not None and hasattr(model, "user_weights"):
-            weights: NDArray[Any] = model.user_weights(private)
-            return weights
+            own: NDArray[Any] = model.user_weights(private)
+            return own
         if model is None or not hasattr(model, "solve_weights"):
             return self._on_processor.user_weights(problem, _on_host(private), X)
         ratings = self._ratings_of(problem, X)
         cohort = Cohort.of(problem.able, ratings.counts(pseudo=False))
-        solved: Any = CardArray(model.solve_weights(problem, problem.public, X, ratings, cohort))
-        return solved
+        weights: NDArray[Any] = cast(Any, CardArray(model.solve_weights(problem, problem.public, X, ratings, cohort)))
+        return weights
 
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``; once at a training's end, on the processor."""

@@ -80,7 +80,9 @@ class SizeClass(NamedTuple):
 
     def parts(self, most: int) -> list[SizeClass]:
         """The same clients in runs of at most so many."""
-        return [SizeClass(part, self.rows) for part in self.clients.split(max(1, most))]
+        most = max(1, most)
+        firsts = range(0, len(self.clients), most)
+        return [SizeClass(self.clients[first : first + most], self.rows) for first in firsts]
 
 
 def size_classes(clients: NDArray[np.int64], counts: Tensor) -> list[SizeClass]:
@@ -152,9 +154,7 @@ def write_rows(
     if PSEUDO:
         n += tl.load(pseudo_indptr + client + 1) - pseudo_first
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    row, rating = rows_of(
-        j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-    )
+    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
     there = j < n
     tl.store(numbers + at * ROWS + j, tl.where(there, row, -1).to(tl.int32))
     tl.store(ratings + at * ROWS + j, tl.where(there, rating, 0.0))
@@ -178,4 +178,3 @@ def table_of_rows(rows: CardRows, some: SizeClass, pseudo: bool, levels: Tensor 
 def no_pseudo_rows(ratings: CardRatings) -> CardRows:
     """Everybody's rated rows alone."""
     return CardRows(ratings, ratings.items[:0], ratings.levels[:0])
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from fedrecplus.engines.cuda.ratings import CardRows, SizeClass, size_classes
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState
+from fedrecplus.engines.state import PrivateState, RoundReport
 from fedrecplus.protocol import Broadcast
 
 _ROWS_AT_ONCE = 256
@@ -29,6 +28,8 @@ class Cohort:
     classes: list[SizeClass]
     rated_counts: dict[int, Tensor] = field(default_factory=dict)
     """rows of a size class → how often each item is rated by its clients"""
+    report: RoundReport | None = None
+    """what a round of these clients costs"""
 
     @classmethod
     def of(cls, clients: NDArray[np.int64], counts: Tensor) -> Cohort:
@@ -45,7 +46,7 @@ class Round:
     message: Broadcast
     rows: CardRows
     cohort: Cohort
-    how: Weighing = Weighing()
+    how: Weighing = field(default_factory=Weighing)
     deterministic: bool = False
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -83,9 +82,7 @@ class CardSums:
         self._add_rows(numbers, moved, row_weights, summed)
         return weights
 
-    def leave_out(
-        self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor
-    ) -> None:
+    def leave_out(self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor) -> None:
         """Leave those out whose statistic the ring has no room for, before anything of them is added."""
         if self.bounds is None:
             return
@@ -188,7 +185,9 @@ class Ring:
 
 
 @kernel
-def weight_at(distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr) -> tl.tensor:
+def weight_at(
+    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr
+) -> tl.tensor:
     """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
     whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
     bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)

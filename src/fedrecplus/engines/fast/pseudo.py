@@ -81,7 +81,9 @@ def pseudo_rows(
         select(Drawing(problem, private, message, message.round if redraw else 0), newcomers, items)
     if len(to_rate):
         ratings = ratings if refresh else ratings.copy()
-        fill_ratings(Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings)
+        fill_ratings(
+            Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings
+        )
     if not redraw and len(newcomers):
         drawn = private.drawn.copy()
         drawn[newcomers] = True

@@ -73,7 +73,8 @@ def inverse_root(gram: Tensor) -> Tensor:
     """L⁻¹ of positive definite matrices L Lᵀ."""
     root = torch.linalg.cholesky(gram)
     unit = torch.eye(gram.shape[1], dtype=gram.dtype, device=DEVICE).expand_as(gram)
-    return torch.linalg.solve_triangular(root, unit, upper=False)
+    inverse: Tensor = torch.linalg.solve_triangular(root, unit, upper=False)
+    return inverse
 
 
 def solved(root: Tensor, moment: Tensor) -> Tensor:

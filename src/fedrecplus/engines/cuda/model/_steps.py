@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import kernel
@@ -12,7 +10,9 @@ from fedrecplus.engines.cuda.summing import weight_at
 
 
 @kernel
-def move_user(own: tl.tensor, learn: tl.tensor, pull: tl.tensor, rows: tl.tensor, rate: tl.tensor, decay: tl.tensor) -> tl.tensor:
+def move_user(
+    own: tl.tensor, learn: tl.tensor, pull: tl.tensor, rows: tl.tensor, rate: tl.tensor, decay: tl.tensor
+) -> tl.tensor:
     """U ← U − η_L (λ U − pull / rows), trained columns alone. See ``mf.user_step``."""
     return own - rate * learn * (decay * own - pull / rows)
 
@@ -55,10 +55,10 @@ def train_clients(
 ) -> None:
     """K epochs of one client, whose rows are in registers; its update is added to ``table``, or kept there apart.
 
-    After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖². Where it can
-    be (SCALED), the rows are kept divided by (1 − η_L λ)^k, so that a step is one multiplication and addition. Rows of
-    V are read twice (AGAIN) instead of being kept: registers are what limits how many clients are under way. Beyond a
-    client's last row all is zero and stays so; with BIASES errors there are silenced.
+    After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖². Where
+    numbers stay in range (SCALED), the rows are kept divided by (1 − η_L λ)^k, so that a step is one multiplication and
+    addition. Rows of V are read twice (AGAIN) instead of being kept: registers are what limits how many clients are
+    under way. Beyond a client's last row all is zero and stays so; with BIASES errors there are silenced.
     """
     at = tl.program_id(0).to(tl.int64)
     client = tl.load(clients + at)
@@ -71,9 +71,7 @@ def train_clients(
     mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
     j = tl.arange(0, ROWS)
     c = tl.arange(0, COLUMNS)
-    row, rating = rows_of(
-        j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-    )
+    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
     there = j < n
     row = row.to(tl.int32)
     places = row[:, None] * COLUMNS + c[None, :]
@@ -114,9 +112,7 @@ def train_clients(
     tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
     tl.store(moved_U + client * (width + 1) + width, bias)
     if AGAIN:
-        row, _ = rows_of(
-            j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-        )
+        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
         row = row.to(tl.int32)
         places = row[:, None] * COLUMNS + c[None, :]
         before = tl.load(V + places, mask=there[:, None], other=0.0)
@@ -223,9 +219,7 @@ def train_long(
         tl.debug_barrier()
     for start in range(0, ROWS, BLOCK):
         j = start + block
-        row, _ = rows_of(
-            j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
-        )
+        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
         inside = (j < n)[:, None]
         kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
         before = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)

@@ -43,8 +43,9 @@ class CardChoices(NamedTuple):
 def choices_of(W: NDArray[Any], problem: Problem, public: PublicItems) -> CardChoices:
     """On the card."""
     terms = fast_choices_of(W, problem, public)
-    tables = (to_card(table) for table in terms[:4])
-    return CardChoices(*tables, float(terms.ridge), float(terms.cells))
+    gram, moment = to_card(terms.gram), to_card(terms.moment)
+    levels = to_card(terms.confidences)
+    return CardChoices(to_card(terms.W), gram, moment, levels, float(terms.ridge), float(terms.cells))
 
 
 def choice_factors(W: Tensor, confidence: Tensor, choices: CardChoices) -> Tensor:

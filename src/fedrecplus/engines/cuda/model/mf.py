@@ -23,14 +23,14 @@ from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
 
-LARGEST_IN_REGISTERS = 1 << 16
-"""numbers of the largest table of rows that a program may keep in registers: 64 each for 1,024 threads"""
+LARGEST_IN_REGISTERS = 1 << 17
+"""bytes of the largest table of rows that a program may keep in registers: half of those that there are"""
 NUMBERS_PER_WARP = 1 << 11
 REGISTERS = 128
 """of a thread that holds 64 numbers of the rows"""
 
 
-class Steps(NamedTuple):
+class CardSteps(NamedTuple):
     """How a client trains."""
 
     numbers: Tensor
@@ -44,23 +44,29 @@ class Steps(NamedTuple):
 
 
 def handles(options: mf.Settings) -> bool:
-    """Steps over all of a client's rows at once."""
+    """CardSteps over all of a client's rows at once."""
     return options.batch_size == 0
 
 
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; everybody's U besides."""
-    V, U, steps = padded(to_card(some.message.V)), to_card(some.private.U), steps_of(some.problem, some.message)
-    sums, moved_U = some.sums(), U.clone()
+    steps, sums = steps_of(some.problem, some.message), some.sums()
+    V, U, moved_U = tables_of(some)
     for each in some.classes:
         if _fused(each, V, sums):
-            _train_at_once(each, some.rows, steps, V, U, moved_U, sums)
+            train_at_once(each, some.rows, steps, V, U, moved_U, sums)
         else:
             for part in each.parts(NUMBERS_AT_ONCE // (each.rows * V.shape[1])):
                 _train_apart(part, some.rows, steps, V, U, moved_U, sums)
     if not sums.how.distances and any(_fused(each, V, sums) for each in some.classes):
         sums.per_item += some.row_counts([each for each in some.classes if _fused(each, V, sums)])
     return sums, CardArray(moved_U)
+
+
+def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
+    """V, U, and where the trained U go."""
+    U = to_card(some.private.U)
+    return padded(to_card(some.message.V)), U, U.clone()
 
 
 def user_weights(private: PrivateState) -> Any:
@@ -81,7 +87,7 @@ def predict(some: Round, steps: int, out: Tensor) -> None:
         )  # fmt: skip
 
 
-def steps_of(problem: Problem, message: Broadcast) -> Steps:
+def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
     """How clients train in a round."""
     model = problem.config.model
     options, biases = model.options, model.part.BIASES
@@ -90,7 +96,7 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
         mf.local_rate(options, message.round),
         options.regularisation,
     ]
-    return Steps(
+    return CardSteps(
         to_card(np.array(numbers).astype(message.V.dtype)),
         to_card(mf.trained_columns(options, biases).astype(message.V.dtype)),
         options.local_epochs,
@@ -102,8 +108,12 @@ def steps_of(problem: Problem, message: Broadcast) -> Steps:
 
 def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
     """Whether the updates of a size class are added up as they are made."""
-    in_registers = each.rows * V.shape[1] <= LARGEST_IN_REGISTERS
-    return in_registers and not sums.deterministic and not sums.how.in_steps
+    return _in_registers(each, V) and not sums.deterministic and not sums.how.in_steps
+
+
+def _in_registers(each: SizeClass, V: Tensor) -> bool:
+    """Whether a program can keep the rows of a client of this size class in registers."""
+    return each.rows * V.shape[1] * V.element_size() <= LARGEST_IN_REGISTERS
 
 
 def _warps(numbers: int) -> int:
@@ -118,9 +128,10 @@ def _shape(numbers: int, V: Tensor) -> dict[str, int]:
     return {"num_warps": warps, "maxnreg": REGISTERS} if narrow else {"num_warps": warps}
 
 
-def _train_at_once(
-    each: SizeClass, rows: CardRows, steps: Steps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+def train_at_once(
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
+    """Train the clients of a size class and add up their updates as they are made."""
     weights = torch.ones(len(each.clients), dtype=torch.float64, device=DEVICE)
     _launch(each, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
     sums.overall += weights.sum()
@@ -128,12 +139,12 @@ def _train_at_once(
 
 
 def _train_apart(
-    each: SizeClass, rows: CardRows, steps: Steps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
 ) -> None:
     count, columns = len(each.clients), V.shape[1]
     moved = torch.empty((count, each.rows, columns), dtype=V.dtype, device=DEVICE)
     numbers = torch.empty((count, each.rows), dtype=torch.int32, device=DEVICE)
-    if each.rows * columns <= LARGEST_IN_REGISTERS:
+    if _in_registers(each, V):
         _launch(each, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
     else:
         known = rows.ratings
@@ -151,7 +162,7 @@ def _train_apart(
 def _launch(
     each: SizeClass,
     rows: CardRows,
-    steps: Steps,
+    steps: CardSteps,
     V: Tensor,
     U: Tensor,
     moved_U: Tensor,

@@ -1,13 +1,12 @@
-"""Kept sets ascend: they are compared, and their order must tell nothing."""
+"""Items in the order of secret draws, and kept sets ascending: their order must tell nothing."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, kernel
+from fedrecplus.engines.cuda.drawing import client_key, mix
 from fedrecplus.engines.cuda.ratings import SizeClass
 
 
@@ -19,6 +18,38 @@ def put_in_order(some: SizeClass, pseudo_indptr: Tensor, out: Tensor) -> None:
         copy_sets[(len(part.clients),)](part.clients, pseudo_indptr, out, table, table.shape[1], 256, True)
         table = torch.sort(table, dim=1).values
         copy_sets[(len(part.clients),)](part.clients, pseudo_indptr, out, table, table.shape[1], 256, False)
+
+
+def by_draw(clients: Tensor, items: Tensor, secrets: Tensor, parts: Tensor) -> Tensor:
+    """Each client's items (−1: none), a row per client, in the order of secret draws."""
+    draws = torch.empty(items.shape, dtype=torch.int64, device=DEVICE)
+    width = items.shape[1]
+    draw_items[(len(clients), -(-width // 256))](clients, items, secrets, parts, draws, len(parts), width, BLOCK=256)
+    return torch.gather(items, 1, torch.sort(draws, dim=1, stable=True).indices).contiguous()
+
+
+@kernel
+def draw_items(
+    clients: tl.tensor,
+    items: tl.tensor,
+    secrets: tl.tensor,
+    parts: tl.tensor,
+    draws: tl.tensor,
+    part_count: tl.tensor,
+    width: tl.tensor,
+    BLOCK: tl.constexpr,
+) -> None:
+    """A secret draw for each item, in the order of unsigned numbers; the greatest where there is none."""
+    at = tl.program_id(0).to(tl.int64)
+    key = client_key(secrets, tl.load(clients + at), parts)
+    for number in range(2, part_count):
+        key = mix(key, tl.load(parts + number).to(tl.uint64))
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = j < width
+    item = tl.load(items + at * width + j, mask=there, other=-1)
+    drawn = mix(key, item.to(tl.uint64)) ^ 0x8000000000000000
+    drawn = tl.where(item >= 0, drawn.to(tl.int64, bitcast=True), 0x7FFFFFFFFFFFFFFF)
+    tl.store(draws + at * width + j, drawn, mask=there)
 
 
 @kernel

@@ -7,7 +7,9 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, to_card
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
+from fedrecplus.engines.cuda.likeness import likeness
 from fedrecplus.engines.cuda.round import Round
+from fedrecplus.parts.similarity import DECIMALS
 
 NEAREST, WEIGHTED, DRAWN = 0, 1, 2
 _NUMBERS_AT_ONCE = 1 << 10
@@ -17,7 +19,7 @@ def from_similar(some: Round, which: int, key: int, out: Tensor, temperature: fl
     """Fill by the likeness of pseudo items and rated ones."""
     known, features = some.rows.ratings, padded(to_card(some.message.features))
     averages = to_card(some.message.public.averages())
-    numbers = torch.tensor([1e10, temperature, width], dtype=torch.float64, device=DEVICE)
+    numbers = torch.tensor([10.0**DECIMALS, temperature, width], dtype=torch.float64, device=DEVICE)
     block = max(4, _NUMBERS_AT_ONCE // features.shape[1])
     for each in some.classes:
         from_neighbours[(len(each.clients), -(-each.rows // block))](
@@ -26,17 +28,6 @@ def from_similar(some: Round, which: int, key: int, out: Tensor, temperature: fl
             BLOCK=power_of_two(block), COLUMNS=features.shape[1], WHICH=which,
         )  # fmt: skip
     return True
-
-
-@kernel
-def likeness(rows: tl.tensor, other: tl.tensor, scale: tl.tensor) -> tl.tensor:
-    """Rounded cosines of unit rows and one other. See ``parts/similarity.py``."""
-    scaled = tl.sum(rows * other[None, :], axis=1) * scale
-    below = tl.floor(scaled)
-    apart = scaled - below
-    odd = below - 2.0 * tl.floor(below * 0.5)
-    up = (apart > 0.5) | ((apart == 0.5) & (odd == 1.0))  # halves go to the even number, as NumPy's do
-    return (below + up.to(tl.float64)) / scale
 
 
 @kernel

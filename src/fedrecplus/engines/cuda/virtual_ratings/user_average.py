@@ -22,7 +22,13 @@ def fill(some: Round, options: Any, key: int, out: Tensor) -> bool:
 
 @kernel
 def user_average(
-    clients: tl.tensor, indptr: tl.tensor, codes: tl.tensor, levels: tl.tensor, pseudo_indptr: tl.tensor, out: tl.tensor, BLOCK: tl.constexpr
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    out: tl.tensor,
+    BLOCK: tl.constexpr,
 ) -> None:
     """The client's mean rating, for each of its pseudo items."""
     client = tl.load(clients + tl.program_id(0))
