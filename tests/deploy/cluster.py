@@ -140,8 +140,18 @@ class Cluster:
         raise AssertionError(f"waited {seconds} s in vain: {self.journal.progress()}")
 
     def kill_node(self, number: int) -> None:
-        """kill -9 of a node with its helpers; its supervisor starts it again."""
+        """kill -9 of a node; its supervisor starts it again."""
         _kill_group(self.nodes[number])
+
+    def take_away(self, number: int) -> None:
+        """kill -9 of a node that nobody starts again: one that comes back at once answers as if nothing had been."""
+        self.nodes[number]._ending.set()
+        _kill_group(self.nodes[number])
+
+    def bring_back(self, number: int) -> None:
+        """Start a node again that was taken away."""
+        self.nodes[number] = self.start_node(self.homes[number])
+        self.nodes.pop()
 
     def kill_server(self) -> None:
         """kill -9 of the SuperLink and the server's app."""
