@@ -47,9 +47,9 @@ def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_staye
             cluster.wait_for(
                 lambda now, n=number, s=stage: (now.get("round"), now.get("stage")) == (n, s) or now.get("round", 0) > n
             )
-            if number:
-                cluster.bring_back(number - 1)
             cluster.take_away(number)
+            cluster.wait_for(lambda now, n=number: now.get("round", 0) > n)
+            cluster.bring_back(number)  # in time for the next round's keys
         cluster.finish()
         numbers = nodes_of(cluster)
     lines = cluster.journal.lines()
