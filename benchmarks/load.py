@@ -90,20 +90,6 @@ def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
     return config
 
 
-def admit_all(server: ServerHome, homes: list[NodeHome]) -> None:
-    """Register every key by Flower's own client: its command takes two seconds for each."""
-    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-    from flwr.proto.control_pb2 import RegisterNodeRequest
-    from flwr.supercore.control import ControlHttpClient
-    from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-
-    authority = str(server.certificates / CA)
-    with ControlHttpClient.from_server_address(f"127.0.0.1:{server.port}", False, authority, []) as client:
-        for home in homes:
-            key: Any = load_ssh_public_key(home.make_key().read_bytes())
-            client.RegisterNode(RegisterNodeRequest(public_key=public_key_to_bytes(key)))
-
-
 def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given: argparse.Namespace) -> list[Any]:
     """The nodes, in a few processes."""
     crowds = []
@@ -182,7 +168,8 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
             app.look()
 
     with running_server(folder / "server", print) as server:
-        admit_all(server, homes)
+        for home in homes:
+            server.admit(home.make_key())
         began = time.monotonic()
         threading.Thread(target=watch, daemon=True).start()
         crowds = start_crowds(server, homes, folder, given)
