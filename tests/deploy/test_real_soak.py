@@ -1,7 +1,7 @@
 """Minutes of random kills among fifty nodes. FEDRECPLUS_SOAK_SECONDS sets how long; 300 unless told.
 
-The nodes run in five processes: a kill -9 of one of them takes ten nodes at once. Besides, single nodes end at a call to
-the server chosen by chance (``benchmarks/crowd.py``).
+The nodes run in five processes: a kill -9 of one of them takes ten nodes at once. Besides, single nodes end at a call
+to the server chosen by chance (``benchmarks/crowd.py``).
 """
 
 from __future__ import annotations
