@@ -77,12 +77,17 @@ def write_tensors(
 ) -> None:
     """A safetensors file, whole or not at all; what clients keep to themselves only its owner may read."""
     import numpy as np
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     with beside(path) as temporary:
         temporary.touch()
         usual = temporary.stat().st_mode
-        save_file({name: np.ascontiguousarray(table) for name, table in arrays.items()}, temporary, dict(metadata))
+        tables = {name: np.ascontiguousarray(table) for name, table in arrays.items()}
+        try:
+            save_file(tables, temporary, dict(metadata))
+        except SafetensorError as error:  # a full disk, in the words of another language
+            raise UserError(f"{path}: {error}", "make room there, or choose another place") from None
         temporary.chmod(0o600 if private else usual)
 
 

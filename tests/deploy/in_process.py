@@ -45,9 +45,13 @@ class InProcessLink:
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
     asked: list[tuple[int, Packet]] = field(default_factory=list)
     box: dict[str, Packet | Refusal] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=dict)
 
     def nodes(self) -> list[int]:
         return list(range(1, len(self.homes) + 1))
+
+    def connected_since(self) -> dict[int, float]:
+        return dict.fromkeys(self.nodes(), 0.0) | self.since
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         ids = {}

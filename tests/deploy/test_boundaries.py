@@ -82,8 +82,15 @@ def test_flowers_private_parts_are_where_they_were() -> None:
 _TEXTS = {
     "flwr.superlink.grid.http_grid": ["self._client = "],
     "flwr.supernode.fleet_http_client": ['"/v1/fleet/'],
-    "flwr.common.constant": ['"Public key already in use"', '"FLWR_HOME"'],
-    "flwr.supercore.constant": ['"FLWR_DISABLE_UPDATE_CHECK"'],
+    "flwr.common.constant": ['"FLWR_HOME"'],
+    "flwr.supercore.constant": [
+        '"FLWR_DISABLE_UPDATE_CHECK"',
+        '"flwr-task-token"',
+        '"flwr-public-key"',
+        '"flwr-signature"',
+    ],
+    "flwr.supercore.cli.flower_superexec": ["--parent-pid", "superexec_auth_secret"],
+    "flwr.superlink.routers.fleet.node_auth": ["FLEET_HTTP_PUBLIC_KEY_HEADER", "timestamp.encode"],
     "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],
 }
 """what has no name to look up: literals that we rely on"""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from cryptography import x509
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.flower.superlink import LONGEST, put_gate_before_all
 from fedrecplus.deploy.light import make_node_key, prepare
 from fedrecplus.deploy.process import (
     CA,
@@ -30,30 +25,6 @@ from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
-
-
-def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flwr.superlink import main as superlink
-
-    monkeypatch.setattr(superlink, "_get_middleware", superlink._get_middleware)
-    put_gate_before_all()
-    app = superlink.create_app()
-
-    async def endless() -> AsyncIterator[bytes]:
-        while True:
-            yield b"x"
-
-    async def status(caller: str, path: str, content: Any = b"") -> int:
-        transport = httpx.ASGITransport(app=app, client=(caller, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-            return (await client.post(path, content=content)).status_code
-
-    for path in ("/v1/control/start-run", "/v1/runtime/acquire-task", "/docs"):
-        assert asyncio.run(status("198.51.100.7", path)) == 403
-    assert asyncio.run(status("127.0.0.1", "/v1/control/start-run")) not in (403, 404)
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x" * (LONGEST + 1))) == 413
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", endless())) == 413
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x")) not in (403, 404, 413)
 
 
 def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:

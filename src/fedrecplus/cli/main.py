@@ -36,6 +36,7 @@ COMMANDS = {
     "settings": "List every setting, with its default, range and meaning.",
     "data": "Data sets: list, fetch, look into.",
     "device": "Your ratings, on your own disk.",
+    "join": "Take part by an invitation, in one line.",
     "node": "A device or a silo that takes part.",
     "server": "The machine that nodes connect to.",
     "deploy": "Training across real machines.",

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -43,6 +44,14 @@ class FlowerLink:
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
         return sorted(self._grid.get_node_ids())
+
+    def connected_since(self) -> dict[int, float]:
+        """Nodes that are connected, and since when."""
+        return {
+            node.node_id: datetime.fromisoformat(node.last_activated_at).timestamp()
+            for node in self._grid.get_nodes()
+            if node.last_activated_at
+        }
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         """Send a packet to each node. Nodes with the same packet share its records, which Flower then sends once."""

@@ -31,15 +31,35 @@ def make_server_certificates(folder: Path, hosts: list[str]) -> None:
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         _write_key(folder / _CA_KEY, key)
         _certify(folder / CA, name, name, key, key, _CA_DAYS, [identifier], authority=True)
-    known = _hosts_of(folder / SERVER) if (folder / SERVER).exists() else []
+    known = names_of(folder)
     if not known or not {*hosts} <= {*known}:
         _make_server(folder, [*known, *hosts])
 
 
-def _hosts_of(path: Path) -> list[str]:
-    """The names in a server's certificate."""
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+def renew(folder: Path, hosts: list[str]) -> None:
+    """A new server certificate of the same authority, for these hosts and those of the old one; nodes need nothing."""
+    names = [name for name in [*names_of(folder), *hosts] if name not in ("localhost", "127.0.0.1", "::1")]
+    _make_server(folder, list(dict.fromkeys(names)))
+
+
+def rotate(folder: Path, hosts: list[str]) -> Path:
+    """A new authority and a new server certificate; returns where the old ones are. Nodes need the new ca.crt."""
+    names = [*names_of(folder), *hosts]
+    old = folder.with_name(f"{folder.name}.{datetime.now(UTC):%Y%m%d%H%M%S}")
+    folder.rename(old)
+    make_server_certificates(folder, names)
+    return old
+
+
+def names_of(folder: Path) -> list[str]:
+    """The hosts that the server certificate is for."""
+    if not (folder / SERVER).exists():
+        return []
+    try:
+        certificate = x509.load_pem_x509_certificate((folder / SERVER).read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise UserError(f"{folder / SERVER}: {error}", "put a sound certificate there, or delete it") from None
     return [str(name.value) for name in names]
 
 

@@ -162,6 +162,9 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
     """A SuperLink on loopback with TLS, until the block ends."""
     server = ServerHome(home.absolute(), "127.0.0.1", server_port())
     server.prepare([])
-    with Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive():
+    with (
+        server.only_one(),
+        Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive(),
+    ):
         server.wait_until_up()
         yield server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import time
@@ -28,13 +29,14 @@ from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import PrivateParts
 from fedrecplus.training.privacy import Ledger, privacy_of
 from fedrecplus.training.results import channel_of
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+log = logging.getLogger("fedrecplus")
 PENDING = "sum.pending"
 """a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
-LAST = "last.safetensors"
+LAST, PREVIOUS = "last.safetensors", "checkpoint.previous.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
 
@@ -54,6 +56,10 @@ class Deployment:
     """most persons that one node may speak for"""
     largest_change: float = 50.0
     """greatest number in a client's update that is believed; honest ones stay below 12 on MovieLens-100K"""
+    learned_bound: float = 0.0
+    """updates are scaled down to so many times the median of recent rounds' uploads; 0: they aren't"""
+    cohort: int = 0
+    """nodes whose answers close a round; 0: as many as ``cohort.fraction`` of those connected"""
     strikes: int = 3
     """refused answers after which a node is set aside"""
     keyed: bool = True
@@ -114,9 +120,19 @@ class Journal:
 
     def set_progress(self, **facts: Any) -> None:
         """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
-        temporary = self.folder / f".{PROGRESS}.part"
-        temporary.write_text(json.dumps({"pid": os.getpid(), "at": time.time(), **facts}), encoding="utf-8")
-        temporary.replace(self.folder / PROGRESS)
+        temporary, text = (
+            self.folder / f".{PROGRESS}.part",
+            json.dumps({"pid": os.getpid(), "at": time.time(), **facts}),
+        )
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self.folder / PROGRESS)
+        except OSError:  # a full disk; the file that is there has room
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            with (self.folder / PROGRESS).open("r+", encoding="utf-8") as file:
+                file.write(text)
+                file.truncate()
 
     def progress(self) -> dict[str, Any]:
         """What ``set_progress`` wrote last; empty where the run hasn't begun."""
@@ -148,7 +164,7 @@ def begin(
     if config.privacy.rule != "none":
         _check_claim(config, deployment, catalogue)
     RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST, PENDING):
+    for name in (JOURNAL, LOG, LAST, PENDING, PREVIOUS):
         (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
@@ -212,6 +228,26 @@ def go_on(
     return config
 
 
+def save_checkpoint(folder: RunFolder, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, and keep the one before it: a disk may lose what it said it has."""
+    current = folder.path / CHECKPOINT
+    if current.exists():
+        current.replace(folder.path / PREVIOUS)
+    folder.save_checkpoint(checkpoint)
+
+
+def last_checkpoint(folder: RunFolder) -> Checkpoint | None:
+    """The newest checkpoint that can be read; a damaged one is said and left aside."""
+    for path in (folder.path / CHECKPOINT, folder.path / PREVIOUS):
+        try:
+            if path.exists():
+                return Checkpoint.read(path)
+        except (UserError, KeyError, ValueError) as error:
+            log.error("%s: %s; going on from the one before it", path, error)
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    return None
+
+
 def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     """A checkpoint in the format of a simulation's, without clients."""
     nobody = PrivateState(np.zeros((0, 0)), np.zeros(0, bool), np.zeros(0, np.int32), np.zeros(0))
@@ -229,6 +265,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     privacy = privacy_of(config, public, 0, seeded=False)
     if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:
         privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
+    (folder.path / PREVIOUS).unlink(missing_ok=True)
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
     folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})
 

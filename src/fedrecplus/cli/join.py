@@ -1,0 +1,48 @@
+"""``fedrecplus join``: a device takes part, by one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.display import say
+from fedrecplus.cli.node import join as run_node
+from fedrecplus.data import Scale
+from fedrecplus.deploy.device import Store, import_own
+from fedrecplus.deploy.process import Invitation, fetch_model, join_by
+
+
+def join_command(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation; in quotes, since it has an & in it.")],
+    ratings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your ratings to begin with: lines of item and rating.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What the operator shall see, if the invitation names nobody.")] = "",
+    scale: Annotated[str, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on.")] = "1:5:1",
+    stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Take part in a server's rounds: make a store and a key, register, fetch the model, and stay.
+
+    \b
+    Example:
+      fedrecplus join 'fedrecplus://fed.example.org:9092/join?code=…&authority=…' --ratings mine.csv
+    """
+    invitation, device = Invitation.parse(link), home_of(home)
+    if not device.store.exists():
+        Store.create(device.store, Scale.parse(scale))
+    if ratings is not None:
+        with Store.open(device.store) as store:
+            say(f"{import_own(store, ratings)} ratings are stored in {device.store}")
+    number, known_as = join_by(invitation, device.path, device.make_key(), name)
+    say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
+    model = fetch_model(invitation, device.path)
+    if model is not None:
+        say(f"a model is here: fedrecplus device recommend --model {model}")
+    if stay:
+        run_node(invitation.address, ca=device.path / "ca.crt", home=home)
+    else:
+        say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}")
