@@ -29,7 +29,7 @@ from fedrecplus.errors import UserError
 log = logging.getLogger("fedrecplus")
 
 _NUMBER, _OPEN = "node.number", "node.open"
-_SHORTEST_BEAT, _LONGEST_BEAT = 10.0, 120.0
+_SHORTEST_BEAT, _LONGEST_BEAT = 30.0, 120.0
 """seconds between signs of life that are promised; the server believes a node gone after two of them"""
 _EARLY = 0.8
 _LEAST_WAIT = 1.0
