@@ -13,7 +13,6 @@ PIP_INSTALL := $(PY) -m pip install --quiet -c constraints.txt
 CORE := $(VENV)/.core
 DEV  := $(VENV)/.dev
 DOCS := $(VENV)/.docs
-REPORT := $(VENV)/.report
 BENCH := $(VENV)/.bench
 DIST := $(VENV)/.dist
 PINS := pyproject.toml constraints.txt
@@ -21,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist outside clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -46,7 +45,7 @@ PLAIN_STEPS := --set server.rounds=60
 SMALL_STEPS := --set algorithm=fedrec+paper-small-steps --set model.local_epochs=1 --set model.learning_rate=0.001 \
   --set server_optimizer.learning_rate=100 --set server.rounds=200
 
-paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
+paper: $(CORE) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
 	rm -rf $(PAPER)
 	set -e; for set in $(PAPER_SETS); do $(FEDRECPLUS) compare --dataset $$set --folds 5 --baseline fedrec \
 	  --algorithms fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private --out $(PAPER)/table-$$set; done
@@ -115,6 +114,14 @@ dist: $(DIST) ## build wheel and sdist into dist/, check them, and try the wheel
 	cd build && clean-venv/bin/fedrecplus demo --folds 2 --out clean-demo \
 	  --dataset synthetic:clients=60,items=40,ratings_per_client=10
 
+# W&B is 60 MB, Surprise may want a C compiler, and LensKit brings a stack of its own: none of them is in the extra dev.
+OUTSIDE := build/outside-venv
+outside: ## W&B's callback and the examples of Surprise and LensKit against the real libraries, in an environment of their own
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet -c constraints.txt -e . pytest
+	$(OUTSIDE)/bin/python -m pip install --quiet wandb scikit-surprise lenskit
+	$(OUTSIDE)/bin/python -m pytest -q -W default examples/check_outside.py
+
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -136,17 +143,12 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he,serve]'
+	@$(PIP_INSTALL) -e '.[dev,tune,deploy,privacy,he,serve]'
 	@touch $@
 
 $(DOCS): $(CORE)
 	@echo "Installing what the documentation needs ..."
 	@$(PIP_INSTALL) -e '.[docs]'
-	@touch $@
-
-$(REPORT): $(CORE)
-	@echo "Installing what the report needs ..."
-	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
 # Surprise and implicit may need a C compiler; where there is none, the bench says what it left out

@@ -96,12 +96,15 @@ def locked(path: Path, what: str, remedy: str, patience: float = 0.0) -> Iterato
     """Hold the lock file ``path`` while the block runs; the operating system frees it when its holder dies.
 
     Waits ``patience`` seconds for another holder, for ever if negative. Then the error says which process works on
-    ``what``, and the remedy.
+    ``what``, and the remedy. The file is gone after the block.
     """
     lock = FileLock(path, timeout=patience)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+        while _is_removed(lock, path):  # by its last holder, while we waited for it
+            lock.release()
+            lock.acquire()
     except Timeout:
         raise UserError(f"another process{_holder(path)} works on {what}", remedy) from None
     except OSError as error:
@@ -111,7 +114,18 @@ def locked(path: Path, what: str, remedy: str, patience: float = 0.0) -> Iterato
             path.write_text(str(os.getpid()), encoding="ascii")
         yield
     finally:
+        with contextlib.suppress(OSError):  # Windows keeps a file that is open
+            path.unlink()
         lock.release()
+
+
+def _is_removed(lock: FileLock, path: Path) -> bool:
+    """Whether what we have locked is no longer the file of that name: others would lock another one."""
+    descriptor = lock._context.lock_file_fd
+    try:
+        return descriptor is not None and not os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return True
 
 
 def _holder(path: Path) -> str:

@@ -70,6 +70,31 @@ def test_it_is_drawn_without_a_complaint(browser, address: str, scheme: str, wid
     page.close()
 
 
+def test_what_is_wider_than_the_page_says_that_it_scrolls(browser, address: str) -> None:
+    page, _ = opened(browser, address, viewport={"width": 390, "height": 900})
+    shown = page.evaluate("""Array.from(document.querySelectorAll('.scroll')).filter(each => each.offsetParent)
+      .map(each => [each.scrollWidth > each.clientWidth + 1, each.nextElementSibling.offsetHeight > 0])""")
+    assert [True, True] in shown
+    assert all(wider == said for wider, said in shown)
+    page.close()
+
+
+def test_every_case_and_every_tick_has_a_whole_label(browser, address: str) -> None:
+    page, _ = opened(browser, address)
+    labels = page.evaluate("""Array.from(document.querySelectorAll('.plot'), place => [
+      place.layout.yaxis.type === 'category' ? new Set(place.data.flatMap(each => each.y).filter(Boolean)).size : 0,
+      place.querySelectorAll('.ytick text').length])""")
+    assert any(names for names, _ in labels)
+    assert all(names in (0, shown) for names, shown in labels)
+    ticks = page.evaluate("""Array.from(document.querySelectorAll('.plot')).flatMap(place =>
+      ['xaxis', 'yaxis'].map(name => place.layout[name]).filter(axis => axis && axis.type === 'log')
+      .map(axis => [axis.tickvals, axis.ticktext]))""")
+    assert ticks
+    for values, texts in ticks:
+        assert [float(text.replace(",", "")) for text in texts] == pytest.approx(values)
+    page.close()
+
+
 def test_colours_follow_the_reader(browser, address: str) -> None:
     page, complaints = opened(browser, address, color_scheme="light")
     light = page.evaluate(COLOURS)

@@ -75,7 +75,7 @@ def audit_command(
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="A figure of accuracy against attack; wants plotly.")
+        Path | None, typer.Option("--html", metavar="FILE", help="A page with figures of accuracy against attack.")
     ] = None,
     *,
     options: FileOptions,
@@ -93,10 +93,6 @@ def audit_command(
     somebody else's uploads in the place of the person's own. `fedrecplus settings attack` lists attacks' options.
     """
     check_file_place(json_file, html_file)
-    if html_file:
-        from fedrecplus.web.report.build import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
     second = None if knowing is None else load_with_bar(knowing, options)
     extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second)
@@ -116,7 +112,7 @@ def audit_command(
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
-        from fedrecplus.web.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: only pages need it
 
         write_text(html_file, page_of([content], training.name))
 

@@ -106,9 +106,8 @@ def compare_command(
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
     is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
-    algorithms: `fedrecplus
-    settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
-    server_optimizer, channel, privacy.
+    algorithms: `fedrecplus settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings,
+    aggregation, server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")

@@ -110,6 +110,8 @@ def status(
         say(f"{facts['unknown_items']} of them are of items that the newest model doesn't know")
     sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
     say(f"{len(facts['sent'])} messages, {sent:.1f} kB sent, {received:.1f} kB received")
+    if facts["paused"]:
+        say("paused: nothing leaves this device until `fedrecplus device resume`")
     say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
@@ -211,10 +213,53 @@ def recommend_command(
 
     check_file_place(json_file)
     wish = Wish(n, by, not include_seen, explore, why)
-    with Store.open(home_of(home).store) as store:
+    device = home_of(home)
+    with Store.open(device.store) as store:
+        if model is None and not store.models():
+            model = device.first_model
         found = devices.top_list(store, _somebody(store, person), wish, model)
     write_json_to(json_file, as_rows(found))
     show_top_list(found)
+
+
+@device_app.command("pause")
+def pause_command(home: Home = DEFAULT_HOME) -> None:
+    """Take part in no round from now on: a server is told that this device pauses, and nothing else leaves it."""
+    with Store.open(home_of(home).store) as store:
+        devices.pause(store, True)
+    say("paused: nothing leaves this device until `fedrecplus device resume`")
+
+
+@device_app.command("resume")
+def resume_command(home: Home = DEFAULT_HOME) -> None:
+    """Take part in rounds again."""
+    with Store.open(home_of(home).store) as store:
+        devices.pause(store, False)
+    say("this device takes part in rounds")
+
+
+@device_app.command("page")
+def page_command(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 0,
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open it in your browser.")] = False,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    person: PersonName = OWNER,
+) -> None:
+    """Rate, see your list and everything that was sent, and pause, on a page of your own.
+
+    It is on 127.0.0.1 alone, for whoever has the link: other users of this machine and other pages in your browser are
+    kept out. What you rate there is what `device rate` stores. Ctrl-C ends it, and the link with it.
+    """
+    from fedrecplus.web.device_page.run import serve_page  # here: it brings what most commands don't need
+
+    device = home_of(home)
+    with Store.open(device.store) as store:
+        number = _person(store, person)
+    serve_page(device, number, port=port, run=model, show=show, say=say)
 
 
 @device_app.command("forget")
@@ -322,6 +367,7 @@ def _facts(store: Store) -> dict[str, Any]:
         "persons": sum(len(ratings) > 0 for ratings in store.ratings().values()),
         "ratings": sum(len(ratings) for ratings in store.ratings().values()),
         "unknown_items": devices.unknown_items(store),
+        "paused": devices.is_paused(store),
         "policy": msgspec.to_builtins(devices.load_policy(store)),
         "pinned_identities": len(devices.Identities.load(store).pins),
         "catalogues": devices.known_catalogues(store),

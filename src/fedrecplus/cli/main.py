@@ -15,9 +15,10 @@ import click
 import typer
 
 from fedrecplus import __version__
+from fedrecplus.cli.help_text import WholeHelp
 from fedrecplus.cli.interrupt import Interrupted
 from fedrecplus.cli.printable import printable
-from fedrecplus.errors import DataWarning, UserError, unknown_name
+from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
@@ -30,11 +31,17 @@ COMMANDS = {
     "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",
     "report": "Make one page of runs and studies.",
+    "page": "Make the page on which a person rates and sees what would leave.",
     "tune": "Search for settings with a lower error.",
     "recommend": "Show the items that a client hasn't rated and would like best.",
+    "publish": "Put a run's model into a registry and make it the current one.",
+    "models": "List the models of a registry.",
+    "rollback": "Make an earlier model of a registry the current one.",
+    "serve": "Serve a run's model, or a registry's current one, over HTTP.",
     "presets": "List the algorithms, or show every setting of one.",
     "settings": "List every setting, with its default, range and meaning.",
     "data": "Data sets: list, fetch, look into.",
+    "cluster": "Training on several machines: how to start, and what they do.",
     "device": "Your ratings, on your own disk.",
     "join": "Take part by an invitation, in one line.",
     "node": "A device or a silo that takes part.",
@@ -46,7 +53,7 @@ COMMANDS = {
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(WholeHelp, typer.core.TyperGroup):
     """Commands whose misspellings are answered with the nearest name."""
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
@@ -57,7 +64,7 @@ class Commands(typer.core.TyperGroup):
         return super().resolve_command(context, args)
 
 
-class Command(typer.core.TyperCommand):
+class Command(WholeHelp, typer.core.TyperCommand):
     """A command in which ``--json`` without a file means standard output."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
@@ -81,6 +88,8 @@ class LazyCommands(Commands):
             return None
         module, parent = importlib.import_module(f"fedrecplus.cli.{name}"), typer.Typer(add_completion=False)
         if own := getattr(module, f"{name}_app", None):
+            for command in own.registered_commands:
+                command.cls = Command
             parent.add_typer(own, name=name, cls=Commands)
         else:
             parent.command(name, cls=Command)(getattr(module, f"{name}_command"))
@@ -119,11 +128,11 @@ def fedrecplus(
 
     \b
     Start with:
-      fedrecplus demo                                          five algorithms on MovieLens-100K
-      fedrecplus train --dataset ml-100k --algorithm fedrec+   one training
-      fedrecplus recommend RUN-FOLDER --client 196             its top ten for a client
-      fedrecplus presets                                       the algorithms
-      fedrecplus settings                                      everything that --set can change
+      fedrecplus demo       # a comparison on MovieLens-100K
+      fedrecplus train --dataset ml-100k --algorithm fedrec+ --out runs/first
+      fedrecplus recommend runs/first --client 196   # its top ten
+      fedrecplus presets    # the algorithms
+      fedrecplus settings   # everything that --set can change
     """
 
 
@@ -134,13 +143,14 @@ def run() -> None:
 
 @contextlib.contextmanager
 def _notes_on_stderr() -> Iterator[None]:
-    """What reading data warns of is a line for the user, without the file and line of our code."""
+    """What reading data and engines warn of is a line for the user, without the file and line of our code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("always", EngineWarning)
         plain = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, DataWarning):
+            if issubclass(category, DataWarning | EngineWarning):
                 click.echo(f"note: {message}", err=True)
             else:
                 plain(message, category, *place, **more)

@@ -76,9 +76,7 @@ TestFile = Annotated[
 ]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
-PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
-]
+PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
@@ -197,6 +195,13 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
             return load_config(name, allow or ())
         return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
     if name not in presets():
+        from fedrecplus.experiments.trivial import (
+            TRIVIAL,  # here: it wants numba, which most commands wait for too long
+        )
+
+        if name in TRIVIAL:
+            remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithms fedrec+,{name}"
+            raise UserError(f"{name} has nothing to train: it knows means or counts alone", remedy)
         raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
 
@@ -213,6 +218,6 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
         if place is not None:
             write_text(place, text)
     if plot is not None:
-        from fedrecplus.web.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: only pages need it
 
         write_text(plot, page_of([content]))

@@ -36,7 +36,7 @@ def report_command(
       fedrecplus report runs/paper audit.json --out report.html
       fedrecplus report comparison.json audit.json --markdown frontier.md
 
-    The page is one file that needs no network. It wants the extra `report`. The privacy–accuracy frontier joins
+    The page is one file that needs no network. The privacy–accuracy frontier joins
     comparisons with audits of the same algorithm, channel, rows and budget.
     """
     from fedrecplus.web.report.build import page  # here: it brings what most commands don't need

@@ -36,6 +36,8 @@ from fedrecplus.cli.options import (
 )
 from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
 from fedrecplus.data import FileOptions, Split, split
+from fedrecplus.data.shards.manifest import is_shard_folder
+from fedrecplus.data.shards.read import open_shards
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
@@ -69,7 +71,7 @@ class Data:
 def _absolute(name: str | None) -> str | None:
     """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
     path = Path(name or "").expanduser()
-    return str(path.resolve()) if path.is_file() else name
+    return str(path.resolve()) if path.is_file() or is_shard_folder(path) else name
 
 
 @reads_own_files
@@ -135,11 +137,16 @@ def train_command(
         start = change(start, "simulation_only", True, "--simulation-only")
     budget = budget_of(epsilon, delta, noise)
     chosen = check(assign(start, settings or [])) if budget is None else start
-    ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    sharded = chosen.engine == "ray" and data.test is None and is_shard_folder(data.dataset)
+    ratings = (
+        open_shards(data.dataset, data.fold)
+        if sharded
+        else with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    )
     if budget is not None:
         chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
     how = (data.folds, chosen.seed, data.split)
-    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
+    training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)

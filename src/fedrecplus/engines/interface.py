@@ -22,7 +22,7 @@ from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import server_round
 
 Clients = NDArray[np.int64]
-ENGINES = ("fast", "reference", "central")
+ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
 
 
 class Engine(ABC):
@@ -95,6 +95,14 @@ def engine_of(config: Config) -> Engine:
     """
     if config.engine not in ENGINES:
         raise unknown_name("engine", config.engine, ENGINES)
-    module = importlib.import_module(f"fedrecplus.engines.{config.engine}")
+    module = importlib.import_module(f"fedrecplus.engines.{_chosen(config.engine)}")
     engine: Engine = module.engine(config)
     return engine
+
+
+def _chosen(name: str) -> str:
+    """The engine that a name stands for: ``auto`` is ``cuda`` where there is a card, else ``fast``."""
+    if name != "auto":
+        return name
+    card = importlib.import_module("fedrecplus.engines.cuda")
+    return "cuda" if card.has_card() else "fast"

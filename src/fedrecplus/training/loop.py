@@ -12,6 +12,7 @@ import numpy as np
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.engines import Diverged, prepare
 from fedrecplus.errors import UserError
@@ -23,14 +24,18 @@ from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.judging import Judge, RatingsJudge
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step, silent
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.sharded import ShardJudge
 
 _MOST_JUDGED = 200_000
 CHECKPOINT_SECONDS = 5.0
+SHARDED_CHECKPOINT_SECONDS = 300.0
+"""at least: a checkpoint brings the private states of all shards together"""
 
 
 def train(
@@ -59,6 +64,9 @@ def train(
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
     ratings = as_ratings(ratings)
+    if isinstance(ratings, ShardedRatings):
+        test = _test_of_shards(ratings, test, config)
+        checkpoint_seconds = max(checkpoint_seconds, SHARDED_CHECKPOINT_SECONDS)
     test = None if test is None else as_test(test, ratings)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
@@ -76,10 +84,9 @@ def train(
         saved, begun = _go_back_to_checkpoint(folder), folder.data().get("made", {})
     elif folder:
         folder.begin(config, data, overwrite=overwrite)
-    judged = test if test is not None else _sample(ratings)
-    fallback = Fallback.of(ratings, config)
+    judge = _judge_of(ratings, test, config)
     how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
-    task = Task(ratings, test, judged, fallback, config, *how)
+    task = Task(ratings, test, judge, config, *how)
     if folder:
         task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
     outcome = _attempts(task, saved)
@@ -92,6 +99,24 @@ def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:
     saved = folder.checkpoint()
     folder.rewrite_metrics(folder.metrics(up_to=saved.state.server.round) if saved else [])
     return saved
+
+
+def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: Config) -> ShardedRatings | None:
+    """The test ratings of shards, which are in the shards."""
+    if config.engine != "ray":
+        raise UserError(
+            f"ratings in shards are trained on by engine=ray, not by engine={config.engine}",
+            "set engine=ray, or read all of them into memory with fr.load",
+        )
+    if test is not None:
+        raise UserError("shards hold their own test ratings", "name their fold: fr.open_shards(folder, fold=0)")
+    return ratings.held_out()
+
+
+def _judge_of(ratings: Ratings, test: Ratings | None, config: Config) -> Judge:
+    if isinstance(ratings, ShardedRatings):
+        return ShardJudge(ratings, _MOST_JUDGED)
+    return RatingsJudge(test if test is not None else _sample(ratings), Fallback.of(ratings, config))
 
 
 def _sample(ratings: Ratings) -> Ratings:

@@ -19,7 +19,7 @@ from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
 from fedrecplus.training.lists import Recommendation, TopList, Wish
-from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.recommender import Recommender
 
 _FORM = "write lines such as 1193,5"
@@ -38,8 +38,7 @@ def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList
     model = used_model(store) if run is None else SharedModel.read(run, store.allowed_rules)
     known = set(map(str, model.item_ids.tolist()))
     ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
-    nobody = np.zeros(0, dtype=np.int64)
-    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).top_list(wish)
+    return Recommender.for_newcomers(model).fold_in(ratings).top_list(wish)
 
 
 def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:

@@ -17,7 +17,16 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
+from fedrecplus.deploy.server.statistics import awaits_statistics
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    check_deployable,
+    check_vector,
+    deployed_budget,
+    fixed_settings,
+    is_secure,
+)
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
@@ -26,7 +35,7 @@ from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.model_files import PrivateParts
+from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
@@ -163,6 +172,8 @@ def begin(
         _check_sums(config, deployment, catalogue)
     if config.privacy.rule != "none":
         _check_claim(config, deployment, catalogue)
+    elif awaits_statistics(config, catalogue):
+        check_delta(config.statistics.delta, deployment.nodes)
     RunFolder(folder).check_free(overwrite=overwrite)
     for name in (JOURNAL, LOG, LAST, PENDING, PREVIOUS):
         (folder / name).unlink(missing_ok=True)
@@ -172,6 +183,9 @@ def begin(
     catalogue.write(folder / ITEMS)
     if (ledger := Ledger.of(folder, config, deployment.model)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
+    elif awaits_statistics(config, catalogue):
+        budget = deployed_budget(config)[0]
+        Ledger.of_statistics(folder, config, deployment.model, budget).before_statistics()
 
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
@@ -193,6 +207,8 @@ def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogu
     if catalogue.tells_participants:
         raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)
     source = "public" if catalogue.is_public else public.source
+    if awaits_statistics(config, catalogue):
+        source = config.statistics.source  # one sum is taken before the first round
     if source != config.statistics.source:
         raise UserError(
             f"statistics.source={config.statistics.source}, and the catalogue has {catalogue.figures}",
@@ -259,8 +275,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
     catalogue.model(config, state.V).write(folder.path)
-    nobody = np.zeros(0, dtype=np.int64)
-    PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
+    nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
     privacy = privacy_of(config, public, 0, seeded=False)
     if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:

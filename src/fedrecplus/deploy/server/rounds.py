@@ -14,7 +14,7 @@ import numpy as np
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE, Cohort, draw_cohort, dropout_seen
+from fedrecplus.deploy.server.cohort import ALL, DEADLINE, AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import (
     LOG,
@@ -27,6 +27,7 @@ from fedrecplus.deploy.server.deployment import (
     write_result,
 )
 from fedrecplus.deploy.server.secure_sums import SecureRound, Summed, new_session
+from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -149,6 +150,8 @@ class _ServedRun:
     def finish(self) -> None:
         """Run all rounds that are left, from the checkpoint on, and write model and result."""
         saved = last_checkpoint(self.folder)
+        if saved is None and awaits_statistics(self.config, self.catalogue):
+            self._statistics()
         state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
         self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
         self.lines = self.journal.keep_up_to(state.round)
@@ -159,23 +162,38 @@ class _ServedRun:
         write_result(self.folder, self.config, self.catalogue, state, self.tally)
         self.journal.set_progress(phase="finished", round=state.round)
 
+    def _statistics(self) -> None:
+        """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
+        assert self.secure is not None
+        sums = self._brought(before_first_round(self.catalogue))[0].sums
+        assert sums is not None
+        self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
+        self.catalogue.write(self.folder.path / ITEMS)
+        self.informed.clear()  # they have the catalogue without these figures
+        self.secure.forget()
+
     def _round(self, state: ServerState) -> ServerState:
-        """One round; repeated while nobody answers or no sum is made, until patience is at its end."""
+        """One round."""
+        brought, seconds = self._brought(state)
+        assert brought.sums is not None
+        after = self._step(state, brought.sums)
+        self._save(state, after, brought, seconds)
+        if self.secure is not None:
+            self.secure.forget()
+        return after
+
+    def _brought(self, state: ServerState) -> tuple[Brought, float]:
+        """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
         began, patience = time.monotonic(), self.deployment.patience
         while True:
             started = time.monotonic()
             brought = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
             if brought.sums is not None:
-                break
+                return brought, time.monotonic() - started
             if time.monotonic() - began > patience:
                 remedy = "check the nodes' logs" if not brought.why else f"{brought.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
-        after = self._step(state, brought.sums)
-        self._save(state, after, brought, time.monotonic() - started)
-        if self.secure is not None:
-            self.secure.forget()
-        return after
 
     def _uploads(self, state: ServerState, began: float) -> Brought:
         """A round of uploads in the clear, and their sums."""
@@ -220,7 +238,7 @@ class _ServedRun:
             raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
 
-    def _cohort(self, state: ServerState, began: float) -> Cohort:
+    def _cohort(self, state: ServerState, began: float) -> AskedNodes:
         """Nodes to ask: those connected and not set aside, or a sample of them."""
         wanted, patience, pause = self.deployment.nodes, self.deployment.patience, _FIRST_PAUSE
         while True:
@@ -240,6 +258,8 @@ class _ServedRun:
         if not connected:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
+        if state.round < 0:  # everybody is asked for the statistics
+            return AskedNodes(connected, len(connected))
         seen = dropout_seen(self.lines)
         cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
         while not cohort.asked:  # no coin fell on its head: a round of nobody tells nothing
@@ -256,7 +276,7 @@ class _ServedRun:
         )
         return {node: short if node in self.informed else long for node in nodes}
 
-    def _collect(self, state: ServerState, cohort: Cohort) -> Collected:
+    def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
         ours, packets = self.deployment, self._requests(state, cohort.asked)
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)

@@ -23,7 +23,10 @@ PACKET = "packet"
 """the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
 PROTOCOL = 6
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
-REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
+REASONS = (
+    "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
+    "paused",
+)  # fmt: skip
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 
 

@@ -21,6 +21,8 @@ class Weighing(NamedTuple):
     temperature: float = 0.0
     bound: float = 0.0
     smallest: float = 1e-12
+    unit: float = 1.0
+    """factor on every weight, which everybody knows"""
     rated_rows_only: bool = False
     """leave pseudo rows out of the sums, as denoising clients do"""
     in_steps: bool = False
@@ -73,7 +75,7 @@ def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: fl
     elif how.rows == 2:
         distance /= n
         least /= n
-    return float(max(distance, how.bound * least, how.smallest) ** (-how.temperature))
+    return float(how.unit * max(distance, how.bound * least, how.smallest) ** (-how.temperature))
 
 
 @inner

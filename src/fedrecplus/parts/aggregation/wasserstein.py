@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 SMALLEST = 1e-12
 """distances below this count as this: a client may agree exactly"""
+LARGEST = 32.0
+"""weight of a client that weighs itself, at most: a step that is nearer than that counts as this near"""
 NEEDS = frozenset({"last_step"})
 
 
@@ -50,6 +52,12 @@ def check_with(config: Any) -> None:
             "a client can't weigh itself against this round's mean, which it doesn't know",
             "set aggregation.global_step=last or aggregation.weigh_on=server",
         )
+    largest = getattr(config.channel.options, "largest_weight", LARGEST)
+    if config.weighs_on_client and largest < LARGEST:
+        raise UserError(
+            f"channel.largest_weight = {largest:g}: clients that agree with the last step weigh up to {LARGEST:g}",
+            f"set channel.largest_weight to {LARGEST:g} or more",
+        )
     batch_size = getattr(config.model.options, "batch_size", 0)
     if settings.covariance != "none" and settings.batch_size != batch_size:
         raise UserError(
@@ -70,7 +78,27 @@ def against_mean(settings: Settings) -> bool:
 
 def largest_weight(settings: Settings) -> float:
     """No honest client has a greater one."""
-    return float(SMALLEST**-settings.temperature)
+    return LARGEST if settings.weigh_on == "client" else float(SMALLEST**-settings.temperature)
+
+
+def public_scale(step: Array, settings: Settings) -> tuple[float, float]:
+    """Factor on the weights, and the least D, where clients weigh themselves; both follow from what everybody was told.
+
+    The factor cancels in every weighted mean. It is (mean ‖step_i‖²)^τ, so that a weight says how near a client is
+    beside how far a row moved, whatever the size of steps; and where a number of the step exceeds 1, over that number,
+    so that w·Δ stays small as well. Before the first step there is no distance: then it is (0, 0), and every w is 1.
+
+    Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
+    """
+    if settings.weigh_on != "client":
+        return 1.0, SMALLEST
+    squares = _squares(step)
+    size = float(squares.sum() if settings.rows == "table" else squares.mean())
+    tau = settings.temperature
+    if tau == 0.0 or not 0.0 < size < np.inf:
+        return 0.0, 0.0
+    nearest = max(size * LARGEST ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
+    return size**tau / max(1.0, float(np.abs(step).max())), nearest
 
 
 def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:
@@ -79,12 +107,16 @@ def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings)
     With τ = 1 the normalised weights are p*.
 
     Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
-    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0.
+    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
+    weigh themselves, a factor that cancels (``public_scale``).
     """
     step = broadcast.last_step.astype(np.float64)
+    unit, smallest = public_scale(step, settings)
+    if unit == 0.0:
+        return 1.0
     least = settings.bound * _over_rows(items, _squares(step), settings)
-    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, SMALLEST)
-    return float(D**-settings.temperature)
+    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, smallest)
+    return float(unit * D**-settings.temperature)
 
 
 def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.web.report.elements import Section, axis, bullets, mean_sd, paragraph, plot, table, trace
+from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, mean_sd, paragraph, plot, table, trace
 from fedrecplus.web.report.origins import made
 
 _TITLES = {
@@ -55,7 +55,7 @@ def _plot(study: dict[str, Any]) -> str:
         errors = {"type": "data", "array": [cell["rmse"]["sd"] for cell in cells]}
         traces.append(trace(name, x, [cell["rmse"]["mean"] for cell in cells], "lines+markers", error_y=errors))
     x_axis = axis(first) if numeric else axis(first, type="category")
-    layout = {"xaxis": x_axis, "yaxis": axis("RMSE"), "showlegend": bool(rest)}
+    layout = {"xaxis": x_axis, "yaxis": figure_axis("RMSE"), "showlegend": bool(rest)}
     return plot(traces, layout, f"RMSE by {' and '.join(study['vary'])}, mean ± sd over folds.")
 
 

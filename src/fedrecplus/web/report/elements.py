@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fedrecplus.experiments.statistics import FoldMean
+
 _numbers = itertools.count(1)
+_HINT = '<p class="hint">Scroll sideways: there is more →</p>'
+"""shown by ``page.js`` where something is wider than the page"""
 _LONGEST_NUMBER = 22
 """longer cells are text that may break"""
 
@@ -67,14 +71,14 @@ def table(
     below = f'<p class="caption">{text(caption)}</p>' if caption else ""
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>{below}"
+        f"<tbody>{''.join(body)}</tbody></table></div>{_HINT}{below}"
     )
 
 
 def mean_sd(row: Mapping[str, Any], *names: str) -> list[str]:
-    """Figures over folds as cells: mean ± standard deviation; a dash where there is none."""
+    """Figures over folds as cells: mean ± standard deviation, which one fold has not; a dash where there is none."""
     found = [row.get(name) for name in names]
-    return ["–" if each is None else f"{each['mean']:.4f} ± {each['sd']:.4f}" for each in found]
+    return ["–" if each is None else str(FoldMean(**each)) for each in found]
 
 
 def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **look: Any) -> dict[str, Any]:
@@ -85,6 +89,11 @@ def trace(name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **
 def axis(title: str, **look: Any) -> dict[str, Any]:
     """A plotly axis."""
     return {"title": {"text": title}, **look}
+
+
+def figure_axis(title: str, **look: Any) -> dict[str, Any]:
+    """An axis of errors or NDCG, which are shown to four decimals beside points as in tables and sentences."""
+    return axis(title, hoverformat=".4f", **look)
 
 
 def plot(
@@ -103,7 +112,7 @@ def plot(
     width = f";min-width:{least_width}px" if least_width else ""
     size = f'style="height:{height}px{width}" role="img" aria-label="{text(caption)}"'
     return (
-        f'<figure><div class="scroll"><div class="plot" id="{name}" {size}></div></div>'
+        f'<figure><div class="scroll"><div class="plot" id="{name}" {size}></div></div>{_HINT}'
         f'<script type="application/json" data-for="{name}">{data}</script>'
         f"<figcaption>{text(caption)}</figcaption></figure>"
     )

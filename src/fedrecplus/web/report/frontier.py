@@ -9,7 +9,7 @@ from fedrecplus.audit.audit import ORDER
 from fedrecplus.audit.tables import number, percent
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
-from fedrecplus.web.report.elements import Section, axis, paragraph, plot, table, text, trace
+from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, text, trace
 
 _HEADINGS = (
     "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "KB up per client", "seconds", "ratings read",
@@ -22,8 +22,6 @@ _LINE = 26
 """pixels of a case in the figure"""
 _LEAST_WIDTH = 760
 """pixels that four panels need"""
-_AMOUNTS = [1, 10, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000]
-"""KB with a label on the axis"""
 _FULL_COLOUR = 0.5
 """of AUC over its control"""
 _GUARANTEES = ("none", "assumed", "computational", "ε")
@@ -143,15 +141,14 @@ def _panels(cases: Sequence[Case]) -> str:
     domains = [[place * (width + _GAP), place * (width + _GAP) + width] for place in range(4)]
     chance = {"type": "line", "xref": "x3", "yref": "paper", "x0": _CHANCE, "x1": _CHANCE, "y0": 0, "y1": 1}
     layout = {
-        "xaxis": axis("RMSE", domain=domains[0]),
-        "xaxis2": axis("ratings read", domain=domains[1], range=[-0.05, 1.05], tickformat=".0%"),
-        "xaxis3": axis("AUC, strongest attack", domain=domains[2], range=[0.38, 1.04]),
+        "xaxis": figure_axis("RMSE", domain=domains[0]),
+        "xaxis2": axis("ratings read", domain=domains[1], range=[-0.05, 1.05], tickformat=".0%", hoverformat=".1%"),
+        "xaxis3": axis("AUC, strongest attack", domain=domains[2], range=[0.38, 1.04], hoverformat=".3f"),
         "xaxis4": axis(
             "KB up per client",
             domain=domains[3],
             type="log",
-            tickvals=_AMOUNTS,
-            ticktext=[f"{each:,}" for each in _AMOUNTS],
+            hoverformat=",.0f",
         ),
         "yaxis": {"type": "category", "categoryarray": names[::-1], "categoryorder": "array", "automargin": True},
         "shapes": [{**chance, "line": {"dash": "dot"}}],
@@ -206,7 +203,7 @@ def _trace(name: str, place: str, points: Sequence[tuple[str, float | None]], sy
     known = [(case, value) for case, value in points if value is not None]
     marker = {"size": size, "symbol": symbol, "colour": "ink"}
     look = trace(name, [value for _, value in known], [case for case, _ in known], "markers", marker=marker)
-    return {**look, "xaxis": place, "hovertemplate": f"%{{y}}<br>{name}: %{{x:.4g}}<extra></extra>"}
+    return {**look, "xaxis": place, "hovertemplate": f"%{{y}}<br>{name}: %{{x}}<extra></extra>"}
 
 
 def _read(case: Case, figure: str) -> float | None:
@@ -224,14 +221,14 @@ def _gains(cases: Sequence[Case]) -> str:
         return ""
     attacks = _attacks(own)
     values = [[found.gain if (found := case.attacks.get(name)) else None for name in attacks] for case in own]
-    labels = [["" if value is None else f"{value:+.2f}" for value in row] for row in values]
+    labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
     cells = {
         "type": "heatmap", "meta": "diverging", "x": attacks, "y": [case.name for case in own], "z": values,
         "text": labels, "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR,
         "hoverongaps": False, "colorbar": {"title": {"text": "AUC − control"}, "thickness": 12},
     }  # fmt: skip
     layout = {
-        "yaxis": {"automargin": True, "autorange": "reversed"},
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
         "xaxis": {"side": "top", "type": "category", "tickangle": -40},
     }
     caption = "What each attack gains over its control (over chance where none was made): no colour, no gain."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from fedrecplus.web.report.elements import Section, axis, bullets, paragraph, plot, table, trace
+from fedrecplus.web.report.elements import Section, axis, bullets, figure_axis, paragraph, plot, table, trace
 from fedrecplus.web.report.origins import made
 
 _EPOCHS = "model.local_epochs="
@@ -70,14 +70,14 @@ def _map(grid: _Grid) -> str:
     shown = [rule for rule in grid.rules if rule != "uniform"]
     pairs = [[(grid.value(each, rule), grid.value(each, "uniform")) for each in grid.scenarios] for rule in shown]
     values = [[None if a is None or b is None else a - b for a, b in row] for row in pairs]
-    labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
+    labels = [["" if value is None else f"{value:+.4f}" for value in row] for row in values]
     cells = {
         "type": "heatmap", "meta": "diverging", "x": grid.scenarios, "y": shown, "z": values, "text": labels,
         "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR, "hoverongaps": False,
         "colorbar": {"title": {"text": "RMSE − uniform"}, "thickness": 12},
     }  # fmt: skip
     layout = {
-        "yaxis": {"automargin": True, "autorange": "reversed"},
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
         "xaxis": {"side": "top", "type": "category", "tickangle": -40},
     }
     caption = "RMSE of honest clients less that under uniform weights: blue is better, orange worse."
@@ -97,7 +97,7 @@ def _drift(content: dict[str, Any], grid: _Grid) -> str:
         return ""
     order = sorted(epochs, key=lambda scenario: epochs[scenario])
     traces = [trace(rule, x, [grid.value(name, rule) for name in order], "lines+markers") for rule in grid.rules]
-    layout = {"xaxis": axis("K, local epochs", tickvals=sorted(set(x))), "yaxis": axis("RMSE")}
+    layout = {"xaxis": axis("K, local epochs", tickvals=sorted(set(x))), "yaxis": figure_axis("RMSE")}
     return plot(traces, layout, "Client drift: RMSE by the number of local epochs.")
 
 

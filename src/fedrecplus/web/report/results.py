@@ -7,20 +7,33 @@ from typing import Any
 
 from fedrecplus.config import dumps, from_tables
 from fedrecplus.experiments.published import Published, published
+from fedrecplus.experiments.statistics import FoldMean
 from fedrecplus.experiments.trivial import LIST_NAMES
-from fedrecplus.web.report.elements import Section, axis, bullets, details, mean_sd, paragraph, plot, table, text, trace
+from fedrecplus.web.report.breakdown import breakdown
+from fedrecplus.web.report.elements import (
+    Section,
+    bullets,
+    details,
+    figure_axis,
+    mean_sd,
+    paragraph,
+    plot,
+    table,
+    text,
+    trace,
+)
 from fedrecplus.web.report.origins import made_of_runs
 
 PAPER = "FedRec+ paper"
+PAPER_PRESET = "fedrec+paper"
 PAPER_SETS = ("ml-100k", "ml-1m")
 _HEADINGS = ("", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "p", "NDCG@10")
-_MEASURES = ("ndcg@10", "recall@10", "precision@10", "hr@10", "map@10", "mrr@10", "coverage@10", "popularity@10")
-_GROUPS = {"few_ratings": "few ratings", "many_ratings": "many ratings", "tail_items": "tail items"}
-_LISTS = ("", *(name.replace("ndcg", "NDCG") for name in _MEASURES), *(f"NDCG@10, {each}" for each in _GROUPS.values()))
 
 
 def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
-    """A table per comparison and data set. Beside one data set of the paper, the other is there even if not run."""
+    """A table per comparison and data set. Where the paper's own algorithm was run on one of its data sets, the other
+    data set is there even if not run.
+    """
     parts = [
         paragraph(
             "Mean ± standard deviation over folds, predictions clipped to the scale.",
@@ -29,12 +42,15 @@ def results_section(comparisons: Sequence[dict[str, Any]]) -> Section:
             "NDCG@10 and its like: every item that a client hasn't rated in training competes, none is sampled.",
         )
     ]
-    names = []
+    names: list[str] = []
+    papers = {
+        row["dataset"] for content in comparisons for row in content["summary"] if row["algorithm"] == PAPER_PRESET
+    }
     for content in comparisons:
         for name in dict.fromkeys(row["dataset"] for row in content["summary"]):
             names.append(name)
             parts += _measured(name, content)
-    for name in PAPER_SETS if set(names) & set(PAPER_SETS) else ():
+    for name in PAPER_SETS if papers & set(PAPER_SETS) else ():
         if name not in names:
             missing = paragraph(f"{name} was not run for this page: only what the paper prints is shown.")
             parts += [f"<h3>{text(name)}</h3>", missing, *_tables(name, [])]
@@ -50,14 +66,17 @@ def _measured(name: str, content: dict[str, Any]) -> list[str]:
     trivial = [row for row in content.get("trivial", []) if row["dataset"] == name]
     plots = [_plot(name, ours, paper), _list_plot(name, ours)]
     found = [bullets(_findings(ours, paper)), *plots, made_of_runs([*runs, *trivial], configs)]
-    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), _list_table(ours), *found]
+    results: dict[str, list[dict[str, Any]]] = {row["algorithm"]: [] for row in ours}
+    for row in (*trivial, *runs):
+        results.setdefault(row["algorithm"], []).append(row)
+    return [f"<h3>{text(name)}</h3>", *_tables(name, ours), breakdown(results, LIST_NAMES), *found]
 
 
 def _tables(name: str, ours: Sequence[dict[str, Any]]) -> list[str]:
     rows = []
     for row in ours:
         test, rmse = row["against_baseline"], row["rmse"]
-        interval = "–" if rmse is None else f"{rmse['low']:.4f} – {rmse['high']:.4f}"
+        interval = "–" if rmse is None else FoldMean(**rmse).interval
         p = f"{test['p']:.2g}" if test else "–" if rmse is None else "baseline"
         errors = mean_sd(row, "mae", "rmse", "nmse")
         rows.append([row["algorithm"], *errors, interval, p, *mean_sd(row.get("ranking", {}), "ndcg@10")])
@@ -110,17 +129,6 @@ def _list_findings(ours: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _list_table(ours: Sequence[dict[str, Any]]) -> str:
-    """Every ranking measure at ten items, means over folds, and NDCG@10 by group."""
-    rows = []
-    for row in ours:
-        found = row.get("ranking", {})
-        groups = [found.get("groups", {}).get(group, {}).get("ndcg@10") for group in _GROUPS]
-        cells = ["–" if each is None else f"{each['mean']:.4f}" for each in (*map(found.get, _MEASURES), *groups)]
-        rows.append([LIST_NAMES.get(row["algorithm"], row["algorithm"]), *cells])
-    return details("ranking measures, and lists by group", table(_LISTS, rows))
-
-
 def _list_plot(name: str, ours: Sequence[dict[str, Any]]) -> str:
     ndcg = _ndcg(ours)
     if not ndcg:
@@ -129,7 +137,7 @@ def _list_plot(name: str, ours: Sequence[dict[str, Any]]) -> str:
     means = [figure["mean"] for figure in ndcg.values()]
     traces = [trace("measured", means, list(ndcg), "markers", error_x=spreads, marker={"size": 10})]
     layout = {
-        "xaxis": axis("NDCG@10", rangemode="tozero"),
+        "xaxis": figure_axis("NDCG@10", rangemode="tozero"),
         "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
     }
     return plot(traces, layout, f"NDCG@10 on {name}, mean ± sd over folds: more is better.")
@@ -146,6 +154,6 @@ def _plot(name: str, ours: Sequence[dict[str, Any]], paper: Sequence[Published])
     if paper:
         errors, names = [row.rmse for row in paper], [row.system for row in paper]
         traces.append(trace("printed in the paper", errors, names, "markers", marker={"size": 10}))
-    layout = {"xaxis": axis("RMSE"), "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"}}
+    layout = {"xaxis": figure_axis("RMSE"), "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"}}
     caption = f"RMSE on {name}, mean ± sd over folds" + (", beside what the paper prints." if paper else ".")
     return plot(traces, layout, caption)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedrecplus.experiments.statistics import fold_mean
-from fedrecplus.web.report.elements import Section, axis, paragraph, plot, table, trace, unique
+from fedrecplus.web.report.breakdown import breakdown
+from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, trace, unique
 from fedrecplus.web.report.origins import fold_names, made_of_runs
 
 _MOST_NAMED = 3
@@ -19,6 +20,8 @@ _HIGHEST_SHOWN = 1.15
 """times the worst of the best errors: a start at a wrong scale would flatten everything below"""
 _NEAR = 1.005
 """times the best error: within half a per cent"""
+_DECADE = 10
+"""seconds that differ by less have a linear axis: a logarithmic one would have no label to speak of"""
 Run = dict[str, Any]
 Curve = dict[str, list[float]]
 
@@ -33,8 +36,9 @@ def runs_section(runs: Sequence[Run], comparisons: Sequence[dict[str, Any]]) -> 
         "Mean ± standard deviation over folds. A run without test ratings has the error on what it was trained on,",
         "where it is known, marked (fit).",
     )
-    rows = [_row(name, [run["result"] for run in group]) for name, group in _grouped(own).items()]
-    return Section("runs", "Runs", [about, table(_HEADINGS, rows), _origin(own)])
+    results = {name: [run["result"] for run in group] for name, group in _grouped(own).items()}
+    rows = [_row(name, each) for name, each in results.items()]
+    return Section("runs", "Runs", [about, table(_HEADINGS, rows), breakdown(results), _origin(own)])
 
 
 def _origin(runs: Sequence[Run]) -> str:
@@ -90,7 +94,7 @@ def _lists(results: Sequence[Mapping[str, Any]]) -> str:
     values = [value for value in found if value is not None]
     if not values:
         return "–"
-    return str(fold_mean(values)) if len(values) > 1 else f"{values[0]:.4f}"
+    return str(fold_mean(values))
 
 
 def _error(results: Sequence[Mapping[str, Any]], figure: str) -> str:
@@ -99,7 +103,7 @@ def _error(results: Sequence[Mapping[str, Any]], figure: str) -> str:
     values = tested or fitted
     if not values:
         return "–"
-    shown = str(fold_mean(values)) if len(values) > 1 else f"{values[0]:.4f}"
+    shown = str(fold_mean(values))
     return shown if tested else f"{shown} (fit)"
 
 
@@ -110,12 +114,19 @@ def convergence_section(runs: Sequence[Run]) -> Section | None:
         return None
     curves = {name: _curve(own) for name, own in groups.items()}
     rounds, seconds = (
-        [trace(name, curve[over], curve["rmse"]) for name, curve in curves.items()] for over in ("round", "seconds")
+        [trace(name, curve[over], curve["rmse"], "lines+markers") for name, curve in curves.items()]
+        for over in ("round", "seconds")
     )
     errors, cut = _error_axis(list(curves.values()))
-    time = axis("seconds of training", type="log")
+    times = [second for curve in curves.values() for second in curve["seconds"] if second > 0]
+    wide = bool(times) and max(times) >= _DECADE * min(times)
+    time = axis("seconds of training", hoverformat=".2f", **({"type": "log"} if wide else {"rangemode": "tozero"}))
     parts = [
-        plot(rounds, {"xaxis": axis("round"), "yaxis": errors}, f"Learning curves, mean over folds.{cut}"),
+        plot(
+            rounds,
+            {"xaxis": axis("round", rangemode="tozero"), "yaxis": errors},
+            f"Learning curves, mean over folds.{cut}",
+        ),
         plot(seconds, {"xaxis": time, "yaxis": errors}, f"Time to accuracy: seconds without evaluation.{cut}"),
         _cost_table(curves),
         _origin([run for own in groups.values() for run in own]),
@@ -128,9 +139,11 @@ def _error_axis(curves: Sequence[Curve]) -> tuple[dict[str, Any], str]:
     bests, highest = [min(curve["rmse"]) for curve in curves], max(max(curve["rmse"]) for curve in curves)
     top = _HIGHEST_SHOWN * max(bests)
     if highest <= top:
-        return axis("RMSE on test ratings"), ""
+        return figure_axis("RMSE on test ratings"), ""
     shown = [min(bests) - 0.05 * (top - min(bests)), top]
-    return axis("RMSE on test ratings", range=shown), f" Errors above {top:.2f} are cut off; double-click for all."
+    return figure_axis(
+        "RMSE on test ratings", range=shown
+    ), f" Errors above {top:.4f} are cut off; double-click for all."
 
 
 def _curve(runs: Sequence[Run]) -> Curve:

@@ -98,7 +98,7 @@ def updates_with(some: ChoiceRound, problem: Problem, pseudo: PseudoRows, client
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for ratings, solved over its rated rows."""
-    prior, rows = _prior(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
+    prior, rows = no_doubt(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     weights[:, 0] = 1.0
     counts = np.diff(rows.indptr)
@@ -126,7 +126,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
     problem, options = some.problem, some.problem.config.model.options
     X = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
-    rows, prior = rated_rows(problem, X.dtype), _prior(some.message.public, options, X)
+    rows, prior = rated_rows(problem, X.dtype), no_doubt(some.message.public, options, X)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
@@ -167,7 +167,7 @@ class _Round(ChoiceRound):
         )
 
 
-def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+def no_doubt(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
     """The same for all columns: no mean, and no doubt about rows."""
     real = X.dtype.type
     return Prior(real(options.noise * public.noise), np.zeros(len(X), dtype=X.dtype), 0, real(0))

@@ -19,11 +19,12 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
 
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel._summing import too_few
 from fedrecplus.parts.channel.secure import keys, shamir
-from fedrecplus.parts.channel.secure.graph import least_threshold
+from fedrecplus.parts.channel.secure.graph import fewest_of, least_threshold
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
@@ -70,6 +71,8 @@ class ClientState(msgspec.Struct):
     neighbourhood: bytes = b""
     inbox: bytes = b""
     survivors: bytes = b""
+    honest: float = 0.0
+    """share of the cohort whose vectors must be in the sum"""
 
 
 class SecureClient:
@@ -86,19 +89,29 @@ class SecureClient:
         identity: Ed25519PrivateKey | None = None,
         pinned: Mapping[int, bytes] | None = None,
         random_bytes: RandomBytes = os.urandom,
+        honest: float = 0.0,
     ) -> None:
         """A client with fresh secrets.
 
         It refuses a cohort smaller than ``least_cohort``, and where rows differ, to help unmask a row of its own that
-        fewer than ``fewest`` survivors span. ``identity`` signs what it sends, and ``pinned`` are the public identities
-        of everybody (Ed25519, raw), which come from outside the server; both or none. ``random_bytes`` is the operating
-        system's except in simulation.
+        fewer than ``fewest`` survivors span. Where devices add noise, it refuses to unmask less than the share
+        ``honest`` of the cohort, which the noise is made for. ``identity`` signs what it sends, and ``pinned`` are the
+        public identities of everybody (Ed25519, raw), which come from outside the server; both or none.
+        ``random_bytes`` is the operating system's except in simulation.
         """
         if (identity is None) != (pinned is None):
             raise ValueError("identities are pinned for signing and for checking, or not at all")
         bits = layout.to_bits(rows)
         state = ClientState(
-            number, session, layout, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
+            number,
+            session,
+            layout,
+            bits,
+            least_cohort,
+            fewest,
+            pinned is not None,
+            random_bytes(KEY_BYTES),
+            honest=honest,
         )
         self._set(state, identity, pinned)
 
@@ -131,6 +144,14 @@ class SecureClient:
     def rounding_key(self) -> int:
         """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
         return int.from_bytes(self._secret(b"rounding")[:8], "big")
+
+    def noise_words(self) -> Callable[[int], NDArray[np.uint64]]:
+        """Uniform words for this sum's noise, from the beginning: the same noise after a restart.
+
+        ChaCha20, keyed from a root of the operating system: a cryptographic generator, and no other sum has its words.
+        """
+        stream = self._drawing(b"noise")
+        return lambda size: np.frombuffer(stream(8 * size), dtype="<u8")
 
     # Stage 1
 
@@ -172,6 +193,11 @@ class SecureClient:
     def threshold(self) -> int:
         """Shares that restore a secret."""
         return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
+
+    @property
+    def cohort(self) -> int:
+        """Clients that advertised keys, this one included, as the server says."""
+        return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).cohort
 
     def senders(self, among: Container[int] | None = None) -> Items:
         """Of every row, how many clients span it, this one included. Where rows differ, everybody is a neighbour."""
@@ -271,6 +297,8 @@ class SecureClient:
             raise Refused("the server counts this client among those that dropped out")
         if message.count < max(self.state.least_cohort, len(alive)):
             raise Refused(f"{message.count} survivors, and at least {self.state.least_cohort} are asked for")
+        if message.count < fewest_of(self.state.honest, self.cohort):
+            raise Refused(f"{message.count} of {self.cohort} survived: less noise than {self.state.honest:g} would add")
         if len(alive) - 1 < needed:
             raise Refused(f"{len(alive) - 1} neighbours survived, and {needed} are needed")
         self._check_senders(alive)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
-from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._summing import senders_of, too_few
 from fedrecplus.parts.channel.secure import graph, keys, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
@@ -63,6 +64,10 @@ class ServerOptions:
     """share of the cohort that may vanish"""
     sparse: bool = True
     """few neighbours each in a large cohort; otherwise everybody is everybody's neighbour"""
+    fewest: int = 1
+    """survivors that must span a row, where rows differ; clients refuse to unmask others"""
+    honest: float = 0.0
+    """share of the cohort that must survive, where devices add noise; clients refuse to unmask less"""
 
 
 @dataclass
@@ -156,6 +161,16 @@ class SecureServer:
     def survivors(self) -> tuple[int, ...]:
         """The clients whose vectors are in the sum, ascending."""
         return tuple(sorted(self._vectors))
+
+    @property
+    def cohort(self) -> int:
+        """Clients that advertised keys."""
+        return len(self._adverts)
+
+    def senders(self, among: Iterable[int] | None = None) -> Items | None:
+        """Of every row, how many clients span it; None where everybody spans all."""
+        some = self._adverts if among is None else among
+        return senders_of((self.layout.from_bits(self._adverts[client].rows) for client in some), self.layout)
 
     @property
     def waiting_for(self) -> frozenset[int]:
@@ -263,17 +278,33 @@ class SecureServer:
         self._vectors.add(sender)
 
     def _close_mask(self) -> dict[int, bytes]:
-        self._need(len(self._vectors), self.options.least_cohort, "sent their vectors")
+        least = max(self.options.least_cohort, graph.fewest_of(self.options.honest, self.cohort))
+        self._need(len(self._vectors), least, "sent their vectors")
         assert self.plan is not None
+        willing = self._willing()
         for client in self.survivors:
             left = sum(other in self._vectors for other in self._neighbours[client])
             self._need(left, self.plan.threshold, f"are left of the neighbours of client {client}")
+            left = sum(other in willing for other in self._neighbours[client])
+            self._need(left, self.plan.threshold, f"would help to unmask client {client}: rows have too few senders")
         count = len(self._vectors)
         for client in self.survivors:
             near = sorted((client, *self._neighbours[client]))
             alive = to_bits(other in self._vectors for other in near)
             self._told[client] = pack(Survivors(VERSION, self.session, count, alive))
         return dict(self._told)
+
+    def _willing(self) -> set[int]:
+        """Survivors that will unmask: all but those of whom a row has too few senders left.
+
+        Asked before anybody is: a sum that some began to unmask can't be begun anew.
+        """
+        before, after = self.senders(), self.senders(self._vectors)
+        if before is None or after is None:
+            return self._vectors
+        few = too_few(before, after, self.options.fewest)
+        rows = {client: self.layout.from_bits(self._adverts[client].rows) for client in self._vectors}
+        return {client for client, each in rows.items() if not few[each].any()}
 
     def _take_consent(self, sender: int, data: bytes) -> None:
         message = _from(unpack(Consent, data, self.session), sender)

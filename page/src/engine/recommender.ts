@@ -1,0 +1,128 @@
+/** A newcomer's weights, predictions, list and reasons: `training/recommender.py` and `training/lists.py`. */
+import { dot, row, times } from "./linear";
+import type { Scale, SharedModel } from "./format";
+
+export type By = "list" | "rating";
+
+export interface Person {
+  readonly model: SharedModel;
+  /** rated items, by number */
+  readonly items: Int32Array;
+  /** in standard units */
+  readonly ratings: Float64Array;
+  readonly w: Float64Array;
+  /** weights for lists; null where predicted ratings rank */
+  readonly z: Float64Array | null;
+}
+
+export interface Reason {
+  readonly item: number;
+  /** how much lower the recommended item would score without this rating */
+  readonly contribution: number;
+}
+
+const LOW = 1;
+const HIGH = 5;
+const REASONS = 3;
+const MOST_ASKED = 250;
+
+export function standardise(scale: Scale, rating: number): number {
+  return LOW + ((HIGH - LOW) * (rating - scale.low)) / (scale.high - scale.low);
+}
+
+/** Standard units as a rating, clipped to the scale. */
+export function restore(scale: Scale, standard: number): number {
+  const rating = scale.low + ((scale.high - scale.low) * (standard - LOW)) / (HIGH - LOW);
+  return Math.min(Math.max(rating, scale.low), scale.high);
+}
+
+/** Whether the model can say something about an item. */
+export function knows(model: SharedModel, item: number): boolean {
+  return model.rule.predictsColdItems || model.known.popularity[item]! > 0;
+}
+
+/** A person with these ratings (item number → rating on the data's scale). */
+export function foldIn(model: SharedModel, ratings: ReadonlyMap<number, number>): Person {
+  const items = Int32Array.from(ratings.keys());
+  const standard = Float64Array.from(ratings.values(), (rating) => standardise(model.facts.scale, rating));
+  const known = keep(items, standard, (item) => knows(model, item));
+  return { model, items, ratings: standard, ...weights(model, known.items, known.ratings) };
+}
+
+function weights(model: SharedModel, items: Int32Array, ratings: Float64Array): { w: Float64Array; z: Float64Array | null } {
+  const { rule, X, settings, known } = model;
+  const w = rule.foldIn(X, items, ratings, settings, known);
+  if (!rule.listWeights) return { w, z: null };
+  return { w, z: items.length ? rule.listWeights(w, X, items, ratings, settings, known) : new Float64Array(w.length) };
+}
+
+function keep(items: Int32Array, ratings: Float64Array, wanted: (item: number, place: number) => boolean) {
+  const places = Array.from(items.keys()).filter((j) => wanted(items[j]!, j));
+  return { items: Int32Array.from(places, (j) => items[j]!), ratings: Float64Array.from(places, (j) => ratings[j]!) };
+}
+
+/** Predictions for all items in standard units; one that the model knows nothing of gets the person's mean. */
+export function rawRatings(person: Person): Float64Array {
+  const { model, ratings } = person;
+  if (ratings.length === 0 && !model.rule.predictsColdItems) return new Float64Array(model.X.rows).fill(model.known.mean);
+  const raw = times(model.X, person.w);
+  if (!model.rule.predictsColdItems) {
+    const mean = ratings.reduce((total, rating) => total + rating, 0) / ratings.length;
+    for (let i = 0; i < raw.length; i++) if (model.known.popularity[i] === 0) raw[i] = mean;
+  }
+  return raw;
+}
+
+/** What ranks all items; of a person without ratings, weights for lists know nothing, and popularity ranks. */
+export function scores(person: Person, by: By): Float64Array {
+  const { model } = person;
+  if (!person.z || by === "rating") return rawRatings(person);
+  if (!person.items.some((item) => knows(model, item))) return Float64Array.from(model.known.popularity);
+  const found = times(model.X, person.z);
+  if (!model.rule.predictsColdItems) {
+    const least = found.reduce((low, value) => Math.min(low, value), Infinity);
+    for (let i = 0; i < found.length; i++) if (!knows(model, i)) found[i] = least;
+  }
+  return found;
+}
+
+/** The n best wanted items, best first; of equals the more popular, then the one that comes first. */
+export function top(ranked: Float64Array, popularity: Float64Array, n: number, wanted: (item: number) => boolean): number[] {
+  const better = (a: number, b: number): boolean =>
+    ranked[a]! !== ranked[b]! ? ranked[a]! > ranked[b]! : popularity[a]! !== popularity[b]! ? popularity[a]! > popularity[b]! : a < b;
+  const best: number[] = [];
+  for (let item = 0; item < ranked.length; item++) {
+    if (best.length === n && !better(item, best[n - 1]!)) continue;
+    if (!wanted(item)) continue;
+    let low = 0;
+    for (let high = best.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (better(best[middle]!, item)) low = middle + 1;
+      else high = middle;
+    }
+    best.splice(low, 0, item);
+    if (best.length > n) best.pop();
+  }
+  return best;
+}
+
+/** For each wanted item, the own ones without which it would score lowest: leave one out. */
+export function reasons(person: Person, wanted: readonly number[], by: By): Reason[][] {
+  const { model } = person;
+  const own = keep(person.items, person.ratings, (item) => knows(model, item));
+  const asked = Array.from(own.items.keys()).slice(-MOST_ASKED);
+  const scoresOf = (some: { items: Int32Array; ratings: Float64Array }): number[] => {
+    const { w, z } = weights(model, some.items, some.ratings);
+    const ranking = by === "list" && z ? z : w;
+    return wanted.map((item) => dot(row(model.X, item), ranking));
+  };
+  const whole = scoresOf(own);
+  const without = asked.map((place) => scoresOf(keep(own.items, own.ratings, (_, j) => j !== place)));
+  return wanted.map((_, at) =>
+    asked
+      .map((place, j) => ({ item: own.items[place]!, contribution: whole[at]! - without[j]![at]! }))
+      .filter((reason) => reason.contribution > 0)
+      .sort((a, b) => b.contribution - a.contribution)
+      .slice(0, REASONS),
+  );
+}
