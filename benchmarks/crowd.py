@@ -11,6 +11,7 @@ import contextlib
 import heapq
 import json
 import logging
+import os
 import random
 import resource
 import signal
@@ -158,7 +159,8 @@ def main() -> None:
     threads = [threading.Thread(target=crowd.work, daemon=True) for _ in homes]
     for thread in threads:
         thread.start()
-    while not stopped:
+    parent = os.getppid()
+    while not stopped and os.getppid() == parent:
         time.sleep(0.2)
     crowd.over = True
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -90,12 +90,6 @@ def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
     return config
 
 
-def admit_all(server: ServerHome, homes: list[NodeHome]) -> None:
-    """Register every key."""
-    for home in homes:
-        server.admit(home.make_key())
-
-
 def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given: argparse.Namespace) -> list[Any]:
     """The nodes, in a few processes."""
     crowds = []
@@ -174,7 +168,8 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
             app.look()
 
     with running_server(folder / "server", print) as server:
-        admit_all(server, homes)
+        for home in homes:
+            server.admit(home.make_key())
         began = time.monotonic()
         threading.Thread(target=watch, daemon=True).start()
         crowds = start_crowds(server, homes, folder, given)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
+import socket
+import ssl
+import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +21,26 @@ from hypothesis import strategies as st
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.flower.messages import packet_of, record_of
-from fedrecplus.deploy.light import LightNode, Pace
+from fedrecplus.deploy.light import (
+    NODE_KEY,
+    Fleet,
+    Key,
+    LightNode,
+    NodeHome,
+    Pace,
+    make_node_key,
+    run_once,
+    trust,
+)
 from fedrecplus.deploy.light.fleet import NoAnswer, Rejected
 from fedrecplus.deploy.light.messages import CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
 from fedrecplus.deploy.light.messages import packet_of_object as read_object
 from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
+from fedrecplus.deploy.process import free_port
+from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.errors import UserError
+from tests.waiting import GIVE_UP
 
 METADATA_OF_A_QUESTION: dict[str, Any] = {
     "run_id": 2**64 - 7, "message_id": "ab" * 32, "src_node_id": 1, "dst_node_id": 2**63 + 5, "reply_to_message_id": "",
@@ -141,7 +160,7 @@ class ScriptedFleet:
         self.announced: list[str] = []
         self.now = time.time()
         self.ttl = 100.0
-        self.gone = False
+        self.gone, self.all_sent = False, True
 
     def sibling(self) -> ScriptedFleet:
         return self
@@ -179,9 +198,11 @@ class ScriptedFleet:
         return {"messages_list": [{"metadata": metadata}], "message_object_trees": [tree]}
 
     def pull_object(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert request["object_id"] == self.record.object_id
         if self.gone:
             return {}
+        if request["object_id"] == METADATA_OF_A_QUESTION["message_id"]:
+            return {"object_found": True, "object_available": self.all_sent}
+        assert request["object_id"] == self.record.object_id
         return {"object_found": True, "object_available": True, "object_content": self.record.deflate()}
 
     def push_messages(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -225,9 +246,21 @@ def test_a_node_answers_and_the_answer_arrives_whole(tmp_path: Path) -> None:
     steps(node, 3)
     assert node.answered == 1
     assert len(fleet.stored) == 3
-    assert fleet.calls.count("pull-object") == 1, "what is known of the tree isn't fetched"
+    assert fleet.calls.count("pull-object") == 2, "what is known of the tree isn't fetched"
     assert "confirm-message-received" in fleet.calls
     assert not node.at_work
+
+
+def test_nothing_is_confirmed_while_the_server_is_still_sending_it(tmp_path: Path) -> None:
+    fleet = ScriptedFleet()
+    fleet.all_sent = False
+    node = node_of(tmp_path, fleet)
+    steps(node, 3)
+    assert node.answered == 1
+    assert "confirm-message-received" not in fleet.calls
+    fleet.all_sent = True
+    steps(node, 3)
+    assert fleet.calls.count("confirm-message-received") == 1
 
 
 @pytest.mark.parametrize("where", ["pull-messages", "pull-object", "push-messages", "push-object", "activate-node"])
@@ -313,3 +346,75 @@ def test_pauses_grow_to_the_longest_and_are_short_again_after_work() -> None:
     assert Pace().after_nothing(0.001, hint=100.0) > 70.0
     assert Pace().after_nothing(25.0, waited=25.0) < 0.3, "a server that held its answer has waited for us"
     assert pace.after_failure() <= 36.0
+
+
+def test_a_visit_answers_and_ends(tmp_path: Path) -> None:
+    fleet = ScriptedFleet()
+    node = node_of(tmp_path, fleet)
+    run_once(node, wait=0.05)
+    assert node.answered == 1
+    assert fleet.calls[-1] == "deactivate-node", "nobody waits for it"
+    again = node_of(tmp_path, fleet)
+    run_once(again, wait=0.0, back_in=900.0)
+    assert again.answered == 0
+    assert fleet.calls[-1] == "send-node-heartbeat", "messages wait for the next visit"
+
+
+def test_a_visit_to_a_server_that_is_away_ends_too(tmp_path: Path) -> None:
+    def fails(_: str, __: int) -> None:
+        raise NoAnswer("connection refused")
+
+    run_once(node_of(tmp_path, ScriptedFleet(fails)), wait=0.05)
+
+
+def test_a_node_told_to_stop_ends_as_after_ctrl_c(tmp_path: Path) -> None:
+    home = NodeHome(tmp_path / "me")
+    Store.create(home.store, Scale(1.0, 5.0, 1.0))
+    command = home.command(f"127.0.0.1:{free_port()}", ca=None, insecure=True)
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    while "doesn't answer" not in (tmp_path / "log").read_text():
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(GIVE_UP) == 130
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_a_certificate_by_another_authority_ends_the_node_in_words(tmp_path: Path) -> None:
+    for name in ("server", "other"):
+        make_server_certificates(tmp_path / name, [])
+    make_node_key(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server" / "server.crt", tmp_path / "server" / "server.key")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                context.wrap_socket(server.accept()[0], server_side=True)
+
+        threading.Thread(target=serve, daemon=True).start()
+        port = server.getsockname()[1]
+        fleet = Fleet("127.0.0.1", port, trust(tmp_path / "other" / "ca.crt"), Key(tmp_path / NODE_KEY))
+        with pytest.raises(UserError, match=r"not signed by the authority(.|\n)*ca\.crt anew"):
+            fleet.call("activate-node", {"public_key": b"", "heartbeat_interval": 10.0})
+
+
+@pytest.mark.parametrize("status", [500, 503, 401, 403])
+def test_answers_are_told_apart_by_what_to_do_next(tmp_path: Path, status: int) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b'{"code": 1, "detail": "why\\u001b[2J not"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    make_node_key(tmp_path)
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        fleet = Fleet("127.0.0.1", server.server_port, None, Key(tmp_path / NODE_KEY))
+        with pytest.raises(NoAnswer if status >= 500 else Rejected, match=r"why\[2J not"):
+            fleet.call("pull-messages", {"node": {"node_id": 1}})

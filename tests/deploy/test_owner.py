@@ -161,10 +161,12 @@ def test_forgetting_deletes_what_it_says_and_names_what_stays(
     NodeHome(path).make_key()
     for name in ("node.log", "node.lock", "my-own-notes.txt"):
         (path / name).write_text("something")
+    (path / "model").mkdir()
+    (path / "model" / "model.safetensors").write_bytes(b"of the server")
     told = said(capsys, "device", "forget", "--yes", *home)
     assert [entry.name for entry in path.iterdir()] == ["my-own-notes.txt"]
     assert "still there, since fedrecplus didn't make it: my-own-notes.txt" in told
-    for name in ("store.db", "node.key", "node.pub", "node.log", "node.lock"):
+    for name in ("store.db", "node.key", "node.pub", "node.log", "node.lock", "model"):
         assert name in told
     assert exit_code_of(["device", "init", *home]) == 0
     (path / "my-own-notes.txt").unlink()

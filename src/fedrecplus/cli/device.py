@@ -213,7 +213,10 @@ def recommend_command(
 
     check_file_place(json_file)
     wish = Wish(n, by, not include_seen, explore, why)
-    with Store.open(home_of(home).store) as store:
+    device = home_of(home)
+    with Store.open(device.store) as store:
+        if model is None and not store.models():
+            model = device.first_model
         found = devices.top_list(store, _somebody(store, person), wish, model)
     write_json_to(json_file, as_rows(found))
     show_top_list(found)

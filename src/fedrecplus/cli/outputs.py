@@ -17,11 +17,7 @@ JsonFile = Annotated[
 
 
 def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
-    """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
-    if plot is not None:
-        from fedrecplus.web.report.build import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()
+    """Find out before a long training that its figures could not be written."""
     for place in (*places, plot):
         if place is None or place == STDOUT:
             continue

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         recommend,
         top_list,
         unknown_items,
+        used_model,
     )
     from fedrecplus.deploy.device.pausing import is_paused, pause
     from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
@@ -30,8 +31,8 @@ _HOMES = {
     "marks": ("MARKS", "mark_item", "marks_of"),
     "models": ("choose_table", "chosen_table", "is_chosen", "seen_tables", "use_newest"),
     "owner": (
-        "import_many", "import_own", "known_catalogues", "last_upload", "newest_model", "recommend",
-        "top_list", "unknown_items",
+        "import_many", "import_own", "known_catalogues", "last_upload", "recommend", "top_list", "unknown_items",
+        "used_model",
     ),
     "pausing": ("is_paused", "pause"),
     "policy": ("CHANNELS", "Policy", "load_policy", "save_policy", "with_pin"),
@@ -42,11 +43,11 @@ _HOMES = {
 """module → its names here; it is imported when one is first used: who only rates an item waits for no model"""
 
 __all__ = [
-    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store", "answer",
-    "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own", "is_chosen",
-    "is_paused", "known_catalogues", "last_upload", "load_clients", "load_policy", "mark_item", "marks_of",
-    "newest_model", "own_key", "pause", "pin_identities", "recommend", "remove_store", "save_policy", "seen_tables",
-    "top_list", "unknown_items", "use_newest", "with_pin",
+    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store",
+    "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
+    "is_chosen", "is_paused", "known_catalogues", "last_upload", "load_clients", "load_policy", "mark_item",
+    "marks_of", "own_key", "pause", "pin_identities", "recommend", "remove_store",
+    "save_policy", "seen_tables", "top_list", "unknown_items", "use_newest", "used_model", "with_pin",
 ]  # fmt: skip
 
 

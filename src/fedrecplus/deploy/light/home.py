@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from fedrecplus.errors import UserError
 
 STORE, NODE_KEY, NODE_PUBLIC = "store.db", "node.key", "node.pub"
 LOCK, LOG = "node.lock", "node.log"
+CA, MODEL = "ca.crt", "model"
+"""what `fedrecplus join` brings: the server's authority, and its model"""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class NodeHome:
     def store(self) -> Path:
         """The store of ratings."""
         return self.path / STORE
+
+    @property
+    def first_model(self) -> Path | None:
+        """The model that came with an invitation, for the time before the first round."""
+        return self.path / MODEL if (self.path / MODEL / "model.safetensors").exists() else None
 
     def make_key(self) -> Path:
         """The public key to hand to the server's operator; made on first use."""
@@ -54,13 +62,16 @@ class NodeHome:
         """
         if not self.store.exists() and not (self.path / NODE_KEY).exists():
             raise UserError(f"{self.path} holds no device", "check --home")
-        own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, LOCK]
+        own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, LOCK, CA]
         found = [name for name in own if (self.path / name).exists()]
         for name in found:
             _write_zeros(self.path / name)
         remove_store(self.store)
         for name in found:
             (self.path / name).unlink(missing_ok=True)
+        if (self.path / MODEL / "model.safetensors").exists():
+            shutil.rmtree(self.path / MODEL)
+            found.append(MODEL)
         left = sorted(entry.name for entry in self.path.iterdir())
         if not left:
             with contextlib.suppress(OSError):  # the folder above may be somebody else's

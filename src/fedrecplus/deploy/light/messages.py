@@ -54,7 +54,6 @@ CALLS: dict[str, tuple[Schema, Schema]] = {
             1: _OF_NODE,
             2: Field("messages_list", MESSAGE, repeated=True),
             3: Field("message_object_trees", TREE, repeated=True),
-            4: Field("clientapp_runtime_list", "double", repeated=True),
         },
         {3: Field("objects_to_push", "text", repeated=True), 4: Field("session_id", "text")},
     ),

@@ -38,10 +38,7 @@ def encode(schema: Schema, message: dict[str, Any]) -> bytes:
     for number, field in sorted(schema.items()):
         value = message.get(field.name)
         kind = schema if field.kind == "self" else field.kind
-        if field.repeated and kind == "double":
-            if value:
-                parts.append(_delimited(number, struct.pack(f"<{len(value)}d", *value)))
-        elif field.repeated:
+        if field.repeated:
             parts.extend(_encode_one(number, kind, one) for one in value or ())
         elif value or (value is not None and (field.optional or isinstance(kind, dict))):
             parts.append(_encode_one(number, kind, value))
@@ -56,11 +53,7 @@ def decode(schema: Schema, content: bytes | memoryview) -> dict[str, Any]:
         if field is None:
             continue
         kind = schema if field.kind == "self" else field.kind
-        if field.repeated and kind == "double" and wire == _BYTES:
-            if len(value) % 8:
-                raise Malformed(f"{field.name}: cut off")
-            message[field.name] += struct.unpack(f"<{len(value) // 8}d", value)
-        elif field.repeated:
+        if field.repeated:
             message[field.name].append(_decode_one(field.name, kind, wire, value))
         else:
             message[field.name] = _decode_one(field.name, kind, wire, value)

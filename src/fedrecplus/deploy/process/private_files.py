@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from fedrecplus.deploy.device import check_private as check_one
+from fedrecplus.deploy.device import check_private as check_private
 from fedrecplus.errors import UserError
 
 
@@ -31,9 +31,3 @@ def write_private(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise UserError(f"{path}: {error.strerror or error}", "choose a place that can be written to") from None
-
-
-def check_private(*paths: Path) -> None:
-    """Refuse secrets that other users may read or write."""
-    for path in paths:
-        check_one(path)

@@ -19,14 +19,14 @@ ALL, ENOUGH, DEADLINE = "all", "enough", "deadline"
 
 
 @dataclass(frozen=True)
-class Cohort:
+class AskedNodes:
     """Nodes to ask, and how many sound answers close the round."""
 
     asked: list[int]
     target: int
 
 
-def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wanted: int, dropout: float) -> Cohort:
+def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wanted: int, dropout: float) -> AskedNodes:
     """The cohort of a round among the nodes that are connected.
 
     ``wanted`` nodes, or ``cohort.fraction`` of all if that is 0. ``dropout`` is the share that was lost so far; so many
@@ -37,13 +37,13 @@ def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wan
     if how.sampling == "poisson" and not wanted:
         coins = secrets.SystemRandom()
         asked = [node for node in connected if coins.random() < how.fraction]
-        return Cohort(asked, len(asked))
+        return AskedNodes(asked, len(asked))
     target = min(len(connected), wanted or max(1, round(how.fraction * len(connected))))
     count = min(len(connected), math.ceil(target / (1.0 - min(dropout, _MOST_LOST)) - 1e-9))
     if count == len(connected):
-        return Cohort(list(connected), target)
+        return AskedNodes(list(connected), target)
     draws = uniform(subkey(config.seed, "nodes", round_number), np.array(connected, dtype=np.uint64))
-    return Cohort([connected[place] for place in np.argsort(draws)[:count]], target)
+    return AskedNodes([connected[place] for place in np.argsort(draws)[:count]], target)
 
 
 def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE, Cohort, draw_cohort, dropout_seen
+from fedrecplus.deploy.server.cohort import ALL, DEADLINE, AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import (
     LOG,
@@ -238,7 +238,7 @@ class _ServedRun:
             raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
 
-    def _cohort(self, state: ServerState, began: float) -> Cohort:
+    def _cohort(self, state: ServerState, began: float) -> AskedNodes:
         """Nodes to ask: those connected and not set aside, or a sample of them."""
         wanted, patience, pause = self.deployment.nodes, self.deployment.patience, _FIRST_PAUSE
         while True:
@@ -259,7 +259,7 @@ class _ServedRun:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
         if state.round < 0:  # everybody is asked for the statistics
-            return Cohort(connected, len(connected))
+            return AskedNodes(connected, len(connected))
         seen = dropout_seen(self.lines)
         cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
         while not cohort.asked:  # no coin fell on its head: a round of nobody tells nothing
@@ -276,7 +276,7 @@ class _ServedRun:
         )
         return {node: short if node in self.informed else long for node in nodes}
 
-    def _collect(self, state: ServerState, cohort: Cohort) -> Collected:
+    def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
         ours, packets = self.deployment, self._requests(state, cohort.asked)
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)

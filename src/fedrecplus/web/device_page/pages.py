@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.device import Store, is_paused, mark_item, marks_of, newest_model, pause
+from fedrecplus.deploy.device import Store, chosen_table, is_paused, mark_item, marks_of, pause, used_model
 from fedrecplus.deploy.light import NodeHome
 from fedrecplus.errors import UserError
 from fedrecplus.web.browser import media_type
@@ -121,11 +121,11 @@ class DevicePages:
 
     def _model_files(self, store: Store) -> dict[str, bytes]:
         """Made once for each model that this device sees: all files are of the same one."""
-        newest = store.models()[:1]
-        key = (newest[0]["model"], newest[0]["at"]) if newest and self.run is None else (str(self.run), "")
+        used = chosen_table(store) if store.models() and self.run is None else None  # the newest, or the owner's choice
+        key = (used.model, used.at) if used else (str(self.run), "")
         with self._making:
             if self._model[0] != key:
-                model = read_model(self.run, store.allowed_rules) if self.run else newest_model(store)[1]
+                model = read_model(self.run, store.allowed_rules) if self.run else used_model(store)
                 self._model = key, files_of_model(model, {"dataset": key[0], "when": key[1]})
             return self._model[1]
 
