@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         import_own,
         known_catalogues,
         last_upload,
-        newest_model,
         recommend,
         top_list,
         unknown_items,
