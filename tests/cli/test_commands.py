@@ -172,11 +172,11 @@ def test_demo_compares_its_six_algorithms(capsys: pytest.CaptureFixture[str]) ->
     done("demo", "--dataset", data, "--folds", "2", "--json", "d.json")
     names = {row["algorithm"] for row in json.loads(Path("d.json").read_text())["rows"]}
     assert names == {"fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure"}
-    assert Path("runs/demo/fedrec+/fold-0/model.safetensors").exists()
+    assert Path("runs/demo/fedrec+secure/fold-0/model.safetensors").exists()
     said = capsys.readouterr().out
-    assert "recommend runs/demo/fedrec+/fold-0" in said
+    assert "recommend runs/demo/fedrec+secure/fold-0" in said
     done(*said.strip().splitlines()[-1].partition("fedrecplus ")[2].removesuffix(" --open").split())
-    assert Path("runs/demo/fedrec+/fold-0/page/index.html").exists(), "the last line opens the page"
+    assert Path("runs/demo/fedrec+secure/fold-0/page/index.html").exists(), "the last line opens the page"
 
 
 @pytest.mark.parametrize("name", fr.presets())

@@ -27,6 +27,7 @@ RUNS = {
     "hundred": ("fedmf", ()),
     "likes": ("fedrec+secure", ()),
     "many-items": ("fedmf", ()),
+    "popular": ("fedmf", ("model.popularity_weight=0.5",)),
 }
 """name → preset and changes"""
 

@@ -35,7 +35,9 @@ export interface ModelFacts {
   readonly noise: number;
   readonly rounds: number;
   readonly likes_alone: boolean;
-  /** null where lists are ranked by predicted ratings */
+  /** whether lists are ranked by a score of their own; otherwise predicted ratings rank */
+  readonly scores_lists: boolean;
+  /** null where choices have no part in that score */
   readonly lists: ListFacts | null;
   readonly arrays: readonly ArrayFacts[];
   readonly precision: { readonly bits: number; readonly mean_change: number; readonly largest_change: number; readonly same_top_ten: number };

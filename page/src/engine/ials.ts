@@ -1,9 +1,8 @@
 /** What people chose: `parts/model/ials.py`. */
 import { beside, columns, dot, gram, part, solve, transposedTimes, type Table } from "./linear";
-import { numberOf, publicColumns, ridgeRegression, sum, type PublicItems, type Settings } from "./public_items";
+import { POPULARITY, numberOf, publicColumns, ridgeRegression, sum, type PublicItems, type Settings } from "./public_items";
 
 export const predictsColdItems = true;
-const POPULARITY = 2;
 const TIE = 1e-9;
 
 /** X = (b_i, constant, popularity, average, content, scaled W_i). */

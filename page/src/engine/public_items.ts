@@ -32,6 +32,8 @@ export function numberOf(settings: Settings, name: string): number {
   return value;
 }
 
+/** the column of X that has the popularity of items */
+export const POPULARITY = 2;
 const MOST_CONTENT = 32;
 const FARTHEST = 3.0;
 

@@ -52,7 +52,7 @@ export function foldIn(model: SharedModel, ratings: ReadonlyMap<number, number>)
 function weights(model: SharedModel, items: Int32Array, ratings: Float64Array): { w: Float64Array; z: Float64Array | null } {
   const { rule, X, settings, known } = model;
   const w = rule.foldIn(X, items, ratings, settings, known);
-  if (!rule.listWeights) return { w, z: null };
+  if (!rule.listWeights || !model.facts.scores_lists) return { w, z: null };
   return { w, z: items.length ? rule.listWeights(w, X, items, ratings, settings, known) : new Float64Array(w.length) };
 }
 

@@ -1,6 +1,6 @@
 /** Federated reconstruction: `parts/model/reconstruction.py`. */
 import { beside, type Table } from "./linear";
-import { numberOf, publicColumns, ridgeRegression, type PublicItems, type Settings, type Weights } from "./public_items";
+import { POPULARITY, numberOf, publicColumns, ridgeRegression, type PublicItems, type Settings, type Weights } from "./public_items";
 
 export const predictsColdItems = true;
 
@@ -11,6 +11,15 @@ export function itemColumns(V: Table, known: PublicItems, settings: Settings): T
 
 export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
   return posterior(X, items, ratings, settings, known).mean;
+}
+
+/** Weights z over X such that X·z = predicted rating + popularity weight × popularity. */
+export function listWeights(
+  w: Float64Array, _X: Table, _items: ArrayLike<number>, _ratings: Float64Array, settings: Settings, _known: PublicItems,
+): Float64Array {
+  const z = w.slice();
+  z[POPULARITY]! += numberOf(settings, "popularity_weight");
+  return z;
 }
 
 /** Mean and covariance of a person's weights, given ratings of some items. */

@@ -99,7 +99,7 @@ export function listPanel(context: Context): HTMLElement {
 function noteFor(context: Context, found: number): string {
   if (found === 0) return t("list.empty");
   if (context.state.ratings.size === 0) return t("list.of-everybody");
-  return context.model.rule.listWeights ? "" : t("list.by-rating-alone");
+  return context.model.facts.scores_lists ? "" : t("list.by-rating-alone");
 }
 
 function filterBar(context: Context, filters: Filters, changed: () => void): HTMLElement {
@@ -132,7 +132,7 @@ function filterBar(context: Context, filters: Filters, changed: () => void): HTM
     add(t("filters.from"), bound("from", 0));
     add(t("filters.to"), bound("to", 9999));
   }
-  if (model.rule.listWeights && !model.facts.likes_alone) {
+  if (model.facts.scores_lists && !model.facts.likes_alone) {
     const onchange = (): void => {
       filters.by = select.value as By;
       changed();

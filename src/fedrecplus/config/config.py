@@ -150,6 +150,14 @@ class Config:
         return tuple(value for value in vars(self).values() if isinstance(value, Choice))
 
     @property
+    def scores_lists(self) -> bool:
+        """Whether lists are ranked by a score of their own; otherwise predicted ratings rank."""
+        model = self.model
+        if not model.part.has("list_weights"):
+            return False
+        return not model.part.has("scores_lists") or bool(model.part.scores_lists(model.options))
+
+    @property
     def hides_rows(self) -> bool:
         """Whether there are pseudo items: where the channel shows no lists of items, there is nothing to hide."""
         return self.shows_rows and isinstance(self.pseudo_items.options, SetSettings)

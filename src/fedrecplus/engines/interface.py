@@ -70,7 +70,7 @@ class Engine(ABC):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
         model, wide = problem.config.model, X.astype(np.float64)
-        if not model.part.has("list_weights"):
+        if not problem.config.scores_lists:
             return None
         Z = np.zeros(W.shape)
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():

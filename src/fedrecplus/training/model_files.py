@@ -63,7 +63,7 @@ class SharedModel:
         """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
         rank."""
         model = self.config.model
-        if not model.part.has("list_weights"):
+        if not self.config.scores_lists:
             return None
         if len(items) == 0:
             return np.zeros(len(w))

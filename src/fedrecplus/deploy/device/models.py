@@ -107,7 +107,7 @@ def worth_keeping(times: Sequence[str]) -> set[str]:
     """Of times, newest first: the newest, and the last ones of some days and weeks.
 
     >>> sorted(worth_keeping(["2026-11-16T09:00", "2026-11-16T08:00", "2026-11-15T08:00", "2026-11-10T07:00"]))
-    ['2026-11-10T07:00', '2026-11-15T08:00', '2026-11-16T09:00']
+    ['2026-11-15T08:00', '2026-11-16T09:00']
     """
     days: dict[Any, str] = {}
     weeks: dict[Any, str] = {}

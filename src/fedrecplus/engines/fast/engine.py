@@ -106,7 +106,7 @@ class FastEngine(Engine):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         model = kernel_of(problem.config.model)
-        if model is None or not hasattr(model, "list_weights"):
+        if model is None or not hasattr(model, "list_weights") or not problem.config.scores_lists:
             return super().list_weights(problem, W, X)
         weights: NDArray[Any] = model.list_weights(problem, W, X)
         return weights

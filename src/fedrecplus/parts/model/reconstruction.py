@@ -157,6 +157,11 @@ def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: 
     return posterior(X, items, ratings, settings, public)[0]
 
 
+def scores_lists(settings: Settings) -> bool:
+    """Whether lists are ranked by anything else than predicted ratings."""
+    return settings.popularity_weight > 0.0
+
+
 def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
     """Weights z over X such that X·z = predicted rating + popularity weight × popularity.
 

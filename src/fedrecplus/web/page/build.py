@@ -117,6 +117,7 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "noise": float(model.public.noise),
         "rounds": config.server.rounds,
         "likes_alone": model.likes_alone,
+        "scores_lists": config.scores_lists,
         "lists": list_facts(as_shown),
         "arrays": arrays,
         "precision": {"bits": bits, **cost_of(model, as_shown)},
