@@ -24,14 +24,15 @@ device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your
 
 DEFAULT_HOME = Path("~/.fedrecplus/device")
 Home = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the device keeps everything. Default: ~/.fedrecplus/device.")
+    Path, typer.Option(metavar="DIR", help="Where the device keeps everything; or set FEDRECPLUS_DEVICE.")
 ]
 PersonName = Annotated[str, typer.Option("--person", help="In a silo: whose ratings.")]
 
 
 def home_of(path: Path) -> NodeHome:
     """The device's folder."""
-    return NodeHome(Path(os.environ.get("FEDRECPLUS_DEVICE", path) if path == DEFAULT_HOME else path).expanduser())
+    elsewhere = os.environ.get("FEDRECPLUS_DEVICE") if path == DEFAULT_HOME else None
+    return NodeHome(Path(elsewhere or path).expanduser())
 
 
 @device_app.command()
