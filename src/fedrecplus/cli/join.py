@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from fedrecplus.deploy.process import Invitation, fetch_model, join_by
 
 
 def join_command(
-    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation; in quotes, since it has an & in it.")],
+    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation, in quotes for its &; - reads it.")],
     ratings: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your ratings to begin with: lines of item and rating.")
     ] = None,
@@ -31,7 +32,8 @@ def join_command(
     Example:
       fedrecplus join 'fedrecplus://fed.example.org:9092/join?code=…&authority=…' --ratings mine.csv
     """
-    invitation, device = Invitation.parse(link), home_of(home)
+    invitation = Invitation.parse(sys.stdin.readline() if link == "-" else link)  # others see a command line
+    device = home_of(home)
     if not device.store.exists():
         Store.create(device.store, Scale.parse(scale))
     if ratings is not None:
