@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ _SCALE = "1:5:1"
 
 
 def join_command(
-    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation; in quotes, since it has an & in it.")],
+    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation, in quotes for its &; - reads it.")],
     ratings: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your ratings to begin with: lines of item and rating.")
     ] = None,
@@ -37,8 +38,8 @@ def join_command(
     Example:
       fedrecplus join 'fedrecplus://fed.example.org:9092/join?code=…&authority=…' --ratings mine.csv
     """
-    invitation, device = Invitation.parse(link), home_of(home)
-    elsewhere = "" if home == DEFAULT_HOME else f" --home {home}"
+    invitation = Invitation.parse(sys.stdin.readline() if link == "-" else link)  # others see a command line
+    device, elsewhere = home_of(home), "" if home == DEFAULT_HOME else f" --home {home}"
     _prepare_store(device, scale, ratings)
     number, known_as = join_by(invitation, device.path, device.make_key(), name)
     say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
