@@ -82,6 +82,21 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
     assert "was used" in capsys.readouterr().err
 
 
+def test_ratings_that_are_not_on_the_scale_leave_no_store_and_a_scale_is_heeded(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, file = tmp_path / "anna", tmp_path / "anna.csv"
+    file.write_text("7,3.5\n8,4\n")
+    join = ["join", str(server.home.invite("anna", 1.0)), "--home", str(home), "--ratings", str(file), "--leave"]
+    assert exit_code_of(join) == 2
+    assert not (home / "store.db").exists()
+    assert exit_code_of(["device", "init", "--home", str(home)]) == 0
+    assert exit_code_of([*join, "--scale", "0.5:5:0.5"]) == 0
+    assert f"--home {home}" in capsys.readouterr().out
+    with Store.open(home / "store.db") as store:
+        assert str(store.scale) == "0.5:5:0.5"
+
+
 def test_a_link_of_another_server_is_found_out_before_the_code_leaves(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
