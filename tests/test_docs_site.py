@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,17 +38,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", ["", "architecture/"])
-def test_diagrams_are_drawn_without_a_third_party(address: str, page: str) -> None:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shown, asked = browser.new_page(), []
-        shown.on("request", lambda request: asked.append(request.url))
-        shown.goto(address + page)
-        # the theme draws into a closed shadow root: the place has a height, and the text of the diagram is gone
-        shown.wait_for_function("document.querySelector('div.mermaid')?.offsetHeight > 50", timeout=1000 * GIVE_UP)
-        assert shown.locator("pre.mermaid").count() == 0
-        assert any(url.endswith("mermaid.tiny.js") for url in asked)
-        assert [url for url in asked if not url.startswith((address, "data:"))] == []
-        browser.close()
+def test_diagrams_are_drawn_without_a_third_party(browser: Any, address: str, page: str) -> None:
+    shown, asked = browser.new_page(), []
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(address + page)
+    # the theme draws into a closed shadow root: the place has a height, and the text of the diagram is gone
+    shown.wait_for_function("document.querySelector('div.mermaid')?.offsetHeight > 50", timeout=1000 * GIVE_UP)
+    assert shown.locator("pre.mermaid").count() == 0
+    assert any(url.endswith("mermaid.tiny.js") for url in asked)
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+    shown.close()

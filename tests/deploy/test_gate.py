@@ -241,10 +241,42 @@ def test_requests_that_never_end_are_closed_and_the_oldest_strangers_go_first() 
         thread.join(10)
 
 
-def flood_with_headers(connection: socket.socket) -> None:
-    """A megabyte of one request's headers."""
+@pytest.mark.parametrize("ahead", ["requests", "headers"])
+def test_nobody_sends_on_and_on_while_an_answer_waits(ahead: str) -> None:
+    over = threading.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while not over.is_set():
+            await asyncio.sleep(0.01)
+
+    port = server_port()
+    options = {"http": BoundedConnection, "lifespan": "off", "ws": "none", "log_level": "critical"}
+    web = uvicorn.Server(uvicorn.Config(app, port=port, **options))  # type: ignore[arg-type]
+    thread = threading.Thread(target=lambda: asyncio.run(web.serve()), daemon=True)
+    thread.start()
+    while not web.started:
+        assert thread.is_alive()
+        time.sleep(0.02)
+    one = socket.create_connection(("127.0.0.1", port), 5)
+    try:
+        request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        one.sendall(request)
+        time.sleep(0.1)
+        if ahead == "headers":
+            one.sendall(request[:-2])
+        with pytest.raises(ConnectionError):
+            flood_with_headers(one, request * 20 if ahead == "requests" else b"X-More: " + b"x" * 10_000)
+    finally:
+        one.close()
+        over.set()
+        web.should_exit = True
+        thread.join(10)
+
+
+def flood_with_headers(connection: socket.socket, more: bytes = b"X-More: " + b"x" * 10_000) -> None:
+    """A megabyte of one request's headers, or something else a hundred times."""
     for _ in range(100):
-        connection.sendall(b"X-More: " + b"x" * 10_000)
+        connection.sendall(more)
         time.sleep(0.005)
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import os
 import shutil
 import ssl
 import stat
+import tarfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPSConnection
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -19,11 +26,15 @@ from hypothesis import strategies as st
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.flower.enrolment import Invitations
+from fedrecplus.deploy.flower.enrolment import Enrolment, Invitations
 from fedrecplus.deploy.flower.metrics import render
+from fedrecplus.deploy.flower.respond import Unserved
+from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import CA, Invitation, NodeHome, ServerHome, last_run, look_over, note_run
 from fedrecplus.deploy.process.certificates import make_server_certificates, names_of
+from fedrecplus.deploy.process.private_files import write_private
 from fedrecplus.deploy.process.processes import server_port
+from fedrecplus.deploy.process.upkeep import back_up, restore
 from fedrecplus.deploy.server import Journal, figures_of, serve
 from fedrecplus.errors import UserError
 from tests.deploy.in_process import InProcessLink, prepared, small_config
@@ -71,14 +82,32 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
     assert "was used" in capsys.readouterr().err
 
 
-def test_a_link_of_another_server_is_found_out_before_the_code_leaves(server: Running, tmp_path: Path) -> None:
+def test_ratings_that_are_not_on_the_scale_leave_no_store_and_a_scale_is_heeded(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, file = tmp_path / "anna", tmp_path / "anna.csv"
+    file.write_text("7,3.5\n8,4\n")
+    join = ["join", str(server.home.invite("anna", 1.0)), "--home", str(home), "--ratings", str(file), "--leave"]
+    assert exit_code_of(join) == 2
+    assert not (home / "store.db").exists()
+    assert exit_code_of(["device", "init", "--home", str(home)]) == 0
+    assert exit_code_of([*join, "--scale", "0.5:5:0.5"]) == 0
+    assert f"--home {home}" in capsys.readouterr().out
+    with Store.open(home / "store.db") as store:
+        assert str(store.scale) == "0.5:5:0.5"
+
+
+def test_a_link_of_another_server_is_found_out_before_the_code_leaves(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link = server.home.invite("", 1.0)
     other = Invitation(link.host, link.port, link.code, "00" * 32)
     device = ["--leave", "--home", str(tmp_path / "device")]
     assert exit_code_of(["join", str(other), *device]) == 2
     assert not (tmp_path / "device" / "ca.crt").exists()
     time.sleep(1.0)
-    assert exit_code_of(["join", str(link), *device]) == 0, "the code is still good"
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{link}\n"))
+    assert exit_code_of(["join", "-", *device]) == 0, "the code is still good, and in no command line"
 
 
 def test_codes_expire_work_once_and_stand_nowhere(tmp_path: Path) -> None:
@@ -98,6 +127,76 @@ def test_nobody_tries_many_codes(tmp_path: Path) -> None:
         running.process.end(2.0)
     assert said[0] == 403
     assert said[-1] == 429
+
+
+def test_many_who_join_at_once_are_all_on_the_list(tmp_path: Path) -> None:
+    state = MagicMock()
+    state.query.return_value = []
+    roster = Roster(tmp_path, state)
+    with ThreadPoolExecutor(16) as pool:
+        said = list(pool.map(lambda number: roster.admit(f"key {number}".encode(), f"n{number}"), range(100)))
+    assert len({number for number, new in said if new}) == 100
+    assert len(Roster(tmp_path, state).all()) == 100
+
+
+@pytest.mark.parametrize("body", [b"[" * 4000, b"[]", b'{"code": "\\ud800", "key": "x"}', b"{}", b"\xff"])
+def test_what_is_no_enrolment_is_malformed(tmp_path: Path, body: bytes) -> None:
+    enrolment = Enrolment(tmp_path, MagicMock(), Invitations(tmp_path), None)
+    with pytest.raises(Unserved, match="malformed"):
+        enrolment._enrol(body)
+
+
+def test_a_code_without_an_encoding_is_malformed(tmp_path: Path) -> None:
+    facts = {"code": "\ud800", "key": Key(tmp_path).public.read_text()}
+    enrolment = Enrolment(tmp_path, MagicMock(), Invitations(tmp_path), None)
+    with pytest.raises(Unserved, match="malformed"):
+        enrolment._enrol(json.dumps(facts).encode())
+
+
+def test_the_model_is_fetched_a_few_times_and_not_without_end(server: Running, tmp_path: Path) -> None:
+    key = Key(tmp_path)
+    server.home.admit(key.public)
+    tls = ssl.create_default_context(cafile=str(server.home.certificates / CA))
+    said = []
+    for _ in range(15):
+        connection = HTTPSConnection("127.0.0.1", server.home.port, timeout=30, context=tls)
+        connection.request(
+            "GET", "/v1/join/model", headers={name.replace("_", "-"): value for name, value in key.headers().items()}
+        )
+        said.append(connection.getresponse().status)
+        connection.close()
+    assert said[0] in (200, 404)
+    assert said[-1] == 429
+
+
+def test_a_secret_is_never_written_into_a_file_that_was_there(tmp_path: Path) -> None:
+    there = tmp_path / f".secret.{os.getpid()}.part"
+    there.touch(0o666)
+    with there.open("rb") as watching:
+        write_private(tmp_path / "secret", b"hidden")
+        assert watching.read() == b""
+    assert (tmp_path / "secret").read_bytes() == b"hidden"
+    there.symlink_to(tmp_path / "elsewhere")
+    write_private(tmp_path / "secret", b"again")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_home_is_its_owners_before_anything_is_restored_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "nodes.json").write_text("[]")
+    back_up(tmp_path / "old", tmp_path / "copy.tar.gz")
+    (tmp_path / "new").mkdir(mode=0o755)
+    seen, extract = [], tarfile.TarFile.extractall
+
+    def watched(self: tarfile.TarFile, *arguments: Any, **options: Any) -> None:
+        seen.append(stat.S_IMODE((tmp_path / "new").stat().st_mode))
+        extract(self, *arguments, **options)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", watched)
+    restore(tmp_path / "copy.tar.gz", tmp_path / "new")
+    assert seen == [0o700]
 
 
 @pytest.mark.parametrize(

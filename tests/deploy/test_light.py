@@ -32,10 +32,10 @@ from fedrecplus.deploy.light import (
     run_once,
     trust,
 )
-from fedrecplus.deploy.light.fleet import NoAnswer, Rejected
+from fedrecplus.deploy.light.fleet import NoAnswer, Rejected, _reason
 from fedrecplus.deploy.light.messages import CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
 from fedrecplus.deploy.light.messages import packet_of_object as read_object
-from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
+from fedrecplus.deploy.light.protobuf import Field, Malformed, Schema, decode, encode
 from fedrecplus.deploy.process import free_port
 from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.wire import Packet, Refusal
@@ -46,6 +46,14 @@ METADATA_OF_A_QUESTION: dict[str, Any] = {
     "run_id": 2**64 - 7, "message_id": "ab" * 32, "src_node_id": 1, "dst_node_id": 2**63 + 5, "reply_to_message_id": "",
     "group_id": "", "ttl": 150.0, "message_type": "train", "created_at": 1.8e9, "src_task_id": 0, "dst_task_id": None,
 }  # fmt: skip
+
+
+def nested(depth: int) -> bytes:
+    """Trees within each other."""
+    content = b""
+    for number in [2] * depth + [3]:
+        content = encode({number: Field("children", "bytes")}, {"children": content or b"\x12\x00"})
+    return content
 
 
 def flowers(name: str) -> Any:
@@ -116,6 +124,12 @@ def test_whatever_a_server_sends_is_a_message_or_malformed(content: bytes) -> No
 
 def packet() -> Packet:
     return Packet({"round": 3, "version": "7"}, {"delta": np.arange(12.0).reshape(3, 4), "items": np.arange(3)})
+
+
+@pytest.mark.parametrize("content", [nested(2000), b"\x12\x00" * 200_000])
+def test_messages_that_would_fill_the_memory_or_the_stack_are_malformed(content: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode(CALLS["pull-messages"][1], content)
 
 
 def test_flower_reads_our_reply_and_gives_its_objects_the_same_names() -> None:
@@ -344,6 +358,7 @@ def test_pauses_grow_to_the_longest_and_are_short_again_after_work() -> None:
     assert pace.after_work() < 0.3
     assert pace.after_nothing(0.5) > 7.0, "a server that takes long is asked less"
     assert Pace().after_nothing(0.001, hint=100.0) > 70.0
+    assert Pace().after_nothing(25.0, waited=25.0, hint=2.0**64) < 1000.0
     assert Pace().after_nothing(25.0, waited=25.0) < 0.3, "a server that held its answer has waited for us"
     assert pace.after_failure() <= 36.0
 
@@ -418,3 +433,7 @@ def test_answers_are_told_apart_by_what_to_do_next(tmp_path: Path, status: int) 
         fleet = Fleet("127.0.0.1", server.server_port, None, Key(tmp_path / NODE_KEY))
         with pytest.raises(NoAnswer if status >= 500 else Rejected, match=r"why\[2J not"):
             fleet.call("pull-messages", {"node": {"node_id": 1}})
+
+
+def test_a_reason_of_brackets_alone_is_a_reason() -> None:
+    assert _reason(b"[" * 2000) == "[" * 200

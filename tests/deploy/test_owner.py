@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -189,20 +190,31 @@ def test_a_garbage_authority_is_an_error_in_words(tmp_path: Path, home: list[str
         prepare(Path(home[1]), "127.0.0.1:9", tmp_path / "ca.crt", insecure=False)
 
 
-def test_rating_an_item_waits_for_no_model(tmp_path: Path) -> None:
-    """Modules, not seconds: what a busy machine takes is nobody's fault."""
+def heavy_after(home: Path, heavy: set[str], *commands: list[str]) -> str:
+    """Which of some modules are there after commands. Modules, not seconds: a busy machine is nobody's fault."""
     script = (
-        "import sys; from fedrecplus.cli.main import exit_code_of\n"
-        "assert exit_code_of(['device', 'init', '--home', sys.argv[1]]) == 0\n"
-        "assert exit_code_of(['device', 'rate', '5', '4', '--home', sys.argv[1]]) == 0\n"
-        "heavy = {'numba', 'polars', 'scipy', 'cryptography', 'flwr', 'fedrecplus.config', 'fedrecplus.engines'}\n"
-        "sys.exit(str(sorted(heavy & set(sys.modules)) or ''))\n"
+        "import json, sys; from fedrecplus.cli.main import exit_code_of\n"
+        "home, heavy, commands = json.loads(sys.argv[1])\n"
+        "for command in commands: assert exit_code_of([*command, '--home', home]) == 0, command\n"
+        "sys.exit(str(sorted(set(heavy) & set(sys.modules)) or ''))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "me")], capture_output=True, text=True, timeout=GIVE_UP,
-        check=False, env={**os.environ},
+        [sys.executable, "-c", script, json.dumps([str(home), sorted(heavy), commands])], capture_output=True,
+        text=True, timeout=GIVE_UP, check=False, env={**os.environ},
     )  # fmt: skip
-    assert done.stderr.strip() == "", done.stderr
+    return done.stderr.strip()
+
+
+def test_rating_an_item_waits_for_no_model(tmp_path: Path) -> None:
+    heavy = {"numba", "polars", "scipy", "cryptography", "flwr", "fedrecplus.config", "fedrecplus.engines"}
+    assert heavy_after(tmp_path / "me", heavy, ["device", "init"], ["device", "rate", "5", "4"]) == ""
+
+
+def test_a_node_starts_without_what_only_simulations_need(tmp_path: Path) -> None:
+    look = ["node", "once", "127.0.0.1:9", "--insecure", "--wait", "0"]
+    heavy = {"numba", "polars", "scipy", "pandas", "torch", "ray", "flwr"}
+    found = heavy_after(tmp_path / "me", heavy, ["device", "init"], ["node", "key"], look)
+    assert [line for line in found.splitlines() if "doesn't answer" not in line] == []
 
 
 def test_the_store_of_the_version_before_gets_a_place_for_earlier_tables(tmp_path: Path) -> None:

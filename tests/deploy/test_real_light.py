@@ -18,7 +18,7 @@ from tests.deploy.cluster import Cluster, exact
 pytestmark = pytest.mark.slow
 
 ROUNDS, IDLE = 10, 20.0
-MEGABYTES, SHARE = 100, 0.005
+MEGABYTES, SHARE = 90, 0.005
 
 
 def status(pid: int, name: str) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,22 +12,8 @@ from fedrecplus.deploy.device import Store, is_paused, marks_of
 from fedrecplus.deploy.process import NodeHome
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
 from tests.page.test_accessible import RUN_AXE, npm  # noqa: F401  (npm is a fixture)
-from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -31,6 +32,7 @@ from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import Sums
 from tests.small_data import small_ratings
+from tests.waiting import GIVE_UP
 
 MF = ["model.rule=mf", "model.factors=4", "model.local_epochs=2", "model.learning_rate=0.05"]
 KEPT = [*MF, "pseudo_items.rule=random", "virtual_ratings.rule=drawn", "virtual_ratings.refresh=false"]
@@ -170,7 +172,12 @@ def test_a_state_lost_with_its_machine_is_solved_for_again(ray: Any) -> None:
     os.kill(next(one["pid"] for one in cluster.statuses() if one["worker"] == "worker 1"), signal.SIGKILL)
     owner = ray.remote(Owner).remote(ray)
     lost = ray.get(owner.own.remote(ray.get(place.U[0])))[0]
-    ray.kill(owner)  # what it owned is gone with it
+    ray.kill(owner)  # what it owned goes with it, in a while
+    give_up = time.monotonic() + GIVE_UP
+    with contextlib.suppress(ray.exceptions.ObjectLostError):
+        while time.monotonic() < give_up:
+            ray.get(lost)
+            time.sleep(0.05)
     places = [replace(one, U=(lost,)) if one is place else one for one in state.private.places]  # type: ignore[attr-defined]
     state, _ = engine.round(problem, replace(state, private=engine._sharded(problem, places, state.private.drawn)))
     assert cluster.deaths.solved == [1]

@@ -12,6 +12,20 @@ from typing import Any
 import pytest
 
 NODE = shutil.which("node")
+ROUNDS = """
+const model = load(given.site);
+const leaves = JSON.parse(readFileSync(`${given.site}/leaves.json`, 'utf8'));
+const bytes = new Uint8Array(readFileSync(`${given.site}/leaves.bin`)).buffer;
+const rounds = (show) => given.people.map(([items, ratings]) => given.presets.map((name) => {
+  const preset = leaves.presets.find((each) => each.name === name);
+  const V = engine.tableOf(preset, leaves, bytes, model);
+  const message = engine.broadcastOf(preset.round, V, model.known, preset);
+  const rated = [Int32Array.from(items), Float64Array.from(ratings)];
+  const device = engine.deviceOf(...rated, leaves.step, BigInt(given.secret), message, preset);
+  return show(engine.clientRound(message, device, preset), message, preset);
+}));
+"""
+"""JavaScript that runs the client's half of a round for each of some people, under each of some presets"""
 
 
 def run_in_node(folder: Path, script: str, given: Any) -> Any:

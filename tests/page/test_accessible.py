@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.page.browser import Opened, served
-from tests.page.test_in_chromium import WIDTHS, browser, rate_five  # noqa: F401  (browser is a fixture)
+from tests.page.test_in_chromium import WIDTHS, rate_five
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parents[2] / "page"
@@ -41,7 +41,7 @@ def address(site_of: Callable[[str], Path]) -> Iterator[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing(browser: Any, address: str, npm: Path, scheme: str, width: int) -> None:  # noqa: F811
+def test_axe_finds_nothing(browser: Any, address: str, npm: Path, scheme: str, width: int) -> None:
     axe = (npm / "node_modules" / "axe-core" / "axe.min.js").read_text()
     how = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"}
     one = Opened(browser, f"{address}#rate", **how)
@@ -62,7 +62,7 @@ def test_axe_finds_nothing(browser: Any, address: str, npm: Path, scheme: str, w
     one.close()
 
 
-def test_axe_itself_finds_something(browser: Any, address: str, npm: Path) -> None:  # noqa: F811
+def test_axe_itself_finds_something(browser: Any, address: str, npm: Path) -> None:
     one = Opened(browser, address)
     one.page.evaluate((npm / "node_modules" / "axe-core" / "axe.min.js").read_text())
     one.page.evaluate("document.body.append(document.createElement('button'))")

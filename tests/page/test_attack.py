@@ -13,7 +13,7 @@ from fedrecplus.audit.attacks import one_round
 from fedrecplus.audit.transcript import Sent, Transcript
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.web.page.quantise import tables_of, with_tables
-from tests.page.in_node import run_in_node
+from tests.page.in_node import ROUNDS, run_in_node
 from tests.page.test_client_step import SECRET, config_of, made_up, message_of, python_upload
 
 READ = {
@@ -24,19 +24,10 @@ READ = {
     "half-stars": ("fedrec+",),
 }
 SCRIPT = """
-const model = load(given.site);
-const leaves = JSON.parse(readFileSync(`${given.site}/leaves.json`, 'utf8'));
-const bytes = new Uint8Array(readFileSync(`${given.site}/leaves.bin`)).buffer;
-print(given.people.map(([items, ratings]) => given.presets.map((name) => {
-  const preset = leaves.presets.find((each) => each.name === name);
-  const V = engine.tableOf(preset, leaves, bytes, model);
-  const message = engine.broadcastOf(preset.round, V, model.known, preset);
-  const secret = BigInt(given.secret);
-  const rated = [Int32Array.from(items), Float64Array.from(ratings)];
-  const device = engine.deviceOf(...rated, leaves.step, secret, message, preset);
-  const guess = engine.oneRound(engine.clientRound(message, device, preset).upload, message, preset, leaves.step);
+print(rounds(({ upload }, message, preset) => {
+  const guess = engine.oneRound(upload, message, preset, leaves.step);
   return { ratings: [...guess.ratings], evidence: [...guess.evidence] };
-})));
+}));
 """
 
 
@@ -53,7 +44,7 @@ def test_the_server_reads_what_the_audit_reads(
         "presets": READ[name],
         "people": [[items.tolist(), ratings.tolist()] for items, ratings in people],
     }
-    found = run_in_node(tmp_path, SCRIPT, given)
+    found = run_in_node(tmp_path, ROUNDS + SCRIPT, given)
     for (items, ratings), guesses in zip(people, found, strict=True):
         for algorithm, mine in zip(READ[name], guesses, strict=True):
             config = config_of(algorithm, model)

@@ -17,7 +17,7 @@ from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import client_round, encode_items
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.web.page.quantise import tables_of, with_tables
-from tests.page.in_node import run_in_node
+from tests.page.in_node import ROUNDS, run_in_node
 
 SECRET = 0x9E3779B97F4A7C15 ^ 12345
 STEPS = {
@@ -30,20 +30,8 @@ STEPS = {
 }
 """run → presets whose client step runs at its table"""
 SCRIPT = """
-const model = load(given.site);
-const leaves = JSON.parse(readFileSync(`${given.site}/leaves.json`, 'utf8'));
-const bytes = new Uint8Array(readFileSync(`${given.site}/leaves.bin`)).buffer;
-const secret = BigInt(given.secret);
-print(given.people.map(([items, ratings]) => given.presets.map((name) => {
-  const preset = leaves.presets.find((each) => each.name === name);
-  const V = engine.tableOf(preset, leaves, bytes, model);
-  const message = engine.broadcastOf(preset.round, V, model.known, preset);
-  const rated = [Int32Array.from(items), Float64Array.from(ratings)];
-  const device = engine.deviceOf(...rated, leaves.step, secret, message, preset);
-  const { upload, rows } = engine.clientRound(message, device, preset);
-  return { items: [...upload.items], delta: [...upload.delta.data], statistic: [...upload.statistic],
-    rated: rows.rated, runs: engine.canRun(preset) };
-})));
+print(rounds(({ upload, rows }, message, preset) => ({ items: [...upload.items], delta: [...upload.delta.data],
+  statistic: [...upload.statistic], rated: rows.rated, runs: engine.canRun(preset) })));
 """
 
 
@@ -60,7 +48,7 @@ def test_the_upload_is_that_of_the_client_round(
         "presets": STEPS[name],
         "people": [[items.tolist(), ratings.tolist()] for items, ratings in people],
     }
-    found = run_in_node(tmp_path, SCRIPT, given)
+    found = run_in_node(tmp_path, ROUNDS + SCRIPT, given)
     for (items, ratings), uploads in zip(people, found, strict=True):
         for algorithm, mine in zip(STEPS[name], uploads, strict=True):
             theirs = python_upload(model, config_of(algorithm, model), items, ratings)

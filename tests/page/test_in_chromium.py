@@ -11,24 +11,10 @@ from typing import Any
 import pytest
 
 from tests.page.browser import Opened, served
-from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
 FIVE = {"Item 3": 5, "Item 10": 1, "Item 21": 4, "Item 40": 2, "Item 77": 3}
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 from fedrecplus.web.page.build import build_site
 from tests.page.browser import Opened, served
 from tests.page.large_run import large_run
-from tests.page.test_in_chromium import browser  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.slow
 RATE = """(place) => {
@@ -26,7 +25,7 @@ LONGEST = 100.0
 """milliseconds; of the quickest of some ratings, since other processes have the cores too, and only ever add"""
 
 
-def test_a_site_of_the_size_of_ml_100k_is_small_and_shows_its_list_at_once(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_site_of_the_size_of_ml_100k_is_small_and_shows_its_list_at_once(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     site = build_site(large_run(tmp_path / "run", 1682), tmp_path / "site")
     assert site.compressed <= LARGEST_OF_1682
@@ -40,7 +39,7 @@ def test_a_site_of_the_size_of_ml_100k_is_small_and_shows_its_list_at_once(brows
     assert min(took) < LONGEST_LOAD
 
 
-def test_sixty_thousand_items_fit_and_are_ranked_at_once(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_sixty_thousand_items_fit_and_are_ranked_at_once(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     site = build_site(large_run(tmp_path / "run"), tmp_path / "site")
     assert site.compressed <= LARGEST

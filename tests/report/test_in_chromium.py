@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from tests.report.small_report import small_inputs
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
 DRAWN = "Array.from(document.querySelectorAll('.plot'), place => place.querySelectorAll('.main-svg').length > 0)"
 TICK = "document.querySelector('.plot .xtick text')"
 COLOURS = f"[getComputedStyle(document.body).backgroundColor, getComputedStyle({TICK}).fill]"
@@ -26,18 +23,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = small_inputs(tmp_path_factory.mktemp("paper"))
     assert exit_code_of(["report", str(folder), "--out", str(folder / "report.html")]) == 0
     return (folder / "report.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
-        yield started
-        started.close()
 
 
 def opened(browser, address: str, **how):

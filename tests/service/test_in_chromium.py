@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.service.running import command
 from tests.training.published_runs import finished_run
-from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
 
 
-def test_the_page_computes_its_list_and_asks_for_nothing_more(tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
+def test_the_page_computes_its_list_and_asks_for_nothing_more(browser: Any, tmp_path: Path) -> None:
     run = finished_run(tmp_path / "run")
-    with command(run, tmp_path / "errors") as service, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
+    with command(run, tmp_path / "errors") as service:
         tab = browser.new_page()
         tab.set_default_timeout(60_000)
         seen: list[str] = []
@@ -36,4 +29,4 @@ def test_the_page_computes_its_list_and_asks_for_nothing_more(tmp_path: Path) ->
         tab.get_by_role("button", name="Rate Item 7 5 of 5", exact=True).first.click()
         tab.get_by_text("Item 7: 5 of 5").wait_for()
         assert seen == []
-        browser.close()
+        tab.close()

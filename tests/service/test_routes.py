@@ -99,6 +99,7 @@ def test_what_is_no_json_is_refused_without_a_fault(client: httpx.Client, body: 
     answer = client.post("/recommend", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (400, 422)
     assert answer.json()["problem"]
+    assert answer.json()["field"] in ("body", "ratings.3", "")
 
 
 def test_a_form_of_another_page_is_no_request(client: httpx.Client) -> None:
@@ -107,6 +108,8 @@ def test_a_form_of_another_page_is_no_request(client: httpx.Client) -> None:
         content = json.dumps({"ratings": RATINGS})
         answer = client.post("/recommend", content=content, headers={"content-type": kind})
         assert answer.status_code in (415, 422)
+    answer = client.post("/recommend", content=content)
+    assert "Content-Type: application/json" in answer.json()["remedy"]
 
 
 def test_items_are_cached_compressed_and_searched(client: httpx.Client) -> None:

@@ -96,3 +96,28 @@ def test_other_items_are_refused_with_some_of_both() -> None:
     other = frame.with_columns(item=frame["item"].cast(str) + "x")
     with pytest.raises(UserError, match=r"none of these items: it has .*, the ratings .*x"):
         fr.train(other, None, short("fedmf", 2), start=first)
+
+
+def test_a_training_that_cannot_begin_writes_and_overwrites_nothing(tmp_path: Path) -> None:
+    config = fr.assign(short("fedmf"), ["server.rounds=2"])
+    finished = fr.train(RATINGS, TEST, config, out=tmp_path / "run")
+    others = RATINGS.to_frame().with_columns(item="other-" + RATINGS.to_frame()["item"].cast(str))
+    for refused in (
+        {"config": fr.assign(config, ["engine=cuda"])},
+        {"start": tmp_path / "run", "ratings": fr.Ratings.from_frame(others, scale=RATINGS.scale)},
+        {"start": 5},
+    ):
+        how = {"ratings": RATINGS, "config": config, **refused}
+        for out in ("run", "new"):
+            with pytest.raises(UserError):
+                fr.train(
+                    how["ratings"], None, how["config"], start=how.get("start"), out=tmp_path / out, overwrite=True
+                )
+        assert not (tmp_path / "new").exists()
+    kept = fr.Recommender.load(tmp_path / "run").model.V
+    np.testing.assert_array_equal(kept, finished.recommender.model.V)
+
+
+def test_what_is_no_run_to_begin_with_is_called_that(tmp_path: Path, capsys: Any) -> None:
+    assert exit_code_of(["train", "--from", str(tmp_path / "nowhere"), "--dataset", "ml-100k"]) == 2
+    assert "is not the folder of a finished run" in capsys.readouterr().err

@@ -24,14 +24,18 @@ device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your
 
 DEFAULT_HOME = Path("~/.fedrecplus/device")
 Home = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the device keeps everything. Default: ~/.fedrecplus/device.")
+    Path, typer.Option(metavar="DIR", help="Where the device keeps everything, unless FEDRECPLUS_DEVICE names a place.")
+]
+ModelOf = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen.")
 ]
 PersonName = Annotated[str, typer.Option("--person", help="In a silo: whose ratings.")]
 
 
 def home_of(path: Path) -> NodeHome:
     """The device's folder."""
-    return NodeHome(Path(os.environ.get("FEDRECPLUS_DEVICE", path) if path == DEFAULT_HOME else path).expanduser())
+    elsewhere = os.environ.get("FEDRECPLUS_DEVICE") if path == DEFAULT_HOME else None
+    return NodeHome(Path(elsewhere or path).expanduser())
 
 
 @device_app.command()
@@ -200,10 +204,7 @@ def recommend_command(
     include_seen: IncludeSeen = False,
     explore: Explore = 0.0,
     why: Why = True,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
-    ] = None,
+    model: ModelOf = None,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,
     json_file: JsonFile = None,
@@ -242,10 +243,7 @@ def resume_command(home: Home = DEFAULT_HOME) -> None:
 def page_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 0,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open it in your browser.")] = False,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen."),
-    ] = None,
+    model: ModelOf = None,
     home: Home = DEFAULT_HOME,
     person: PersonName = OWNER,
 ) -> None:

@@ -81,7 +81,7 @@ Allow = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-rule",
-        metavar="NAME",
+        metavar="PACKAGE.RULE",
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]

@@ -29,9 +29,7 @@ def draw_qr(text: str) -> None:
 
 
 DEFAULT_HOME = Path("~/.fedrecplus/server")
-Home = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the server keeps everything. Default: ~/.fedrecplus/server.")
-]
+Home = Annotated[Path, typer.Option(metavar="DIR", help="Where the server keeps everything.")]
 
 
 @server_app.command()

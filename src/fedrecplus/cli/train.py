@@ -230,6 +230,10 @@ def _start_of(
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
     if algorithm is None and file is None and began is None and earlier is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
+    if algorithm is None and file is None and began is None and not RunFolder(Path(str(earlier))).finished:
+        raise UserError(
+            f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
+        )
     start = algorithm or str(began.path if began else earlier)
     config = config_of(str(file), allow) if file is not None else config_of(start, allow)
     return config if seed is None else change(config, "seed", seed, "--seed")

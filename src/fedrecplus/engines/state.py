@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -144,8 +144,3 @@ def remember(problem: Problem, private: PrivateState, device: Device) -> None:
         if private.virtual_ratings.size:
             private.virtual_ratings[places] = device.kept.ratings
         private.drawn[client] = True
-
-
-def with_private(state: SimulationState, **changes: Any) -> SimulationState:
-    """The state with some private arrays replaced."""
-    return replace(state, private=replace(state.private, **changes))

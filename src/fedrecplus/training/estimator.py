@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, change, check, load_config, preset, with_budget, with_channel
+from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.tables import pair_columns
 from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, ratings_of_frame
@@ -126,6 +126,7 @@ class FedRec:
                 raise UserError("delta and noise say nothing without a budget", "give epsilon, such as epsilon=10")
             return self.config
         delta = _DELTA if self.delta is None else self.delta
+        check_channel(self.channel, self.noise or _NOISE)
         budgeted = with_budget(self._start(), self.epsilon, delta, self.noise or _NOISE, clients)
         return check(self._assigned(budgeted))
 

@@ -14,7 +14,7 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
-from fedrecplus.engines import Diverged, prepare
+from fedrecplus.engines import Diverged, engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
@@ -84,6 +84,10 @@ def train(
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)
     earlier = None if start is None else Earlier.of(_model_of(start), config)
+    if earlier is not None:
+        earlier.places(ratings.item_ids)
+    engine_of(config)  # nothing is written, or overwritten, for a training that can't begin
+    callbacks = check_callbacks(callbacks)
     folder = RunFolder(Path(out)) if out is not None else None
     saved, begun = None, None
     if folder and resume and folder.begun:
@@ -96,11 +100,16 @@ def train(
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
     judge = _judge_of(ratings, test, config)
-    how = (folder, progress, stop, checkpoint_seconds, check_callbacks(callbacks))
+    how = (folder, progress, stop, checkpoint_seconds, callbacks)
     task = Task(ratings, test, judge, config, *how, earlier=earlier)
     if folder:
         task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
-    outcome = _attempts(task, saved)
+    try:
+        outcome = _attempts(task, saved)
+    except UserError:
+        if folder and begun is None and not folder.metrics():  # it failed before its first round
+            folder.give_up()
+        raise
     made = watch.made(config.seed)
     return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
 
@@ -109,7 +118,11 @@ def _model_of(start: Start) -> str | Path | SharedModel:
     """A run's or a recommender's model, and what else it may be."""
     if isinstance(start, Run):
         start = start.recommender
-    return start.model if isinstance(start, Recommender) else start
+    if isinstance(start, Recommender):
+        return start.model
+    if not isinstance(start, str | Path | SharedModel):
+        raise UserError(f"start={start!r} is no model", "give a run, its folder, or its model")
+    return start
 
 
 def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:

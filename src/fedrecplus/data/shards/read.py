@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.data.catalogue import Catalogue
@@ -15,6 +14,9 @@ from fedrecplus.data.ratings import Ratings, damped_means, narrowest
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.data.shards.manifest import ITEMS, Shard, ShardFolder
 from fedrecplus.errors import UserError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _GENRE = "genre "
 
@@ -202,10 +204,12 @@ def _item_facts(
 
 
 def _ids(column: pl.Series) -> NDArray[Any]:
-    return np.array(column.to_list(), dtype=str) if column.dtype == pl.String else np.array(column.to_numpy())
+    return np.array(column.to_list(), dtype=str) if str(column.dtype) == "String" else np.array(column.to_numpy())
 
 
 def _read(folder: ShardFolder, name: str, digest: str) -> pl.DataFrame:
+    import polars as pl  # here: a device's node imports this module, and has no shards
+
     file = folder.checked(name, digest)
     try:
         return pl.read_parquet(file)

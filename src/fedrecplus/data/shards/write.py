@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from fedrecplus.data.progress import Progress
@@ -150,11 +149,11 @@ def _write_shard(ratings: Ratings, out: Path, number: int, first: int, folds: in
         before = np.concatenate([[0], np.cumsum(places == fold)])
         who[f"fold {fold}"] = np.diff(before[ratings.indptr]).astype(np.uint32)
     names = [f"{kind}-{number:05}.parquet" for kind in ("ratings", "clients")]
-    digests = [_write_table(out / names[0], pl.DataFrame(columns)), _write_table(out / names[1], pl.DataFrame(who))]
+    digests = [_write_table(out / name, table) for name, table in zip(names, (columns, who), strict=True)]
     return Shard(number, first, ratings.clients, len(ratings), names[0], digests[0], names[1], digests[1])
 
 
-def _item_table(whole: Ratings, counts: NDArray[np.int64], levels: NDArray[np.int64]) -> pl.DataFrame:
+def _item_table(whole: Ratings, counts: NDArray[np.int64], levels: NDArray[np.int64]) -> dict[str, Any]:
     columns: dict[str, Any] = {"id": whole.item_ids}
     if whole.catalogue is not None:
         columns |= {"title": list(whole.catalogue.titles), "year": whole.catalogue.years}
@@ -162,11 +161,13 @@ def _item_table(whole: Ratings, counts: NDArray[np.int64], levels: NDArray[np.in
         columns |= {f"genre {name}": np.ascontiguousarray(there) for name, there in genres}
     for fold in range(len(counts)):
         columns |= {f"ratings {fold}": counts[fold], f"levels {fold}": levels[fold]}
-    return pl.DataFrame(columns)
+    return columns
 
 
-def _write_table(file: Path, table: pl.DataFrame) -> str:
+def _write_table(file: Path, columns: dict[str, Any]) -> str:
     """A Parquet file, whole or not at all; returns its digest."""
+    import polars as pl  # here: a device's node imports this module, and writes no shards
+
     with beside(file) as temporary:
-        table.write_parquet(temporary, compression="lz4", statistics=False)
+        pl.DataFrame(columns).write_parquet(temporary, compression="lz4", statistics=False)
         return digest_of(temporary)

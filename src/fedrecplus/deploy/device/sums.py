@@ -44,6 +44,8 @@ from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
+_MOST_GIVEN = 30
+"""masked vectors of one round with this node's noise: sums fail where nodes are lost, but not that often"""
 
 
 @dataclass(frozen=True)
@@ -187,10 +189,23 @@ def terms_of(config: Config, catalogue: ItemCatalogue | None, round_number: int,
 
 
 def _refuse_repeated(store: Store, request: Request, terms: SumTerms) -> None:
-    """Where this node adds the noise, each release is for once: later rounds have less noise than earlier ones."""
-    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'reveal'", request.model)
-    if terms.noise is not None and last is not None and request.round <= last:
-        raise Refusal("policy", f"round {request.round} of model {request.model}: round {last} was unmasked before")
+    """Where this node adds the noise, each release is for once: later rounds have less noise than earlier ones.
+
+    Others' shares can unmask a vector that this node gave without its help. So no round comes after a later one that it
+    gave a vector for, and a round's sum is begun anew a bounded number of times.
+    """
+    if terms.noise is None:
+        return
+    model, asked = request.model, request.round
+    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'reveal'", model)
+    if last is not None and asked <= last:
+        raise Refusal("policy", f"round {asked} of model {model}: round {last} was unmasked before")
+    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'mask'", model)
+    if last is not None and asked < last:
+        raise Refusal("policy", f"round {asked} of model {model}: a vector for round {last} was given before")
+    given = store.value("SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'mask' AND round = ?", model, asked)
+    if given >= _MOST_GIVEN:
+        raise Refusal("policy", f"round {asked} of model {model}: {given} vectors were given, and no sum was unmasked")
 
 
 def unmasked_rounds(store: Store, model: str) -> int:

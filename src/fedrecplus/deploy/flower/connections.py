@@ -19,6 +19,8 @@ STRANGER_KEEPS, NODE_KEEPS = 5, 75
 MOST_STRANGERS = 256
 LONGEST_HEAD = 32 * 2**10
 """bytes"""
+MOST_AHEAD = 8
+"""requests that may come before the answer to an earlier one: nodes send none"""
 
 _strangers: dict[BoundedConnection, None] = {}
 """in the order they came"""
@@ -48,12 +50,17 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """Read on, within the time and the bytes that a request has."""
         if self._timer is None:
             self._give(self.head_seconds)
+        in_body = self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
         self._head += len(data)
         super().data_received(data)
         if self.cycle is not self._seen:  # headers of a new request are complete
             self._seen, self._head = self.cycle, 0
             self._give(self.body_seconds)
-        elif (self.cycle is None or self.cycle.response_complete) and self._head > LONGEST_HEAD:
+        elif in_body:  # the app bounds that
+            self._head = 0
+        elif self._head > LONGEST_HEAD:  # also while an earlier answer waits to be read
+            self._drop()
+        if len(getattr(self, "pipeline", ())) > MOST_AHEAD:  # each takes kilobytes, and whoever sends it some bytes
             self._drop()
         if self.cycle is not None and not self.cycle.more_body:
             self._stop_clock()

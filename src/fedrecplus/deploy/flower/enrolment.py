@@ -83,7 +83,9 @@ class Enrolment:
         """Answer one request."""
         name, headers = scope["path"].removeprefix(PREFIX), dict(scope["headers"])
         if name == "model" and scope["method"] == "GET":
-            await self._authenticate(headers, "model")
+            key, _ = await self._authenticate(headers, "model")
+            if not self._rates.take(key):  # each answer is a whole table in memory
+                raise Unserved(429, "too many tries")
             content = await run_in_threadpool(_content, self._home / "model" / "model.safetensors")
             await respond(send, 200, content, b"application/octet-stream")
             return
@@ -102,7 +104,8 @@ class Enrolment:
         try:
             facts = json.loads(content)
             code, key, wished = str(facts["code"]), pem_of(str(facts["key"])), str(facts.get("name", ""))
-        except (ValueError, TypeError, KeyError, UserError):
+            code.encode()
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UserError):
             raise Unserved(400, "malformed") from None
         name = self._invitations.use(code)
         if name is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class Roster:
     """The nodes of a server's home, and their rows in Flower's database."""
 
     def __init__(self, home: Path, state: Any) -> None:
-        self._path, self._state = home / ROSTER, state
+        self._path, self._state, self._lock = home / ROSTER, state, threading.Lock()
         check_private(self._path)
         self._nodes = {node.number: node for node in _read(self._path)}
         self._adopt()
@@ -52,10 +53,15 @@ class Roster:
 
     def all(self) -> list[Admitted]:
         """Everybody in the order they came, expelled ones too."""
-        return list(self._nodes.values())
+        with self._lock:
+            return list(self._nodes.values())
 
     def admit(self, key: bytes, name: str = "", instead_of: int | None = None) -> tuple[int, bool]:
         """Let a key in; returns the node's number and whether that is news. ``instead_of``: the node has a new key."""
+        with self._lock:  # many may join at once
+            return self._admit(key, name, instead_of)
+
+    def _admit(self, key: bytes, name: str, instead_of: int | None) -> tuple[int, bool]:
         pem, known = key.decode(), next((one for one in self._nodes.values() if one.key == key.decode()), None)
         if instead_of is not None and instead_of not in self._nodes:
             raise UserError(f"there is no node {instead_of}", "`server nodes` lists them")
@@ -74,19 +80,20 @@ class Roster:
 
     def expel(self, number: int) -> None:
         """Let a node connect no more; it stays in the list, and `admit` takes its key again."""
-        node = self._nodes.get(number)
-        if node is None or node.expelled:
-            raise UserError(f"there is no node {number}", "`server nodes` lists them")
-        self._nodes[number] = msgspec.structs.replace(node, expelled=_now())
-        self._write()
-        self._index()
+        with self._lock:
+            node = self._nodes.get(number)
+            if node is None or node.expelled:
+                raise UserError(f"there is no node {number}", "`server nodes` lists them")
+            self._nodes[number] = msgspec.structs.replace(node, expelled=_now())
+            self._write()
+            self._index()
         self._state.delete_node(private.get("flwr.common.constant.NOOP_FLWR_AID"), number)
 
     def _index(self) -> None:
         self._numbers = {node.key.encode(): node.number for node in self._nodes.values() if not node.expelled}
 
     def _write(self) -> None:
-        rows = [msgspec.to_builtins(node) for node in self.all()]
+        rows = [msgspec.to_builtins(node) for node in self._nodes.values()]
         for row in rows:
             row["number"] = str(row["number"])  # 64 bits, more than JSON's readers take
         write_private(self._path, json.dumps(rows, indent=1).encode())

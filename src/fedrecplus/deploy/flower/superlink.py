@@ -83,6 +83,7 @@ def bounded_uvicorn() -> SimpleNamespace:
         options |= {
             "http": BoundedConnection, "ws": "none", "loop": f"{new_loop.__module__}:{new_loop.__name__}",
             "access_log": False, "backlog": 2048, "server_header": False, "log_config": None,
+            "proxy_headers": False,  # who calls is who connects: the gate decides by it
         }  # fmt: skip
         uvicorn.run(**options)
 

@@ -133,7 +133,7 @@ class Fleet:
 def _reason(content: bytes) -> str:
     """The server's reason, from JSON or plain text; it goes to a terminal, so it is kept short and printable."""
     text = content[:2000].decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         facts = json.loads(text)
         if isinstance(facts, dict):
             text = str(facts.get("message") or facts.get("public_message") or facts.get("detail") or text)

@@ -9,6 +9,9 @@ _GROWTH, _JITTER = 1.5, 0.2
 _PER_LATENCY = 20.0
 """a look that took so long is answered by a server that is busy: at most a twentieth of the time is spent asking"""
 
+_LONGEST_HINT = 600.0
+"""seconds that a server may ask for"""
+
 
 @dataclass
 class Pace:
@@ -28,10 +31,10 @@ class Pace:
 
         A server that held its answer for as long as it was asked to, ``waited``, has looked for us meanwhile.
         """
-        self._next = min(max(_GROWTH * self._next, self.shortest), self.longest)
+        self._next, hint = min(max(_GROWTH * self._next, self.shortest), self.longest), min(hint, _LONGEST_HINT)
         if 0.0 < 0.95 * waited <= latency:
             return self._shaken(max(self.shortest, hint))
-        return self._shaken(max(self._next, min(_PER_LATENCY * latency, self.longest), min(hint, 600.0)))
+        return self._shaken(max(self._next, min(_PER_LATENCY * latency, self.longest), hint))
 
     def after_failure(self) -> float:
         """The pause after a server didn't answer."""

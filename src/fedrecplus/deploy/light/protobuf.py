@@ -6,12 +6,15 @@ skipped, as the format wants it. After: https://protobuf.dev/programming-guides/
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
+_DEEPEST, _MOST_FIELDS = 32, 100_000
+"""messages within each other, and fields of them all: Flower's have four and some dozens"""
 
 
 class Malformed(ValueError):
@@ -47,16 +50,25 @@ def encode(schema: Schema, message: dict[str, Any]) -> bytes:
 
 def decode(schema: Schema, content: bytes | memoryview) -> dict[str, Any]:
     """The message in some bytes. Fields that are missing have the empty value of their kind, messages None."""
+    return _decode(schema, memoryview(content), _DEEPEST, itertools.count(1))
+
+
+def _decode(schema: Schema, content: memoryview, depth: int, count: Iterator[int]) -> dict[str, Any]:
+    """``depth`` messages more may be within; two bytes can be a message, which takes a hundred times that here."""
+    if not depth:
+        raise Malformed("messages within messages")
     message = {field.name: _empty(field) for field in schema.values()}
-    for number, wire, value in _fields(memoryview(content)):
+    for number, wire, value in _fields(content):
+        if next(count) > _MOST_FIELDS:
+            raise Malformed("too many fields")
         field = schema.get(number)
         if field is None:
             continue
         kind = schema if field.kind == "self" else field.kind
         if field.repeated:
-            message[field.name].append(_decode_one(field.name, kind, wire, value))
+            message[field.name].append(_decode_one(field.name, kind, wire, value, depth, count))
         else:
-            message[field.name] = _decode_one(field.name, kind, wire, value)
+            message[field.name] = _decode_one(field.name, kind, wire, value, depth, count)
     return message
 
 
@@ -92,13 +104,13 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
-def _decode_one(name: str, kind: Any, wire: int, value: Any) -> Any:
+def _decode_one(name: str, kind: Any, wire: int, value: Any, depth: int, count: Iterator[int]) -> Any:
     delimited = isinstance(kind, dict) or kind in ("text", "bytes")
     expected = _FIXED64 if kind == "double" else _BYTES if delimited else _VARINT
     if wire != expected:
         raise Malformed(f"{name}: of another kind")
     if isinstance(kind, dict):
-        return decode(kind, value)
+        return _decode(kind, value, depth - 1, count)
     if kind == "text":
         try:
             return str(value, "utf-8")

@@ -17,7 +17,8 @@ from fedrecplus.files import beside
 
 SCHEME = "fedrecplus"
 _AGAIN = "ask the operator for a new link (`server invite`)"
-_LONGEST = 512 * 2**20
+_LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
+"""bytes of an answer; the first one comes from whoever answers there"""
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,12 @@ def _ask(
     link: Invitation, tls: ssl.SSLContext, method: str, what: str, body: bytes | None = None,
     headers: dict[str, str] | None = None,
 ) -> bytes:  # fmt: skip
+    longest = _LONGEST_MODEL if what == "model" else _LONGEST
     connection = http.client.HTTPSConnection(link.host, link.port, timeout=30, context=tls)
     try:
         connection.request(method, f"/v1/join/{what}", body, headers or {})
         reply = connection.getresponse()
-        content = reply.read(_LONGEST + 1)
+        content = reply.read(longest + 1)
     except ssl.SSLError as error:
         raise UserError(
             f"{link.address}: {error}", "the link must have the name that the server's certificate has"
@@ -117,6 +119,7 @@ def _ask(
         connection.close()
     if reply.status == 429:
         raise UserError("the server wants no more tries for now", "try again in a minute")
-    if reply.status != 200 or len(content) > _LONGEST:
-        raise UserError(f"{link.address}: {content[:200].decode('utf-8', 'replace')}", _AGAIN)
+    if reply.status != 200 or len(content) > longest:
+        said = "".join(letter for letter in content[:200].decode("utf-8", "replace") if letter.isprintable())
+        raise UserError(f"{link.address}: {said}", _AGAIN)
     return content

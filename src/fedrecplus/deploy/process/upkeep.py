@@ -63,6 +63,7 @@ def restore(source: Path, home: Path) -> None:
     if home.exists() and any(home.iterdir()):
         raise UserError(f"{home} isn't empty", "move it away first, or give another --home")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.chmod(0o700)  # before the first key is in it
     try:
         with tarfile.open(source) as archive:
             for member in archive.getmembers():

@@ -169,8 +169,8 @@ def check_deployable(config: Config) -> Config:
     _check_noise(config)
     if getattr(config.privacy.options, "amplification", False):
         raise UserError(
-            "privacy.amplification=true is for simulation: a deployment's cohort has a fixed size, is drawn by a seed "
-            "that nodes know, and is in the journal",
+            "privacy.amplification=true is for simulation: a deployment's server sees who takes part and notes it "
+            "in the journal, and cohorts that are empty or fail are drawn anew",
             "set privacy.amplification=false",
         )
     if config.cohort.dropout > 0:

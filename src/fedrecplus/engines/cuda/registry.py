@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 import warnings
 from types import ModuleType
 
 from fedrecplus.config import Choice
+from fedrecplus.engines.fast.registry import module_if_there
 from fedrecplus.errors import EngineWarning
 from fedrecplus.parts import KINDS, built_in
 
@@ -17,17 +16,9 @@ def kernel_of(choice: Choice) -> ModuleType | None:
     """The CUDA kernel of a chosen part; none where it has none for these options."""
     if choice.rule not in built_in(KINDS[choice.kind]):
         return None
-    found = _own(choice.kind, choice.rule.replace("-", "_"))
+    found = module_if_there(f"fedrecplus.engines.cuda.{choice.kind}", choice.rule.replace("-", "_"))
     handles = getattr(found, "handles", None)
     return found if handles is None or handles(choice.options) else None
-
-
-@functools.cache
-def _own(kind: str, name: str) -> ModuleType | None:
-    path = f"fedrecplus.engines.cuda.{kind}"
-    if importlib.util.find_spec(path) is None or importlib.util.find_spec(f"{path}.{name}") is None:
-        return None
-    return importlib.import_module(f"{path}.{name}")
 
 
 @functools.cache

@@ -201,10 +201,14 @@ def _list(served: ServedModel, wanted: ListRequest) -> Response:
     return _json({"model": served.digest[:32], "number": served.number, "items": rows})
 
 
-async def _not_understood(_: Request, error: Exception) -> Response:
+async def _not_understood(request: Request, error: Exception) -> Response:
     """The first wrong field, in words, without the value that was sent."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _problem(422, "the body is no JSON", "body", "`/docs` shows what is taken")
+    if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
+        return _problem(422, "the body is not said to be JSON", "body", "send Content-Type: application/json")
     field = ".".join(str(step)[:50] for step in first["loc"] if step not in ("body", "query"))
     return _problem(422, f"{field or 'body'}: {first['msg']}", field, "`/docs` shows what is taken")
 

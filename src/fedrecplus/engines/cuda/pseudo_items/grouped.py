@@ -8,8 +8,8 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import (
     DEVICE,
-    INTERPRETED,
     NUMBERS_AT_ONCE,
+    RESIDENT,
     Tensor,
     kernel,
     padded,
@@ -25,7 +25,6 @@ from fedrecplus.parts.pseudo_items import grouped
 from fedrecplus.parts.similarity import DECIMALS, unit_rows
 from fedrecplus.randomness import purpose
 
-_PROGRAMS = 4 if INTERPRETED else 132 * 8
 _LARGEST_WINDOW = 64
 _NOBODY = 2**31 - 1
 
@@ -61,7 +60,7 @@ def select(some: Round, options: grouped.Settings, key: int, out: Tensor) -> Non
             rated, _ = table_of_rows(no_pseudo_rows(known), part, pseudo=False)
             touched = _touched(rated, tables[0])
             mates, found = _mates(rated, touched, tables[1], tables[2], widest)
-            programs = min(_PROGRAMS, len(part.clients))
+            programs = min(RESIDENT, len(part.clients))
             taker = torch.full((programs, len(leaders)), -1, dtype=torch.int64, device=DEVICE)
             whole_groups[(programs,)](
                 part.clients, len(part.clients), known.pseudo_indptr, known.secrets, keys, names, touched,

@@ -8,8 +8,8 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import (
     DEVICE,
-    INTERPRETED,
     NUMBERS_AT_ONCE,
+    RESIDENT,
     Tensor,
     kernel,
     padded,
@@ -24,7 +24,6 @@ from fedrecplus.engines.cuda.round import Round
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 from fedrecplus.parts.similarity import DECIMALS
 
-_PROGRAMS = 4 if INTERPRETED else 132 * 8
 _LARGEST_WINDOW = 64
 
 
@@ -49,7 +48,7 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
         for part in each.parts(NUMBERS_AT_ONCE // (each.rows * 8)):
             items, _ = table_of_rows(no_pseudo_rows(known), part, pseudo=False)
             order = by_draw(part.clients, items, known.secrets, keys)
-            programs = min(_PROGRAMS, len(part.clients))
+            programs = min(RESIDENT, len(part.clients))
             taken = torch.full((programs, known.item_count), -1, dtype=torch.int64, device=DEVICE)
             match[(programs,)](
                 part.clients, len(part.clients), known.indptr, known.pseudo_indptr, known.secrets, keys, order, ranks,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 import triton.language as tl
 
-from fedrecplus.engines.cuda.card import DEVICE, INTERPRETED, Tensor, kernel
+from fedrecplus.engines.cuda.card import DEVICE, RESIDENT, Tensor, kernel
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.pseudo_items._order import put_in_order
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.parts.pseudo_items.random import Settings
 
-_PROGRAMS = 4 if INTERPRETED else 132 * 8
 _STAMP = 1 << 40
 """draws of one client are fewer than this"""
 
@@ -25,7 +24,7 @@ def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
     """Unrated items in a keyed sequence of draws, for the round's clients."""
     known = some.rows.ratings
     for each in some.classes:
-        programs = min(_PROGRAMS, len(each.clients))
+        programs = min(RESIDENT, len(each.clients))
         taken = torch.zeros((programs, known.item_count), dtype=torch.int64, device=DEVICE)
         draw[(programs,)](
             each.clients, len(each.clients), known.indptr, known.items, known.pseudo_indptr, known.secrets, taken, out,

@@ -15,7 +15,15 @@ from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, predict_clients, rated_rows, solve_clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
+from fedrecplus.engines.fast.weighing import (
+    Target,
+    Weighing,
+    add_steps,
+    add_update,
+    target_of,
+    update_weight,
+    within_bounds,
+)
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.ials import (
@@ -286,7 +294,7 @@ def add_clients(
     """Gradients of clients' choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
     pseudo_indptr, pseudo_items = rows.pseudo_indptr, rows.pseudo_items
-    apart, step_sizes, left = target.apart, target.step_sizes, target.left
+    left = target.left
     W, levels = choices.W, choices.confidences
     width = np.uint64(total.shape[1])
     numbers, confidence = np.empty(largest, np.int64), np.empty(largest, W.dtype)
@@ -305,15 +313,7 @@ def add_clients(
             confidence[j] = levels[codes[first + j]] if j < rated else W.dtype.type(0)
         choice_factors(numbers, confidence, rated, choices, four, roots, gram, u)
         choice_gradients(numbers, confidence, n, W, u, 0, moved)
-        weight, distance, own_step = 1.0, 0.0, 0.0
-        if how.distances:
-            for j in range(n):
-                row = np.uint64(numbers[j])
-                own_step += step_sizes[row]
-                for c in range(width):
-                    gap = moved[j, c] + apart[row, c]
-                    distance += gap * gap
-            weight = weight_at(distance, own_step, n, how, target.whole_step)
+        weight = update_weight(numbers, n, moved, how, target)
         if how.in_steps:
             if how.marks:
                 n = rated
@@ -325,11 +325,6 @@ def add_clients(
                 add_statistic(weight, u, how, statistic)
             continue
         all_weights += weight
-        scaled = W.dtype.type(weight)
+        add_update(weight, numbers, n, moved, total, per_item)
         add_statistic(weight, u, how, statistic)
-        for j in range(n):
-            row = np.uint64(numbers[j])
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * moved[j, c]
     return all_weights
