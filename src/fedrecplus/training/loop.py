@@ -107,7 +107,7 @@ def train(
     try:
         outcome = _attempts(task, saved)
     except UserError:
-        if folder and begun is None and not folder.metrics():  # it failed before its first round
+        if folder and folder.begun and begun is None and not folder.metrics():  # it failed before its first round
             folder.give_up()
         raise
     made = watch.made(config.seed)
