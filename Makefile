@@ -13,7 +13,6 @@ PIP_INSTALL := $(PY) -m pip install --quiet -c constraints.txt
 CORE := $(VENV)/.core
 DEV  := $(VENV)/.dev
 DOCS := $(VENV)/.docs
-REPORT := $(VENV)/.report
 BENCH := $(VENV)/.bench
 DIST := $(VENV)/.dist
 PINS := pyproject.toml constraints.txt
@@ -21,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist clean distclean
+.PHONY: help setup setup-dev demo paper frontier test test-slow lint format docs bench dist outside clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -31,7 +30,7 @@ setup: $(CORE) ## make .venv with the package and its core dependencies
 
 setup-dev: $(DEV) ## the same with what the tests need
 
-demo: $(CORE) ## train five algorithms on MovieLens-100K, five folds, and print the table
+demo: $(CORE) ## train six algorithms on MovieLens-100K, five folds, and print the table
 	@$(VENV)/bin/fedrecplus demo
 
 # The paper as a page, from one checkout in one go; each line below is the command that its numbers name.
@@ -46,7 +45,7 @@ PLAIN_STEPS := --set server.rounds=60
 SMALL_STEPS := --set algorithm=fedrec+paper-small-steps --set model.local_epochs=1 --set model.learning_rate=0.001 \
   --set server_optimizer.learning_rate=100 --set server.rounds=200
 
-paper: $(REPORT) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
+paper: $(CORE) ## the paper's table, figure, heterogeneity and theory as runs/paper/report.html (under half an hour)
 	rm -rf $(PAPER)
 	set -e; for set in $(PAPER_SETS); do $(FEDRECPLUS) compare --dataset $$set --folds 5 --baseline fedrec \
 	  --algorithms fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private --out $(PAPER)/table-$$set; done
@@ -64,24 +63,30 @@ FRONTIER := runs/frontier
 IN_CLEAR := fedmf fedrec fedrec+ fedrec+private
 comma    := ,
 empty    :=
-frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (hours)
+# Audits watch 50 people in 8 rounds, one case after another: an hour on two cores, all in all.
+ATTACKED := --users 50 --rounds 8 --workers 1
+frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (an hour)
 	rm -rf $(FRONTIER) && mkdir -p $(FRONTIER)
 	$(FEDRECPLUS) compare $(STUDIED) --algorithms $(subst $(empty) ,$(comma),$(IN_CLEAR)) --json $(FRONTIER)/clear.json
-	$(FEDRECPLUS) audit $(IN_CLEAR) $(STUDIED) --json $(FRONTIER)/clear-audit.json
+	$(FEDRECPLUS) audit $(IN_CLEAR) $(STUDIED) $(ATTACKED) --json $(FRONTIER)/clear-audit.json
 	set -e; for sent in secure:whole:masks secure:blocks:masks secure:rows:masks shares:rows:shares he:whole:encryption; do \
 	  set -- $$(echo $$sent | tr : " "); how="--channel $$1 --rows $$2"; to=$(FRONTIER)/$$1-$$2; \
 	  $(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+ $$how --json $$to.json; \
 	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+ $$how --set channel.$$3=computed --out $$to-run; \
-	  $(FEDRECPLUS) audit fedrec+ $(STUDIED) $$how --json $$to-audit.json; \
+	  $(FEDRECPLUS) audit fedrec+ $(STUDIED) $$how $(ATTACKED) --json $$to-audit.json; \
 	done
 	$(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+secure --channel secure --json $(FRONTIER)/preset.json
-	$(FEDRECPLUS) audit fedrec+secure $(STUDIED) --channel secure --json $(FRONTIER)/preset-audit.json
+	$(FEDRECPLUS) audit fedrec+secure $(STUDIED) --channel secure $(ATTACKED) --json $(FRONTIER)/preset-audit.json
 	set -e; for epsilon in 1 5 10 20; do for fold in 0 1 2 3 4; do \
 	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+secure --channel secure --epsilon $$epsilon --noise distributed \
 	    --fold $$fold --out $(FRONTIER)/epsilon-$$epsilon-fold$$fold; done; \
-	  $(FEDRECPLUS) audit $(FRONTIER)/epsilon-$$epsilon-fold0 $(STUDIED) --json $(FRONTIER)/epsilon-$$epsilon-audit.json; \
+	  $(FEDRECPLUS) audit $(FRONTIER)/epsilon-$$epsilon-fold0 $(STUDIED) $(ATTACKED) --json $(FRONTIER)/epsilon-$$epsilon-audit.json; \
 	done
 	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
+
+.PHONY: page
+page: ## build the person's page from page/ into the package (needs node and npm; users of the package don't)
+	cd page && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
 test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"
@@ -115,6 +120,14 @@ dist: $(DIST) ## build wheel and sdist into dist/, check them, and try the wheel
 	cd build && clean-venv/bin/fedrecplus demo --folds 2 --out clean-demo \
 	  --dataset synthetic:clients=60,items=40,ratings_per_client=10
 
+# W&B is 60 MB, Surprise may want a C compiler, and LensKit brings a stack of its own: none of them is in the extra dev.
+OUTSIDE := build/outside-venv
+outside: ## W&B's callback and the examples of Surprise and LensKit against the real libraries, in an environment of their own
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet -c constraints.txt -e . pytest
+	$(OUTSIDE)/bin/python -m pip install --quiet wandb scikit-surprise lenskit
+	$(OUTSIDE)/bin/python -m pytest -q -W default examples/check_outside.py
+
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -136,17 +149,12 @@ $(CORE): $(PINS)
 
 $(DEV): $(CORE)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,report,deploy,privacy,he]'
+	@$(PIP_INSTALL) -e '.[dev,tune,deploy,privacy,he,serve]'
 	@touch $@
 
 $(DOCS): $(CORE)
 	@echo "Installing what the documentation needs ..."
 	@$(PIP_INSTALL) -e '.[docs]'
-	@touch $@
-
-$(REPORT): $(CORE)
-	@echo "Installing what the report needs ..."
-	@$(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
 # Surprise and implicit may need a C compiler; where there is none, the bench says what it left out

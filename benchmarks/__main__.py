@@ -11,7 +11,20 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bandwidth, compilation, engines, growth, hybrid_filling, kernels, lists, secure, surprise_svd
+from benchmarks import (
+    bandwidth,
+    cluster,
+    compilation,
+    engines,
+    growth,
+    hybrid_filling,
+    kernels,
+    lists,
+    secure,
+    service,
+    surprise_svd,
+    two_tables,
+)
 from benchmarks.line import Line, as_table
 from fedrecplus.workers import core_count
 
@@ -23,8 +36,11 @@ MEASURES = {
     "kernels": kernels.measure,
     "compilation": compilation.measure,
     "growth": growth.measure,
+    "cluster": cluster.measure,
     "secure": secure.measure,
+    "two-tables": two_tables.measure,
     "lists": lists.measure,
+    "service": service.measure,
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.line import Line
 from fedrecplus.parts.channel import RingLayout, encode, encoding_of
 from fedrecplus.parts.channel.secure import graph, masks, shamir
-from fedrecplus.parts.channel.secure.server import ServerOptions
+from fedrecplus.parts.channel.secure.server_state import ServerOptions
 from fedrecplus.parts.channel.secure.simulation import Finished, secure_sum
 from fedrecplus.protocol import Upload
 

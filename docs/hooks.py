@@ -1,4 +1,7 @@
-"""Writes pages before the site is built: settings.md from the parts, commands.md from the command line."""
+"""Writes pages before the site is built: settings.md from the parts, commands.md from the command line.
+
+Pages with diagrams load mermaid from the site itself: the theme would fetch it from a third party.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import click
 import typer
+from mkdocs.utils import get_relative_url
 
 from fedrecplus.cli.main import COMMANDS, app
 from fedrecplus.config import describe
@@ -32,6 +36,7 @@ What `fedrecplus COMMAND --help` prints.
 
 """
 _WIDTH = 100
+_MERMAID = "assets/mermaid.tiny.js"
 _COLUMNS = ["setting", "default", "range", "meaning"]
 
 
@@ -41,6 +46,14 @@ def on_pre_build(config: Any) -> None:
         page = Path(config["docs_dir"]) / name
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Called by mkdocs for each page. The theme takes a mermaid that is there before its own script runs."""
+    if 'class="mermaid"' not in output:
+        return output
+    script = f'<script src="{get_relative_url(_MERMAID, page.url)}"></script>'
+    return output.replace("</head>", f"{script}</head>", 1)
 
 
 def settings_page() -> str:

@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 MOST_PACKAGES = 12
 LINES_OF_ALGORITHM_1 = 11
 FORBIDDEN_NAMES = {"util", "utils", "common", "helper", "helpers", "base", "manager", "misc"}
-NOT_FOR_ATTACKS = {"device", "data", "rounds", "engines", "training", "experiments", "deploy", "report"}
+NOT_FOR_ATTACKS = {"device", "data", "rounds", "engines", "training", "experiments", "deploy", "web"}
 """what knows a client's ratings, its weights or its secret: a server has none of it"""
 WITH_ATTACKER = ("pseudo_items", "virtual_ratings")
 """kinds whose parts say what an attacker may assume of them"""

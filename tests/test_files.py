@@ -12,6 +12,7 @@ import pytest
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import STDOUT, beside, check_writable, locked, write_json, write_json_to
+from tests.waiting import GIVE_UP
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -48,6 +49,25 @@ def test_a_lock_has_one_holder_and_the_error_names_it(tmp_path: Path) -> None:
             pass
         assert refused.value.problem == f"another process (id {os.getpid()}) works on the study"
         assert refused.value.remedy == "wait"
+
+
+def test_a_lock_leaves_no_file_and_those_who_wait_for_it_take_turns(tmp_path: Path) -> None:
+    path, count = tmp_path / ".lock", tmp_path / "count"
+    count.write_text("0")
+    script = """
+import sys, time
+from pathlib import Path
+from fedrecplus.files import locked
+for _ in range(40):
+    with locked(Path(sys.argv[1]), "", "", patience=60):
+        seen = int(Path(sys.argv[2]).read_text())
+        time.sleep(0.001)
+        Path(sys.argv[2]).write_text(str(seen + 1))
+"""
+    workers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(count)]) for _ in range(3)]
+    assert [worker.wait(GIVE_UP) for worker in workers] == [0, 0, 0]
+    assert count.read_text() == "120"
+    assert not path.exists()
 
 
 def test_a_killed_holder_frees_its_lock(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ for owner, names in (
             delattr(owner, name)
 import importlib, pkgutil
 import fedrecplus as fr
-left_out, deploying = {"deploy", "__main__"}, {"deploy", "device", "node", "server", "foreground", "live_view"}
+left_out, deploying = {"deploy", "__main__"}, {"deploy", "device", "join", "node", "server", "foreground", "live_view"}
 for module in pkgutil.walk_packages(fr.__path__, "fedrecplus.", onerror=lambda name: None):
     parts = module.name.split(".")
-    if parts[1] not in left_out and parts[-1] not in deploying:
+    if parts[1] not in left_out and parts[-1] not in deploying and "device_page" not in parts:
         importlib.import_module(module.name)
 training, test = fr.split(fr.load("synthetic:clients=30,items=40,ratings_per_client=8"), fold=0)
 run = fr.train(training, test, fr.assign(fr.preset("fedrec+"), ["server.rounds=2"]), out=sys.argv[1])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
+    from fedrecplus.data.shards.read import open_shards
     from fedrecplus.errors import UserError
     from fedrecplus.experiments.compare import Comparison, compare, cross_validate
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
@@ -52,6 +53,7 @@ _HOMES = {
         "split",
         "validation_cut",
     ),
+    "fedrecplus.data.shards.read": ("open_shards",),
     "fedrecplus.errors": ("UserError",),
     "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
@@ -88,6 +90,7 @@ __all__ = [
     "folds",
     "load",
     "load_config",
+    "open_shards",
     "preset",
     "presets",
     "run_audit",

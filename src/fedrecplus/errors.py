@@ -29,6 +29,10 @@ class DataWarning(UserWarning):
     """Something that was assumed about the data and that the user should know before training."""
 
 
+class EngineWarning(UserWarning):
+    """Something that an engine does otherwise than was asked, with the same result."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that isn't there, with the nearest one that is.
 

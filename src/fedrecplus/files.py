@@ -77,12 +77,17 @@ def write_tensors(
 ) -> None:
     """A safetensors file, whole or not at all; what clients keep to themselves only its owner may read."""
     import numpy as np
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     with beside(path) as temporary:
         temporary.touch()
         usual = temporary.stat().st_mode
-        save_file({name: np.ascontiguousarray(table) for name, table in arrays.items()}, temporary, dict(metadata))
+        tables = {name: np.ascontiguousarray(table) for name, table in arrays.items()}
+        try:
+            save_file(tables, temporary, dict(metadata))
+        except SafetensorError as error:  # a full disk, in the words of another language
+            raise UserError(f"{path}: {error}", "make room there, or choose another place") from None
         temporary.chmod(0o600 if private else usual)
 
 
@@ -91,12 +96,15 @@ def locked(path: Path, what: str, remedy: str, patience: float = 0.0) -> Iterato
     """Hold the lock file ``path`` while the block runs; the operating system frees it when its holder dies.
 
     Waits ``patience`` seconds for another holder, for ever if negative. Then the error says which process works on
-    ``what``, and the remedy.
+    ``what``, and the remedy. The file is gone after the block.
     """
     lock = FileLock(path, timeout=patience)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+        while _is_removed(lock, path):  # by its last holder, while we waited for it
+            lock.release()
+            lock.acquire()
     except Timeout:
         raise UserError(f"another process{_holder(path)} works on {what}", remedy) from None
     except OSError as error:
@@ -106,7 +114,18 @@ def locked(path: Path, what: str, remedy: str, patience: float = 0.0) -> Iterato
             path.write_text(str(os.getpid()), encoding="ascii")
         yield
     finally:
+        with contextlib.suppress(OSError):  # Windows keeps a file that is open
+            path.unlink()
         lock.release()
+
+
+def _is_removed(lock: FileLock, path: Path) -> bool:
+    """Whether what we have locked is no longer the file of that name: others would lock another one."""
+    descriptor = lock._context.lock_file_fd
+    try:
+        return descriptor is not None and not os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return True
 
 
 def _holder(path: Path) -> str:

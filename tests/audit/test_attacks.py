@@ -11,8 +11,8 @@ import pytest
 from fedrecplus.audit.audit import ORDER, guesses, strongest_score
 from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.scoring import area, score
-from fedrecplus.parts import choices
-from fedrecplus.settings import Settings
+from fedrecplus.parts import choices, part
+from fedrecplus.settings import Settings, read_settings
 
 KEPT = ("pseudo_items.redraw=false", "encoder.rule=public", "pseudo_items.size_classes=false")
 STEPPED = ("model.rule=mf", "model.learning_rate=0.2", "model.local_epochs=1", "server_optimizer.rule=sgd")
@@ -176,3 +176,11 @@ def test_a_cohort_of_one_is_an_upload(recorded) -> None:
         items, ratings = recording.truth.of_client[client]
         assert area(guess.rated, np.isin(guess.items, items)) == 1.0
         assert np.array_equal(guess.ratings[items], ratings)
+
+
+@pytest.mark.parametrize("learner", ["trees", "both"])
+def test_boosted_trees_learn_from_everybody_else_as_well(recorded, learner: str) -> None:
+    recording, _ = recorded("fedrec+private")
+    settings = read_settings(part(ATTACKS, "knows-others").settings_type, {"learner": learner}, "attack", "")
+    said = guesses(recording.transcript, "knows-others", settings)
+    assert score(said, recording.truth, 0.5)["auc"] >= 0.57

@@ -27,7 +27,8 @@ HARMLESS = {"fedrecplus.data.scale"}
 """the ends of the standard scale"""
 CLIENTS_PROGRAM = ("fedrecplus.device", "fedrecplus.rounds")
 """run on made-up clients: ``audit/shadow_clients.py`` is the one way to it"""
-RUN_IT = {"shadow", "inversion"}
+RUN_IT = {"shadow", "inversion", "constraints", "statistics"}
+"""the last two add what made-up clients teach to their own evidence"""
 
 
 def file_of(module: str) -> Path | None:

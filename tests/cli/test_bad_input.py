@@ -25,6 +25,10 @@ BAD = {
     "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),
     "no algorithm": (["train", "--dataset", "ratings.csv"], "--algorithm"),
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
+    "nothing to train": (
+        [*TRAIN[:3], "--algorithm", "popularity"],
+        "--algorithms fedrec+,popularity",
+    ),
     "unknown algorithm to compare": ([*COMPARE, "--algorithms", "bias-onli"], "did you mean 'bias-only'"),
     "ablate on one fold": (["ablate", "--dataset", "ratings.csv", "--folds", "1"], "give 2 or more"),
     "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),

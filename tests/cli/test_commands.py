@@ -167,13 +167,16 @@ def test_a_config_file_has_one_name_in_all_commands() -> None:
         assert {row["scheme"] for row in json.loads(Path("a.json").read_text())["rows"]} == {name}
 
 
-def test_demo_compares_its_five_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_compares_its_six_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     data = "synthetic:clients=30,items=25,ratings_per_client=6"
     done("demo", "--dataset", data, "--folds", "2", "--json", "d.json")
     names = {row["algorithm"] for row in json.loads(Path("d.json").read_text())["rows"]}
-    assert names == {"fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private"}
-    assert Path("runs/demo/fedrec+/fold-0/model.safetensors").exists()
-    assert "recommend runs/demo/fedrec+/fold-0" in capsys.readouterr().out
+    assert names == {"fedmf", "fedrec", "fedrec++", "fedrec+", "fedrec+private", "fedrec+secure"}
+    assert Path("runs/demo/fedrec+secure/fold-0/model.safetensors").exists()
+    said = capsys.readouterr().out
+    assert "recommend runs/demo/fedrec+secure/fold-0" in said
+    done(*said.strip().splitlines()[-1].partition("fedrecplus ")[2].removesuffix(" --open").split())
+    assert Path("runs/demo/fedrec+secure/fold-0/page/index.html").exists(), "the last line opens the page"
 
 
 @pytest.mark.parametrize("name", fr.presets())

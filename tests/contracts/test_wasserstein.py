@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,13 +12,16 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedrecplus.config import check
+from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import update_covariance, update_variance
 from fedrecplus.parts.aggregation._covariance import full_trace
-from fedrecplus.parts.aggregation.wasserstein import Settings, distance, weight
+from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, distance, weight
 from fedrecplus.rounds import sums_of
 from fedrecplus.testing import example_config
 from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
+from fedrecplus.testing.example import small_ratings
 
 PAPER = Settings(rows="table", bound=0.0, temperature=1.0)
 CELLS = ITEMS * COLUMNS
@@ -156,3 +161,51 @@ def test_large_batches_leave_the_distance_between_the_means() -> None:
 def test_a_full_covariance_of_a_large_table_is_refused() -> None:
     with pytest.raises(UserError, match="full"):
         update_covariance(np.array([0]), np.ones((1, 20)), 1682, 0)
+
+
+@settings(max_examples=30)
+@given(seeds, st.floats(0.05, 2.0), rows_of_distance, st.sampled_from([1e-9, 1e-3, 1.0, 1e3, 1e9]))
+def test_clients_that_weigh_themselves_have_the_same_mean_and_a_bounded_weight(
+    seed: int, temperature: float, rows: str, size: float
+) -> None:
+    """The factor cancels, whatever the size of steps; it is that of the step, so weights don't depend on the unit."""
+    message = some_broadcast(seed)
+    uploads = [replace(upload, delta=size * upload.delta) for upload in some_uploads(6, seed)]
+    message = replace(message, last_step=size * message.last_step)
+    of_server = changed(temperature=temperature, rows=rows, bound=0.1)
+    of_client = msgspec.structs.replace(of_server, weigh_on="client")
+    plain, scaled = (
+        np.array([weight(upload.items, upload.delta, message, how) for upload in uploads])
+        for how in (of_server, of_client)
+    )
+    assert (scaled <= LARGEST).all()
+    if (plain ** -(1.0 / temperature) > 2.0 * SMALLEST).all() and (scaled * max(size, 1.0) < 0.99 * LARGEST).all():
+        np.testing.assert_allclose(scaled / scaled.sum(), plain / plain.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("temperature", [0.33, 1.0, 3.0])
+def test_a_client_that_agrees_with_the_last_step_exactly_is_within_the_bound(temperature: float) -> None:
+    message, how = some_broadcast(1), changed(temperature=temperature, rows="mean-own", weigh_on="client")
+    for size in (1e-12, 1.0, 1e12):
+        step = size * message.last_step
+        found = weight(np.arange(ITEMS), step, replace(message, last_step=step), how)
+        assert found == pytest.approx(LARGEST / max(1.0, np.abs(step).max()))
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-2, 1.0])
+def test_nobody_drops_out_of_secure_sums_however_small_the_steps(rate: float, caplog: pytest.LogCaptureFixture) -> None:
+    """With weights in no public unit, τ = 1 and steps of a millionth, everybody's weight exceeded the ring's bound."""
+    chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
+    small = ("channel.least_cohort=5", "server.rounds=4", f"server_optimizer.learning_rate={rate}", "engine=fast")
+    for engine in ("fast", "reference"):
+        config = example_config("model.rule=reconstruction", *chosen, *small[:-1], f"engine={engine}")
+        problem = prepare(small_ratings(), config)
+        reports = [report for _, report in rounds(engine_of(config), problem)]
+        assert len(reports) == 4
+    assert "drops out" not in caplog.text
+
+
+def test_a_ring_with_room_for_less_than_the_largest_weight_is_refused() -> None:
+    chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
+    with pytest.raises(UserError, match="weigh up to 32"):
+        check(example_config(*chosen, "channel.largest_weight=8"))

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from fedrecplus.data.synthetic.generate import generate
 from fedrecplus.data.synthetic.options import SyntheticOptions
 from fedrecplus.data.synthetic.truth import LatentTruth
 from fedrecplus.errors import UserError
+from fedrecplus.settings import settings_of
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +150,12 @@ def test_a_million_clients_fit_into_two_gigabytes_and_two_minutes() -> None:
     assert ratings == pytest.approx(50e6, rel=0.02)
     assert peak_kilobytes < 2 * 1024**2
     assert seconds < 120
+
+
+def test_the_documentation_has_every_option_with_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", page.partition("## Synthetic")[2].partition("\n## ")[0], re.M)
+    assert dict(rows) == {
+        each.name: f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
+        for each in settings_of(SyntheticOptions)
+    }

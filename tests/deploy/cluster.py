@@ -93,8 +93,9 @@ class Cluster:
         return process
 
     def start_node(self, home: NodeHome) -> Supervised:
-        command = home.command(f"127.0.0.1:{self.server.port}", ca=self.server.certificates / CA, insecure=False)
-        environment = {**home.environment(poll=0.1, share_error=False), **self.node_environment}
+        address, ca = f"127.0.0.1:{self.server.port}", self.server.certificates / CA
+        command = home.command(address, ca=ca, insecure=False, poll=0.3)
+        environment = {**os.environ, **self.node_environment}
         process = self.keep(Supervised(command, environment, home.path / "node.log"))
         self.nodes.append(process)
         return process
@@ -139,8 +140,18 @@ class Cluster:
         raise AssertionError(f"waited {seconds} s in vain: {self.journal.progress()}")
 
     def kill_node(self, number: int) -> None:
-        """kill -9 of a node with its helpers; its supervisor starts it again."""
-        _kill_group(self.nodes[number])
+        """kill -9 of a node; its supervisor starts it again."""
+        kill_group(self.nodes[number])
+
+    def take_away(self, number: int) -> None:
+        """kill -9 of a node that nobody starts again: one that comes back at once answers as if nothing had been."""
+        self.nodes[number]._ending.set()
+        kill_group(self.nodes[number])
+
+    def bring_back(self, number: int) -> None:
+        """Start a node again that was taken away."""
+        self.nodes[number] = self.start_node(self.homes[number])
+        self.nodes.pop()
 
     def kill_server(self) -> None:
         """kill -9 of the SuperLink and the server's app."""
@@ -150,7 +161,7 @@ class Cluster:
     def kill_superlink(self) -> None:
         """kill -9 of the SuperLink; the server's app, which has a group of its own, may live on for a while."""
         assert self.superlink is not None
-        _kill_group(self.superlink)
+        kill_group(self.superlink)
 
     def kill_app(self) -> None:
         progress = self.journal.progress()
@@ -163,7 +174,8 @@ class Cluster:
         return read_tensors(self.folder / "model.safetensors")[0]["V"]
 
 
-def _kill_group(process: Supervised) -> None:
+def kill_group(process: Supervised) -> None:
+    """kill -9 of a process with all that it started."""
     assert process.process is not None
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.process.pid, signal.SIGKILL)

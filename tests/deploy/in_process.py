@@ -8,13 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from flwr.app import Context, Message, RecordDict
+from flwr.app import Message
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.flower.apps import client as app
+from fedrecplus.deploy.flower.messages import packet_of, record_of
 from fedrecplus.deploy.process import NodeHome, deal_out
 from fedrecplus.deploy.server import Deployment, begin
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
@@ -45,9 +45,13 @@ class InProcessLink:
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
     asked: list[tuple[int, Packet]] = field(default_factory=list)
     box: dict[str, Packet | Refusal] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=dict)
 
     def nodes(self) -> list[int]:
         return list(range(1, len(self.homes) + 1))
+
+    def connected_since(self) -> dict[int, float]:
+        return dict.fromkeys(self.nodes(), 0.0) | self.since
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         ids = {}
@@ -65,7 +69,7 @@ class InProcessLink:
 
 
 class InProcessGrid:
-    """Flower's grid, as far as ``FlowerLink`` uses it, calling the ClientApp itself."""
+    """Flower's grid, as far as ``FlowerLink`` uses it, answering itself."""
 
     def __init__(self, homes: list[NodeHome]) -> None:
         self.homes, self.replies = homes, dict[str, Message]()
@@ -80,9 +84,8 @@ class InProcessGrid:
             name = f"{len(self.replies)}-{number}"
             message.metadata.__dict__["_message_id"] = name
             node = message.metadata.dst_node_id
-            config = {"store": str(self.homes[node - 1].store)}
-            context = Context(run_id=1, node_id=node, node_config=config, state=RecordDict(), run_config={})
-            self.replies[name] = app(message, context)
+            reply = answer(packet_of(message.content), self.homes[node - 1].store)
+            self.replies[name] = Message(record_of(reply), reply_to=message)
             ids.append(name)
         return ids
 

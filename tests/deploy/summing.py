@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,18 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.wire import Packet, Refusal, persons_bound, sum_encoding, sum_layout
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, encode_request, persons_bound, sum_terms
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember
 from fedrecplus.parts.channel import add_all, decode, encode
-from fedrecplus.rounds import client_round, server_round
+from fedrecplus.parts.channel.secure.client import SecureClient
+from fedrecplus.parts.privacy import Words
+from fedrecplus.protocol import PublicItems
+from fedrecplus.rounds import client_round, server_round, start_server
 from fedrecplus.training.model_files import read_tensors
-from tests.deploy.in_process import small_config
+from tests.deploy.in_process import MODEL, small_config
 
 NODES = 4
 
@@ -39,13 +44,18 @@ def losing(stage: str, *nodes: int, rounds: Collection[int] = (0,)) -> Callable[
 
 
 Nodes = Collection[int]
+Tamper = Callable[[int, Packet], Packet | Refusal]
 
 
 def expected(
-    ratings: Ratings, config: Config, advertised: list[Nodes], summed: list[Nodes], nodes: int = NODES
-) -> np.ndarray[Any, Any]:
-    """V after rounds in which these nodes advertised keys, and those nodes' vectors are in the sum."""
-    problem = prepare(ratings, config)
+    ratings: Ratings, config: Config, advertised: list[Nodes], summed: list[Nodes], nodes: int = NODES,
+    words: Mapping[tuple[int, int], Words] | None = None, public: PublicItems | None = None,
+) -> np.ndarray[Any, Any]:  # fmt: skip
+    """V after rounds in which these nodes advertised keys, and those nodes' vectors are in the sum.
+
+    ``words`` are the draws of each round and node for its own noise, as ``NoiseWords`` has noted them.
+    """
+    problem = prepare(ratings, config, public)
     state = engine_of(config).start(problem)
     persons = {node: [c for c in range(ratings.clients) if c % nodes == node - 1] for node in range(1, nodes + 1)}
     for keys, vectors in zip(advertised, summed, strict=True):
@@ -55,14 +65,49 @@ def expected(
             remember(problem, state.private, device)
             uploads[client] = upload
         room = sum(persons_bound(len(persons[node])) for node in keys)
-        encoding = sum_encoding(config, problem.public, state.server.V.shape, room)
+        terms = sum_terms(config, problem.public, state.server.V.shape, state.server.round)
+        encoding = terms.encoding(room, len(keys))
         chosen = [uploads[client] for node in vectors for client in persons[node]]
-        total = add_all((encode(upload, encoding) for upload in chosen), sum_layout(config, state.server.V.shape))
-        sums = decode(total, encoding)
+        total = add_all((encode(upload, encoding) for upload in chosen), terms.layout)
+        for node in vectors if terms.noise is not None else ():
+            terms.add_share(total, encoding, len(keys), (words or {})[state.server.round, node])
+        sums = replace(decode(total, encoding), noise=terms.share(encoding, len(keys)) * len(vectors) ** 0.5)
         state = replace(state, server=server_round(state.server, sums, problem.public, config))
     return state.server.V
+
+
+class NoiseWords(dict[tuple[int, int], Words]):
+    """The draws of each round and node, noted while a run goes on: nodes keep what leads to them until they unmask."""
+
+    def __init__(self, homes: list[NodeHome], tamper: Tamper = lambda _, packet: packet) -> None:
+        super().__init__()
+        self.homes, self.tamper = homes, tamper
+
+    def __call__(self, node: int, packet: Packet) -> Packet | Refusal:
+        """What a link does with a node's answer."""
+        if packet.facts.get("stage") == "mask":
+            with Store.open(self.homes[node - 1].store) as store:
+                state = store.value("SELECT state FROM sums WHERE session = ?", packet.facts["session"])
+            self[int(packet.facts["round"]), node] = SecureClient.of_bytes(state).noise_words()
+        return self.tamper(node, packet)
 
 
 def model(folder: Path) -> np.ndarray[Any, Any]:
     """V of a finished run."""
     return read_tensors(folder / "run" / "model.safetensors")[0]["V"]
+
+
+def message(packet: Packet) -> bytes:
+    """The protocol's message in a packet."""
+    return packet.arrays["message"].tobytes()
+
+
+class Killed(BaseException):
+    """The server's app was killed."""
+
+
+def advert_request(folder: Path, session: bytes = b"s" * 16, **settings: object) -> Packet:
+    """A round's request that begins a sum."""
+    config, catalogue = secure_config(**settings), ItemCatalogue.read(folder / "run" / ITEMS)
+    state = start_server(config, catalogue.public)
+    return encode_request(MODEL, state, config, catalogue, attach=True, session=session)

@@ -30,7 +30,8 @@ BELOW = {
     "wire": set[str](),
     "device": {"wire"},
     "server": {"wire"},
-    "process": {"wire", "device", "server"},
+    "light": {"wire", "device"},
+    "process": {"wire", "device", "light", "server"},
     "flower": {"wire", "device", "server", "process"},
 }
 """sub-package → those it may import"""
@@ -73,17 +74,23 @@ def test_flowers_private_parts_are_where_they_were() -> None:
     """Says by name what an upgrade of Flower moved."""
     assert [place for place in private.PLACES if not is_there(place)] == []
     programs = [place for place in private.PLACES if place.rpartition(".")[2].startswith("flower_")]
-    assert [callable(private.get(place)) for place in programs] == [True] * 3, "functions, not modules of their names"
+    assert [callable(private.get(place)) for place in programs] == [True] * 2, "functions, not modules of their names"
     source = {name: inspect.getsource(importlib.import_module(name)) for name in _TEXTS}
     assert [text for name, texts in _TEXTS.items() for text in texts if text not in source[name]] == []
 
 
 _TEXTS = {
     "flwr.superlink.grid.http_grid": ["self._client = "],
-    "flwr.supernode.start_client_internal": ['command = ["flower-superexec"]', "time.sleep(3)", "subprocess.Popen("],
     "flwr.supernode.fleet_http_client": ['"/v1/fleet/'],
-    "flwr.common.constant": ['"Public key already in use"', '"FLWR_HOME"'],
-    "flwr.supercore.constant": ['"FLWR_DISABLE_UPDATE_CHECK"'],
+    "flwr.common.constant": ['"FLWR_HOME"'],
+    "flwr.supercore.constant": [
+        '"FLWR_DISABLE_UPDATE_CHECK"',
+        '"flwr-task-token"',
+        '"flwr-public-key"',
+        '"flwr-signature"',
+    ],
+    "flwr.supercore.cli.flower_superexec": ["--parent-pid", "superexec_auth_secret"],
+    "flwr.superlink.routers.fleet.node_auth": ["FLEET_HTTP_PUBLIC_KEY_HEADER", "timestamp.encode"],
     "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],
 }
 """what has no name to look up: literals that we rely on"""
@@ -139,7 +146,7 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
 def test_a_node_lets_in_what_its_owner_said_when_it_joined_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedrecplus.cli.node.keep_in_foreground", lambda process: None)
+    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_: None)
     home = ["--home", str(tmp_path)]
     assert exit_code_of(["device", "init", *home]) == 0
     for allowed in (["my.rule", "your.rule"], ["my.rule"], []):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fedrecplus.config import Config
+from fedrecplus.config import Config, change
 from fedrecplus.deploy.process import NodeHome, deal_out
 from fedrecplus.deploy.server import Deployment, begin, serve
 from fedrecplus.deploy.wire import ItemCatalogue
@@ -44,7 +44,6 @@ def begun(folder: Path, config: Config, nodes: int = NODES, **public: Any) -> li
         ("public", {"source": "participants"}, "no part of any budget"),
         ("secure-sum", {"source": "secure-sum"}, "no part of any budget"),
         ("public", {"source": "secure-sum", "epsilon": 1.0}, "statistics.source=public"),
-        ("secure-sum", {}, "statistics.source=secure-sum"),
         ("secure-sum", {"source": "secure-sum", "epsilon": 7.9}, "cost ε = 7.9"),
         ("secure-sum", {"source": "secure-sum", "epsilon": 1.0, "people": 2000}, "publishes all data of one random"),
     ],
@@ -54,6 +53,11 @@ def test_figures_that_the_budget_does_not_cover_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=reason):
         begun(tmp_path, budget_config(source), **public)
+
+
+def test_without_secure_sums_there_is_no_sum_for_the_statistics_either(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"statistics\.source=secure-sum"):
+        begun(tmp_path, change(budget_config("secure-sum"), "channel.rule", "clear"))
 
 
 def test_delta_is_compared_with_nodes_at_first_and_with_people_when_they_come(tmp_path: Path) -> None:

@@ -2,88 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from cryptography import x509
 
-from fedrecplus.deploy.flower.superlink import LONGEST, put_gate_before_all
-from fedrecplus.deploy.flower.supernode import bundle_digest, refuse_other_bundles, shorter_sleeps
+from fedrecplus.data import Scale
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.light import make_node_key, prepare
 from fedrecplus.deploy.process import (
     CA,
-    NodeHome,
     ServerHome,
     free_port,
 )
-from fedrecplus.deploy.process.certificates import make_node_key, make_server_certificates
+from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.process.processes import flower_environment, server_port
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 
 
-def test_flowers_own_app_stands_behind_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flwr.superlink import main as superlink
-
-    monkeypatch.setattr(superlink, "_get_middleware", superlink._get_middleware)
-    put_gate_before_all()
-    app = superlink.create_app()
-
-    async def endless() -> AsyncIterator[bytes]:
-        while True:
-            yield b"x"
-
-    async def status(caller: str, path: str, content: Any = b"") -> int:
-        transport = httpx.ASGITransport(app=app, client=(caller, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-            return (await client.post(path, content=content)).status_code
-
-    for path in ("/v1/control/start-run", "/v1/runtime/acquire-task", "/docs"):
-        assert asyncio.run(status("198.51.100.7", path)) == 403
-    assert asyncio.run(status("127.0.0.1", "/v1/control/start-run")) not in (403, 404)
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x" * (LONGEST + 1))) == 413
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", endless())) == 413
-    assert asyncio.run(status("198.51.100.7", "/v1/fleet/push-object", b"x")) not in (403, 404, 413)
-
-
-@pytest.mark.filterwarnings("ignore:GitWildMatchPattern")
-def test_a_node_runs_no_other_bundle_than_its_own() -> None:
-    from flwr.cli.build import build_fab_from_disk
-
-    from fedrecplus.deploy.process import FLOWER_APP
-
-    read = refuse_other_bundles(lambda content, run: "read", bundle_digest())
-    assert read(build_fab_from_disk(FLOWER_APP), None) == "read"
-    with pytest.raises(PermissionError, match="other code"):
-        read(build_fab_from_disk(FLOWER_APP) + b"x", None)
-    with pytest.raises(PermissionError, match="other code"):
-        read("a path", None)
-
-
-def test_long_sleeps_become_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
-    clock = shorter_sleeps(0.2)
-    clock.sleep(3)
-    clock.sleep(0.5)
-    clock.sleep(0.001)
-    assert slept == [0.2, 0.05, 0.001]
-    assert clock.time() > 0
-
-
 def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
     make_server_certificates(tmp_path, ["fed.example.org", "192.0.2.7"])
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    make_server_certificates(tmp_path, ["other.example.org"])
+    make_server_certificates(tmp_path, ["fed.example.org"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     authority = x509.load_pem_x509_certificate(before[CA])
     server = x509.load_pem_x509_certificate(before["server.crt"])
@@ -99,6 +46,20 @@ def test_certificates_are_made_once_and_hold_together(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
+def test_a_name_that_comes_later_gets_a_certificate_by_the_same_authority(tmp_path: Path) -> None:
+    make_server_certificates(tmp_path, ["fed.example.org"])
+    authority = (tmp_path / CA).read_bytes()
+    make_server_certificates(tmp_path, ["other.example.org"])
+    assert (tmp_path / CA).read_bytes() == authority, "nodes keep their ca.crt"
+    server = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"fed.example.org", "other.example.org"} <= set(names.get_values_for_type(x509.DNSName))
+    server.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+    (tmp_path / "ca.key").unlink()
+    with pytest.raises(UserError, match=r"ca\.key is missing"):
+        make_server_certificates(tmp_path, ["third.example.org"])
+
+
 def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> None:
     environment = flower_environment(tmp_path)
     assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
@@ -109,10 +70,11 @@ def test_flower_sends_no_telemetry_and_writes_into_its_home(tmp_path: Path) -> N
 def test_insecure_is_for_loopback_alone(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="would let everybody"):
         ServerHome(tmp_path, "0.0.0.0", 9092, insecure=True).prepare([])
+    Store.create(tmp_path / "store.db", Scale(1.0, 5.0, 1.0))
     with pytest.raises(UserError, match="in the clear"):
-        NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=True)
+        prepare(tmp_path, "fed.example.org:9092", None, insecure=True)
     with pytest.raises(UserError, match=r"ca\.crt is needed"):
-        NodeHome(tmp_path).command("fed.example.org:9092", ca=None, insecure=False)
+        prepare(tmp_path, "fed.example.org:9092", None, insecure=False)
 
 
 def test_a_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path) -> None:
@@ -169,12 +131,14 @@ def _is_running(pid: int) -> bool:
         return False
 
 
-def test_commands_that_need_no_flower_run_without_it(tmp_path: Path) -> None:
+def test_devices_and_nodes_need_no_flower(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['flwr'] = None; from fedrecplus.cli.main import exit_code_of\n"
         "assert exit_code_of(['device', 'init', '--home', sys.argv[1]]) == 0\n"
         "assert exit_code_of(['device', 'status', '--home', sys.argv[1]]) == 0\n"
-        "sys.exit(exit_code_of(['node', 'key', '--home', sys.argv[1]]))\n"
+        "assert exit_code_of(['node', 'key', '--home', sys.argv[1]]) == 0\n"
+        "import fedrecplus.deploy.light\n"
+        "sys.exit(exit_code_of(['server', 'up', '--home', sys.argv[1]]))\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "me")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GIVE_UP)

@@ -17,18 +17,16 @@ pytestmark = pytest.mark.slow
 
 DEADLINE = 60.0
 
-# Python imports a module of this name when it starts. The app computes its round honestly, then sends something else;
+# Python imports a module of this name when it starts. The node computes its round honestly, then sends something else;
 # and each message to the server is announced once more when its answer has been given.
 TAP = """
 import json, os, time
 from pathlib import Path
-import httpx
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
-from fedrecplus.deploy.flower import apps
+from fedrecplus.deploy.light import fleet, node
 from fedrecplus.deploy.wire import Packet
 
-honest, record_of = apps.answer, apps.record_of
+honest = node.answer
 
 def spoil(packet, **arrays):
     return Packet(packet.facts, {**packet.arrays, **arrays})
@@ -65,46 +63,42 @@ def slow(packet):
     return packet
 
 def broken(packet):
-    raise RuntimeError("a fault of the app")
+    raise RuntimeError("a fault of the node")
+
+class Raw:
+    def __init__(self, content):
+        self.content = content
+    def to_bytes(self):
+        return self.content
 
 def garbage(packet):
-    return RecordDict({"hello": ConfigRecord({"x": 1})})
+    return Raw(b"hello")
 
 def pickled(packet):
-    bomb = Array(dtype="object", shape=(1,), stype="numpy.ndarray", data=b"\\x80\\x04\\x8c\\x02os.")
-    return RecordDict({"facts": ConfigRecord(dict(packet.facts)), "arrays": ArrayRecord({"delta": bomb})})
+    return Raw(b"\\x80\\x04\\x8c\\x02os.")
 
 TRICKS = [lambda packet: packet, nan, leap, far, ballast, garbage, old, of_others, withheld, slow, broken, pickled]
 
 def tricky(packet, path, **more):
     return TRICKS[packet.facts["round"]](honest(packet, path, **more))
 
-apps.answer = tricky
-apps.record_of = lambda content: content if isinstance(content, RecordDict) else record_of(content)
+node.answer = tricky
 
-announced, stored = [], []
+announced, call = [], fleet.Fleet.call
 
-def meddling(handle):
-    def sent(self, request):
-        if request.url.port == int(os.environ["TAP_PORT"]):
-            if request.url.path.endswith("push-messages"):
-                again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
-                announced[:] = [again]
-            elif request.url.path.endswith("pull-messages") and announced:
-                reply = handle(self, announced.pop())
-                reply.read()
-                with Path(os.environ["TWICE"]).open("a") as file:
-                    file.write(f"{reply.status_code}\\n")
-                Path(os.environ["WITHHOLD"]).unlink(missing_ok=True)
-            elif request.url.path.endswith("push-object"):
-                if not Path(os.environ["WITHHOLD"]).exists():
-                    reply = handle(self, request)
-                    stored[:] = [(reply.headers, reply.read())]
-                return httpx.Response(200, headers=stored[0][0], content=stored[0][1])
-        return handle(self, request)
-    return sent
+def meddling(self, name, request, *rest, **more):
+    if name == "push-messages":
+        announced[:] = [request]
+    elif name == "pull-messages" and announced:
+        call(self, "push-messages", announced.pop())
+        with Path(os.environ["TWICE"]).open("a") as file:
+            file.write("again\\n")
+        Path(os.environ["WITHHOLD"]).unlink(missing_ok=True)
+    elif name == "push-object" and Path(os.environ["WITHHOLD"]).exists():
+        return {"stored": True}
+    return call(self, name, request, *rest, **more)
 
-httpx.HTTPTransport.handle_request = meddling(httpx.HTTPTransport.handle_request)
+fleet.Fleet.call = meddling
 """
 ROUNDS = 14
 
@@ -119,7 +113,6 @@ def test_what_a_misbehaving_node_sends_is_refused_counted_and_never_touches_the_
         cluster.node_environment = {
             "PYTHONPATH": before_all(tmp_path / "tap"),
             "PROGRESS": str(cluster.folder / "progress.json"),
-            "TAP_PORT": str(cluster.server.port),
             "TWICE": str(tmp_path / "twice"),
             "WITHHOLD": str(tmp_path / "withhold"),
             "DEADLINE": str(DEADLINE),
@@ -129,7 +122,7 @@ def test_what_a_misbehaving_node_sends_is_refused_counted_and_never_touches_the_
     lines = cluster.journal.lines()
     last = lines[-1]["refusals"]
     assert last["refused"] == {
-        "non-finite": 1, "out-of-range": 2, "oversized": 1, "malformed": 2, "late": 2, "duplicate": 1, "lost": 1,
+        "non-finite": 1, "out-of-range": 2, "oversized": 1, "malformed": 2, "late": 2, "duplicate": 1, "node-fault": 1,
     }  # fmt: skip
     assert list(last["strikes"].values()) == [8], "one node was blamed, for all but being slow and breaking down"
     asked = [len(line["nodes"]) + len(line["lost"]) + len(line["silent"]) for line in lines]

@@ -1,4 +1,4 @@
-"""What our code adds to a round, over an empty app under the same Flower with the same shorter sleeps."""
+"""What our code adds to a round, over an empty answer under the same Flower."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = 5
 
-# Python imports a module of this name when it starts: a node's app writes down how long it took for each message
+# Python imports a module of this name when it starts: a node writes down how long it took for each message
 TAP = """
 import os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy.flower import apps
+from fedrecplus.deploy.light import node
 from fedrecplus.deploy.wire import Packet
 
-honest = apps.answer
+honest = node.answer
 
 def empty(packet, path, **more):
     facts = {name: packet.facts[name] for name in ("version", "model", "round")}
@@ -42,7 +42,7 @@ def timed(packet, path, **more):
         file.write(f"{time.perf_counter() - started} {time.process_time() - processor}\\n")
     return reply
 
-apps.answer = timed
+node.answer = timed
 """
 
 

@@ -47,7 +47,9 @@ def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_staye
             cluster.wait_for(
                 lambda now, n=number, s=stage: (now.get("round"), now.get("stage")) == (n, s) or now.get("round", 0) > n
             )
-            cluster.kill_node(number)
+            cluster.take_away(number)
+            cluster.wait_for(lambda now, n=number: now.get("round", 0) > n)
+            cluster.bring_back(number)  # in time for the next round's keys
         cluster.finish()
         numbers = nodes_of(cluster)
     lines = cluster.journal.lines()
@@ -56,7 +58,11 @@ def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_staye
     assert any(line["lost"] or line["silent"] for line in lines), "or else nobody died in time"
     lost_keys = [{int(numbers[n]) for n, why in line["lost"].items() if why.startswith("advertise")} for line in lines]
     summed = [sorted(int(numbers[node]) for node in line["nodes"]) for line in lines]
-    advertised = [[node for node in ALL if node not in gone] for gone in lost_keys]
+    asked = [{int(numbers[node]) for node in (*line["nodes"], *line["lost"], *line["silent"])} for line in lines]
+    advertised = [
+        [node for node in ALL if node in those and node not in gone]
+        for those, gone in zip(asked, lost_keys, strict=True)
+    ]
     np.testing.assert_array_equal(cluster.V, expected(RATINGS, config, advertised, summed, NODES))
 
 

@@ -192,7 +192,7 @@ def test_the_interval_is_student_s_interval() -> None:
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     found = fold_mean(values)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert fold_mean([0.9]).sd == 0
+    assert fold_mean([0.9]).sd is None
 
 
 def test_the_paired_test_is_wilcoxon_s_over_clients_with_test_ratings() -> None:

@@ -16,6 +16,7 @@ from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.training import Step, train
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.evaluation import Fallback, Predictor, score
+from fedrecplus.training.measures import evaluate, measure
 
 OURS = ("fedmf", "fedrec+", "fedrec+private", "fedrec+secure")
 STARS = Scale(1.0, 5.0, 1.0)
@@ -82,6 +83,34 @@ def test_our_presets_are_no_worse_than_biases(case: str, name: str) -> None:
         assert case == "all the same"
         return
     assert error <= (1 + NOISE) * trivial_error(data, bias_only) + SMALLEST * (scale.high - scale.low)
+
+
+LISTED = (
+    "half stars",
+    "0 to 100",
+    "likes",
+    "few items",
+    "one rates all",
+    "five each",
+    "sparse",
+    "few likes",
+    "rare items",
+)
+"""people choose by popularity alone there: lists have nothing else to learn, but may know which of it is good"""
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_lists_are_no_worse_than_the_most_popular_items(case: str) -> None:
+    """By each person's NDCG@10, on two cuts: not below popularity's by more than twice the standard error."""
+    differences, config = [], preset("fedrec+secure")
+    for fold in range(2):
+        data = cut(SETS[case], fold, share=0.25)
+        ours = evaluate(train(data.fitted, None, config), data.fitted, data.held_out)
+        plain = measure(data.fitted, data.held_out, global_mean(data.fitted), Fallback.of(data.fitted, config))
+        differences.append(ours.ndcg_by_client - plain.ndcg_by_client)
+    judged = np.concatenate(differences)
+    judged = judged[np.isfinite(judged)]
+    assert judged.mean() >= -2 * judged.std() / np.sqrt(len(judged))
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -46,3 +46,20 @@ def test_a_run_without_a_budget_says_so(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_folder_without_a_run_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["privacy", "nowhere"]) == 2
     assert "not a run's folder" in capsys.readouterr().err
+
+
+def test_uploads_in_the_clear_with_a_budget_are_refused_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([*TRAIN, "--epsilon", "4", "--channel", "clear"]) == 2
+    assert "--channel clear with --epsilon" in capsys.readouterr().err
+    assert not Path("run").exists()
+
+
+def test_likes_with_a_budget_are_told_what_they_get(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [(user, item) for user in range(12) for item in range(8) if (user * 3 + item) % 4]
+    Path("likes.csv").write_text("user,item\n" + "".join(f"u{user},i{item}\n" for user, item in pairs))
+    likes = ["train", "--dataset", "likes.csv", "--out", "run", "--set", "server.rounds=2"]
+    assert exit_code_of([*likes, "--algorithm", "fedmf", "--epsilon", "4", "--delta", "1e-3"]) == 0
+    assert "No model for choices has a budget yet" in "".join(capsys.readouterr())
+    small = ["--set", "channel.least_cohort=2"]
+    assert exit_code_of([*likes, "--overwrite", "--algorithm", "fedrec+secure", *small]) == 0
+    assert "learns from how ratings differ" not in "".join(capsys.readouterr())

@@ -84,7 +84,7 @@ def test_the_fewest_honest_devices_bring_enough_noise(draw: str) -> None:
 def test_shares_added_in_the_ring_come_out_as_noise_on_the_sum() -> None:
     devices, layout = 30, RingLayout(items=40, columns=3, bits=32)
     options = distributed.Settings(honest=0.5, clip=2.0)
-    room = distributed.headroom(1.5, 2.1, 2.0, options)
+    room = distributed.headroom(1.5, 2.1, 2.0, devices, options)
     encoding = encoding_of(layout, np.full(40, devices + room), devices, bound=2.0, largest_weight=1.0)
     sensitivity = distributed.ring_sensitivity(2.0, encoding.scales, 3)
     scale = distributed.share_scale(1.5, sensitivity, devices, options)

@@ -8,8 +8,8 @@ import pytest
 import tomli_w
 
 from fedrecplus.config import assign, preset, to_tables
-from fedrecplus.report.cases import cases_of, protection_of
-from fedrecplus.report.frontier import frontier_table
+from fedrecplus.web.report.cases import cases_of, protection_of
+from fedrecplus.web.report.frontier import frontier_table
 
 
 def trained(algorithm: str, rmse: float, *changes: str, **more: Any) -> dict[str, Any]:
@@ -98,3 +98,21 @@ def test_a_single_run_fills_in_what_folds_left_out() -> None:
     assert case.rmse == pytest.approx(0.85)
     assert case.seconds == 99.0
     assert case.protection == "computational"
+
+
+def test_trainings_of_different_settings_are_not_averaged_and_are_told_apart() -> None:
+    exact = [trained("fedmf", 0.9), trained("fedmf", 0.92, fold=1)]
+    noisy = [trained("fedmf", rmse, "statistics.epsilon=1", fold=fold) for fold, rmse in ((0, 1.0), (1, 1.02))]
+    cases = cases_of([{"rows": [*exact, *noisy]}], [])
+    assert [case.rmse for case in cases] == pytest.approx([0.91, 1.01])
+    assert [case.name for case in cases] == [
+        f"fedmf · clear · statistics.epsilon={epsilon}" for epsilon in ("0.0", "1.0")
+    ]
+    (case,) = cases_of([{"rows": [*exact, trained("fedmf", 0.97, "seed=7")]}], [])
+    assert case.rmse == pytest.approx(0.93), "folds and seeds of the same settings are"
+
+
+def test_an_audit_belongs_to_the_training_with_its_settings() -> None:
+    rows = [trained("fedmf", 0.9), trained("fedmf", 1.0, "statistics.epsilon=1")]
+    cases = cases_of([{"rows": rows}], [attacked("fedmf", "crowd", 0.7, "statistics.epsilon=1.0")])
+    assert [bool(case.attacks) for case in cases] == [False, True]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from tests.report.small_report import small_inputs
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
 DRAWN = "Array.from(document.querySelectorAll('.plot'), place => place.querySelectorAll('.main-svg').length > 0)"
 TICK = "document.querySelector('.plot .xtick text')"
 COLOURS = f"[getComputedStyle(document.body).backgroundColor, getComputedStyle({TICK}).fill]"
@@ -26,18 +23,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = small_inputs(tmp_path_factory.mktemp("paper"))
     assert exit_code_of(["report", str(folder), "--out", str(folder / "report.html")]) == 0
     return (folder / "report.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * GIVE_UP)
-        yield started
-        started.close()
 
 
 def opened(browser, address: str, **how):
@@ -67,6 +52,31 @@ def test_it_is_drawn_without_a_complaint(browser, address: str, scheme: str, wid
     needed, there = page.evaluate(WIDTHS)
     assert needed <= there, "the page must not scroll sideways"
     assert complaints == []
+    page.close()
+
+
+def test_what_is_wider_than_the_page_says_that_it_scrolls(browser, address: str) -> None:
+    page, _ = opened(browser, address, viewport={"width": 390, "height": 900})
+    shown = page.evaluate("""Array.from(document.querySelectorAll('.scroll')).filter(each => each.offsetParent)
+      .map(each => [each.scrollWidth > each.clientWidth + 1, each.nextElementSibling.offsetHeight > 0])""")
+    assert [True, True] in shown
+    assert all(wider == said for wider, said in shown)
+    page.close()
+
+
+def test_every_case_and_every_tick_has_a_whole_label(browser, address: str) -> None:
+    page, _ = opened(browser, address)
+    labels = page.evaluate("""Array.from(document.querySelectorAll('.plot'), place => [
+      place.layout.yaxis.type === 'category' ? new Set(place.data.flatMap(each => each.y).filter(Boolean)).size : 0,
+      place.querySelectorAll('.ytick text').length])""")
+    assert any(names for names, _ in labels)
+    assert all(names in (0, shown) for names, shown in labels)
+    ticks = page.evaluate("""Array.from(document.querySelectorAll('.plot')).flatMap(place =>
+      ['xaxis', 'yaxis'].map(name => place.layout[name]).filter(axis => axis && axis.type === 'log')
+      .map(axis => [axis.tickvals, axis.ticktext]))""")
+    assert ticks
+    for values, texts in ticks:
+        assert [float(text.replace(",", "")) for text in texts] == pytest.approx(values)
     page.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from html.parser import HTMLParser
@@ -14,11 +13,11 @@ import fedrecplus
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import loads
 from fedrecplus.errors import UserError
-from fedrecplus.report.build import page, page_of, plotly_js
-from fedrecplus.report.elements import plot, table
-from fedrecplus.report.frontier import to_markdown
-from fedrecplus.report.inputs import gather, kind_of
-from fedrecplus.report.origins import made_of_runs
+from fedrecplus.web.report.build import page, page_of, plotly_js
+from fedrecplus.web.report.elements import plot, table
+from fedrecplus.web.report.frontier import to_markdown
+from fedrecplus.web.report.inputs import gather, kind_of
+from fedrecplus.web.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs
 
 SECTIONS = {"results", "pseudo-items", "two-by-two", "heterogeneity", "theory", "convergence", "frontier", "audit"}
@@ -78,7 +77,7 @@ def test_nothing_is_fetched(report: str) -> None:
 
 
 def test_lists_stand_beside_errors(report: str) -> None:
-    assert "ranking measures, and lists by group" in report
+    assert "ranking measures, and figures by group" in report
     assert "global-mean (popularity)" in report
     lists = next(each for each in plots(report) if each["layout"]["xaxis"]["title"]["text"] == "NDCG@10")
     assert lists["data"][0]["y"] == ["global-mean (popularity)", "bias-only", "fedrec", "fedrec+"]
@@ -133,7 +132,8 @@ def test_a_resumed_run_shows_both_commands() -> None:
 def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(folder: Path, report: str) -> None:
     assert "was not run" not in report
     named = (folder / "table" / "comparison.json").read_text().replace(DATA, "ml-100k")
-    page = page_of([json.loads(named)])
+    assert "was not run" not in page_of([json.loads(named)])  # nobody asked for the paper
+    page = page_of([json.loads(named.replace('"fedrec"', '"fedrec+paper"'))])
     assert "ml-1m was not run for this page" in page
     assert "1.1713" in page
     assert "1.1014" in page
@@ -249,15 +249,29 @@ def test_an_audit_with_few_figures_makes_a_page() -> None:
     assert '<section id="frontier">' in page_of([content])
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
+def test_a_page_of_one_run_is_below_a_megabyte_and_has_its_lists_and_groups(tmp_path: Path) -> None:
+    train = ["train", "--dataset", DATA, "--algorithm", "fedmf", "--set", "server.rounds=4", "--out", str(tmp_path)]
+    assert exit_code_of(train) == 0
+    assert exit_code_of(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").stat().st_size < 1_000_000
+    page, result = (tmp_path / "page.html").read_text(), json.loads((tmp_path / "result.json").read_text())
+    for figure in (
+        result["ranking"]["mrr@10"],
+        result["ranking"]["groups"]["tail_items"]["ndcg@10"],
+        result["groups"]["worst_tenth"]["rmse"],
+    ):
+        assert f"<td>{figure:.4f}</td>" in page
+    assert "±" not in page.split("<tbody>")[1].split("</tbody>")[0]  # of one fold
 
-    plotly_js.cache_clear()
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UserError, match=r"fedrecplus\[report\]"):
-        plotly_js()
-    plotly_js.cache_clear()
+
+def test_learning_curves_begin_with_round_1_and_mark_their_points(report: str) -> None:
+    rounds, seconds = (
+        next(each for each in plots(report) if each["layout"]["xaxis"].get("title", {}).get("text") == title)
+        for title in ("round", "seconds of training")
+    )
+    assert all(each["x"][0] == 1 and each["mode"] == "lines+markers" for each in rounds["data"])
+    assert all(each["mode"] == "lines+markers" for each in seconds["data"])
+    assert rounds["layout"]["yaxis"]["hoverformat"] == ".4f"  # as in tables and sentences
 
 
 def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from fedrecplus.parts.channel import Encoding, RingLayout, RingVector, add_all, encode, encoding_of
 from fedrecplus.parts.channel.secure.client import SecureClient
-from fedrecplus.parts.channel.secure.server import SecureServer, ServerOptions
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.server_state import ServerOptions
 from fedrecplus.protocol import Upload
 
 SESSION = b"a session in tests"

@@ -23,7 +23,6 @@ SMALL = (
     "channel.statistic_bound=1000",
     "channel.least_cohort=5",
     "aggregation.weigh_on=client",
-    "channel.largest_weight=1000",
 )
 
 

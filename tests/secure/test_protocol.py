@@ -15,7 +15,7 @@ from fedrecplus.parts.channel import RingLayout, too_few
 from fedrecplus.parts.channel.secure import messages
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
-from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
 from tests.secure.cohort import SESSION, Cohort, assert_equal
 
 WHOLE = RingLayout(12, 3, 16, 2)

@@ -49,7 +49,7 @@ def test_a_callback_is_told_rounds_metrics_and_files_in_order(tmp_path: Path) ->
     noting = Noting()
     run = fr.train(TRAINING, TEST, CONFIG, out=tmp_path / "run", callbacks=[noting])
     assert [what for what, *_ in noting.told] == [
-        *("start", "round", "metrics", "round", "round", "metrics", "round", "round", "metrics", "round"),
+        *("start", "metrics", "round", "metrics", "round", "round", "metrics", "round", "round", "metrics", "round"),
         *("files", "end"),
     ]
     assert noting.told[-3:] == [("round", 6, 6), ("files", tmp_path / "run"), ("end", run.rmse)]
@@ -84,20 +84,20 @@ def test_patience_counts_evaluations_without_gain() -> None:
 def test_stopping_early_ends_a_training() -> None:
     fit, validation = fr.validation_cut(TRAINING)
     run = fr.train(fit, validation, CONFIG, callbacks=[fr.EarlyStopping(patience=1, least_gain=10.0)])
-    assert run.result["rounds"] == 4
+    assert run.result["rounds"] == 2  # rounds 1 and 2 are evaluated
     assert fr.evaluate(run, fit, TEST).rmse is not None
 
 
 def test_patience_survives_a_kill(tmp_path: Path) -> None:
-    watch = fr.EarlyStopping(patience=2, least_gain=10.0)
+    watch = fr.EarlyStopping(patience=3, least_gain=10.0)
     how: dict[str, Any] = {"out": tmp_path, "checkpoint_seconds": 0.0}
     rounds = iter(range(100))
     with pytest.raises(KeyboardInterrupt):
         fr.train(TRAINING, TEST, CONFIG, **how, callbacks=[watch], stop=lambda: next(rounds) >= 3)
-    again, noting = fr.EarlyStopping(patience=2, least_gain=10.0), Noting()
+    again, noting = fr.EarlyStopping(patience=3, least_gain=10.0), Noting()
     run = fr.train(TRAINING, TEST, CONFIG, **how, resume=True, callbacks=[again, noting])
-    assert noting.told[0] == ("start", 4, 2)
-    assert again.waited == 2
+    assert noting.told[0] == ("start", 4, 3)
+    assert again.waited == 3
     assert run.result["rounds"] == 6
 
 
@@ -128,7 +128,7 @@ def test_tensorboard_can_read_what_is_written(tmp_path: Path) -> None:
     run = fr.train(TRAINING, TEST, CONFIG, callbacks=[fr.TensorBoard(tmp_path)])
     events = accumulator.EventAccumulator(str(tmp_path)).Reload()
     points = events.Tensors("rmse")
-    assert [point.step for point in points] == [2, 4, 6]
+    assert [point.step for point in points] == [1, 2, 4, 6]
     assert points[-1].tensor_proto.float_val[0] == pytest.approx(run.rmse)
 
 
@@ -144,7 +144,7 @@ def test_mlflow_keeps_settings_metrics_and_files_but_nobodys_ratings(
     [kept] = client.search_runs([client.get_experiment_by_name("trials").experiment_id])
     assert kept.data.params["server.rounds"] == "6"
     assert kept.data.metrics["rmse"] == pytest.approx(run.rmse)
-    assert [point.step for point in client.get_metric_history(kept.info.run_id, "rmse")] == [2, 4, 6]
+    assert [point.step for point in client.get_metric_history(kept.info.run_id, "rmse")] == [1, 2, 4, 6]
     names = {file.path for file in client.list_artifacts(kept.info.run_id)}
     assert names == {"config.toml", "metrics.jsonl", "result.json", "model.safetensors"}
     assert kept.info.status == "FINISHED"

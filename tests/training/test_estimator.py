@@ -19,8 +19,8 @@ FRAME: pl.DataFrame = RATINGS.to_frame()
 X, Y = FRAME.select("user", "item").to_numpy(), FRAME["rating"].to_numpy()
 
 
-def short(**settings: Any) -> fr.FedRec:
-    return fr.FedRec("fedmf", **{"server__rounds": 3, **settings})
+def short(algorithm: str = "fedmf", **settings: Any) -> fr.FedRec:
+    return fr.FedRec(algorithm, **{"server__rounds": 3, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,37 @@ def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:
         assert part["rating"].to_list() == pytest.approx([one.rating for one in alone])
         assert part["rank"].to_list() == [1, 2, 3, 4]
     assert fitted.recommend(3, n=1).equals(frame.head(1))
+
+
+def test_lists_have_scores_reasons_and_may_explore() -> None:
+    model = short("fedrec+secure").fit(FRAME)
+    lists = model.recommend(3, n=5, why=True)
+    assert lists.columns == ["user", "rank", "item", "score", "rating", "title", "why"]
+    assert lists["score"].is_sorted(descending=True)
+    own = set(FRAME.filter(pl.col("user") == 3)["item"].to_list())
+    assert all(1 <= len(reasons) <= 3 and set(reasons) <= own for reasons in lists["why"].to_list())
+    by_rating = model.recommend(3, n=5, by="rating")
+    assert by_rating["rating"].is_sorted(descending=True)
+    assert by_rating["item"].to_list() != lists["item"].to_list()
+    assert model.recommend(3, n=5, explore=1.0)["item"].to_list() != lists["item"].to_list()
+    with pytest.raises(UserError, match="way to rank"):
+        model.recommend(3, by="ratings")
+
+
+def test_a_channel_and_a_budget_are_parameters() -> None:
+    secure = short("fedmf", channel="secure")
+    assert secure.config.channel.rule == "secure"
+    assert secure.config.aggregation.options.weigh_on == "client"
+    assert secure.fit(FRAME).run_.result["channel"] == "secure"
+    pytest.importorskip("dp_accounting")
+    noisy = fr.FedRec("fedrec+secure", epsilon=20, server__rounds=2).fit(FRAME)
+    assert noisy.run_.result["privacy"]["epsilon"] <= 20
+    assert noisy.run_.result["privacy"]["unit"] == "user"
+    assert noisy.run_.config.server.rounds == 2  # what is given one by one comes last
+    with pytest.raises(UserError, match="without a budget"):
+        fr.FedRec("fedmf", noise="central").fit(FRAME)
+    assert noisy.get_params()["epsilon"] == 20
+    assert "epsilon=20" in repr(noisy)
 
 
 def test_seen_items_are_left_out_unless_wanted(fitted: fr.FedRec) -> None:

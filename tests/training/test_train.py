@@ -48,7 +48,7 @@ def test_a_run_folder_holds_config_metrics_result_and_model(tmp_path: Path) -> N
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result == run.result
     assert set(result) >= REQUIRED
-    assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [2, 4, 6]
+    assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [1, 2, 4, 6]
     assert RunFolder(tmp_path / "run").metrics()[-1]["rmse"] == run.rmse
 
 

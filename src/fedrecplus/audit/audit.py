@@ -14,6 +14,7 @@ from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
 from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
+from fedrecplus.audit.worlds import Worlds
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
@@ -67,6 +68,8 @@ class AuditExtent:
     """attack → its own settings, those that aren't defaults"""
     second: Ratings | None = None
     """another data set of the same items, which some attackers are assumed to have"""
+    control: str = "swap"
+    """somebody else's uploads in the recorded rounds (``swap``), or a training without each person (``worlds``)"""
 
     @property
     def chosen(self) -> dict[str, Settings]:
@@ -185,9 +188,11 @@ def _attacked(
 ) -> list[dict[str, Any]]:
     note = "; ".join([*notes, *caveats(recording.transcript)])
     rows, figures, chosen = [], _figures(problem, recording, test), extent.chosen
+    worlds = Worlds(problem, extent.rounds, extent.users) if extent.control == "worlds" else None
     for number, (name, settings) in enumerate(chosen.items()):
         progress(name, _TRAINING_SHARE + (1.0 - _TRAINING_SHARE) * number / len(chosen))
-        rows.append(_row(case, name, note=note, **figures, **strongest_score(recording, name, settings)))
+        found = strongest_score(recording, name, settings, worlds)
+        rows.append(_row(case, name, note=note, control=extent.control, **figures, **found))
     progress("done", 1.0)
     return rows
 
@@ -208,7 +213,9 @@ def caveats(transcript: Transcript) -> list[str]:
     return found
 
 
-def strongest_score(recording: Recording, attack: str, settings: Settings) -> dict[str, Any]:
+def strongest_score(
+    recording: Recording, attack: str, settings: Settings, worlds: Worlds | None = None
+) -> dict[str, Any]:
     """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
 
     An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
@@ -220,7 +227,7 @@ def strongest_score(recording: Recording, attack: str, settings: Settings) -> di
     scores = []
     for view in transcript.hypotheses() if applies else ():
         said = guesses(view, attack, settings)
-        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said)))
+        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said, worlds)))
     if not applies:
         scores = [score(dict.fromkeys(transcript.clients, ()), truth, share)]
     best = max(scores, key=lambda found: (found["auc"], found["rating_exact"]))
@@ -234,14 +241,22 @@ def guesses(transcript: Transcript, attack: str, settings: Settings | None = Non
 
 
 def controls(
-    recording: Recording, view: Transcript, attack: str, settings: Settings, said: Mapping[int, Sequence[Guess]]
+    recording: Recording,
+    view: Transcript,
+    attack: str,
+    settings: Settings,
+    said: Mapping[int, Sequence[Guess]],
+    worlds: Worlds | None = None,
 ) -> dict[int, Sequence[Guess]]:
     """What the attack says of each watched client with somebody else's uploads in the place of its own.
 
-    Where it looks at uploads, that is what it says of the other client. Where it has sums alone to look at, the
-    client's contributions are taken out of them and the other's put in.
+    With ``worlds``, that is what it says in a training that the client was never in. Otherwise, where it looks at
+    uploads, it is what it says of the other client; where it has sums alone to look at, the client's contributions are
+    taken out of them and the other's put in.
     """
     made, others = part(ATTACKS, attack), recording.truth.others
+    if worlds is not None:
+        return {c: _said(worlds.without(c, other, view), made, c, settings) for c, other in others.items()}
     if sees(made) & view.shows != {"sums"}:
         return {client: said[other] for client, other in others.items()}
     replaced = recording.contributions.replaced
@@ -258,8 +273,10 @@ def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str,
     X = item_columns(problem, recording.state.server.V)
     predictor = Predictor(engine_of(problem.config).user_weights(problem, recording.state.private, X), X)
     fallback = Fallback.of(problem.ratings, problem.config)
-    rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) else np.nan
+    likes = problem.ratings.likes_alone and test.likes_alone
+    rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) and not likes else np.nan
     return {
+        "likes_alone": likes,
         "rmse": float(rmse) if np.isfinite(rmse) else None,
         "bytes_up_per_client_round": recording.bytes_up_per_client_round,
         "recorded_rounds": list(recording.transcript.rounds),

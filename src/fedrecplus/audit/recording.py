@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,9 +69,19 @@ def watched(problem: Problem, users: int) -> Clients:
     return np.sort(able[np.argsort(draws, kind="stable")[:users]])
 
 
-def record(problem: Problem, recorded: int, users: int, progress: Callable[[int], None] = lambda _: None) -> Recording:
-    """Train to the end and write down what the server saw in some rounds. Raises ``engines.Diverged``."""
-    engine, clients, total = engine_of(problem.config), watched(problem, users), problem.config.server.rounds
+def record(
+    problem: Problem,
+    recorded: int,
+    users: int,
+    progress: Callable[[int], None] = lambda _: None,
+    watching: Sequence[int] = (),
+) -> Recording:
+    """Train to the end and write down what the server saw in some rounds. Raises ``engines.Diverged``.
+
+    ``watching`` names the clients that are attacked; ``users`` drawn ones, where nobody does.
+    """
+    engine, total = engine_of(problem.config), problem.config.server.rounds
+    clients = np.array(watching, dtype=np.int64) if watching else watched(problem, users)
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
     truth = truth_of(problem, clients)

@@ -24,12 +24,17 @@ def line(row: Row) -> list[str]:
         *_of_case(row),
         row["attack"],
         row.get("knowing") or "–",
-        *(percent(row.get(name)) for name in ("rating_exact", "rating_exact_control", "rating_floor")),
+        *(percent(_of_ratings(row, name)) for name in ("rating_exact", "rating_exact_control", "rating_floor")),
         number(row["auc"]),
         f"{number(interval[0])}–{number(interval[1])}" if interval else "–",
         *(number(row.get(name)) for name in ("auc_worst_tenth", "auc_control", "precision", "recall")),
         number(row.get("tpr_at_1pct_fpr")),
     ]
+
+
+def _of_ratings(row: Row, name: str) -> float | None:
+    """A figure about ratings; none where all ratings are the same, which everybody guesses."""
+    return None if row.get("likes_alone") else row.get(name)
 
 
 def _of_case(row: Row) -> list[str]:
@@ -39,7 +44,7 @@ def _of_case(row: Row) -> list[str]:
         row["scheme"],
         _format(row["local_epochs"], "d"),
         _format(row["pseudo_ratio"], "g"),
-        row["note"] if row["rmse"] is None and row["note"] else number(row["rmse"], 4),
+        row["note"] if row["rmse"] is None and row["note"] and not row.get("likes_alone") else number(row["rmse"], 4),
         _format(None if sent is None else sent / 1000, ".1f"),
     ]
 
@@ -84,12 +89,12 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 def _verdict(case: Sequence[Row]) -> str:
     note = case[0]["note"] or ""
-    if note and all(row["rmse"] is None for row in case):
+    if note and all(row["rmse"] is None and not row.get("likes_alone") for row in case):
         return str(note)
     words = []
     for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
         some = [row for row in case if applies(row) and known_to(row) == knowing]
-        known = [row for row in some if row["rating_exact"] is not None]
+        known = [row for row in some if _of_ratings(row, "rating_exact") is not None]
         assumed = "" if knowing == "nothing" else f"knowing {knowing}, "
         if known:
             best = max(known, key=lambda row: float(row["rating_exact"]))

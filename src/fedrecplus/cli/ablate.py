@@ -72,7 +72,7 @@ def ablate_command(
 
     \b
     Examples:
-      fedrecplus ablate                                            the paper's figure, and its two ideas apart
+      fedrecplus ablate   # the paper's figure, and its two ideas apart
       fedrecplus ablate --vary pseudo_items.ratio=0.5,1,2 --vary aggregation.rule=uniform,wasserstein
       fedrecplus ablate heterogeneity --share 0.3 --plot heterogeneity.html
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,13 @@ from fedrecplus.provenance import Stopwatch
 Tell = Callable[[AuditCase, str, float], None]
 
 
+class Control(enum.StrEnum):
+    """Whose uploads an attack is controlled by."""
+
+    SWAP = "swap"
+    WORLDS = "worlds"
+
+
 @reads_own_files
 def audit_command(
     schemes: Annotated[
@@ -66,6 +74,13 @@ def audit_command(
             help="Ratings of the same items by other people, which the attacker has: joined by title or id.",
         ),
     ] = None,
+    control: Annotated[
+        Control,
+        typer.Option(
+            help="Somebody else's uploads in the place of a person's (swap), or a training for each person, in which "
+            "somebody else's ratings were in that place all the time, in statistics too (worlds: few --users).",
+        ),
+    ] = Control.SWAP,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     channel: Channel = None,
@@ -75,7 +90,7 @@ def audit_command(
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="A figure of accuracy against attack; wants plotly.")
+        Path | None, typer.Option("--html", metavar="FILE", help="A page with figures of accuracy against attack.")
     ] = None,
     *,
     options: FileOptions,
@@ -93,13 +108,9 @@ def audit_command(
     somebody else's uploads in the place of the person's own. `fedrecplus settings attack` lists attacks' options.
     """
     check_file_place(json_file, html_file)
-    if html_file:
-        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()  # a missing extra is found before anything is trained
     watch = Stopwatch()
     second = None if knowing is None else load_with_bar(knowing, options)
-    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second)
+    extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
     found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
@@ -111,12 +122,13 @@ def audit_command(
     for text in summary(rows):
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
+    content["control"] = control.value
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)
     write_json_to(json_file, content)
     if html_file:
-        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: only pages need it
 
         write_text(html_file, page_of([content], training.name))
 

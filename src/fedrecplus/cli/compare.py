@@ -36,7 +36,7 @@ from fedrecplus.cli.options import (
     with_test,
     write_files,
 )
-from fedrecplus.config import Config, assign, with_budget, with_channel
+from fedrecplus.config import Config, assign, check_channel, with_budget, with_channel
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
@@ -106,14 +106,15 @@ def compare_command(
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
     is relevant from 4 of 5 up, or from --set evaluation.relevant_from. --channel, --rows and --set change all
-    algorithms: `fedrecplus
-    settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings, aggregation,
-    server_optimizer, channel, privacy.
+    algorithms: `fedrecplus settings` lists the settings of every part: model, encoder, pseudo_items, virtual_ratings,
+    aggregation, server_optimizer, channel, privacy.
     """
     if resume and overwrite:
         raise UserError("--resume keeps what is in the folder, --overwrite replaces it", "give one of them")
     check_file_place(json_file, csv_file, markdown_file)
     budget = budget_of(epsilon, delta, noise)
+    if budget is not None:
+        check_channel(channel, budget[2])
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
     changes = [*(["simulation_only=true"] if simulation_only else []), *before]

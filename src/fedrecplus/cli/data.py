@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fedrecplus.cli.display import say, show_list, show_table
-from fedrecplus.cli.options import JsonFile, check_file_place, load_with_bar, reads_own_files
-from fedrecplus.data import FileOptions, describe
+from fedrecplus.cli.options import (
+    JsonFile,
+    Seed,
+    SplitBy,
+    check_file_place,
+    load_with_bar,
+    reads_own_files,
+    split_of,
+)
+from fedrecplus.data import FileOptions, describe, load, progress_bar
 from fedrecplus.data.movielens.cache import cached_path
 from fedrecplus.data.movielens.sets import KNOWN
+from fedrecplus.data.shards.write import shard_ratings, shard_synthetic
+from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import unknown_name
 from fedrecplus.files import write_json_to
 
@@ -55,6 +68,37 @@ def info(
     show_list(_lines(facts))
     write_json_to(json_file, facts)
     _note_other_size(data, len(ratings))
+
+
+@data_app.command("shard")
+@reads_own_files
+def shard(
+    data: Annotated[str, typer.Argument(metavar="NAME-OR-FILE", help="A known name, synthetic, or a file.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")],
+    shards: Annotated[int, typer.Option(min=1, help="How many; no more workers than this can share the work.")] = 8,
+    folds: Annotated[int, typer.Option(min=2, help="Folds to put ratings into, for tests.")] = 5,
+    split_by: SplitBy = None,
+    seed: Seed = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the shards in the folder.")] = False,
+    *,
+    options: FileOptions,
+) -> None:
+    """Write a data set as Parquet files with some clients each, to train on by `--set engine=ray`.
+
+    A known set or a file is read whole and then written. A synthetic set is made up and written shard by shard, so it
+    may be larger than memory. Without --shards there are 8; the number is part of the result's last digits, that of
+    workers isn't.
+    """
+    name, _, settings = data.partition(":")
+    how: dict[str, Any] = {"folds": folds, "seed": seed or 0, "overwrite": overwrite}
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(progress_bar()) if sys.stderr.isatty() else None
+        if name == SYNTHETIC and split_by is None:
+            folder = shard_synthetic(SyntheticOptions.parse(settings), out, shards, **how, progress=progress)
+        else:
+            ratings, way = load(data, options=options, progress=progress), split_of(split_by, options, None)
+            folder = shard_ratings(ratings, out, shards, split=way, **how, progress=progress)
+    say(f"{folder.ratings:,} ratings of {folder.clients:,} clients in {len(folder.shards)} shards: {out}")
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end
+from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end, seconds_of, train_again
 from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
@@ -40,6 +40,19 @@ def run_command(
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
+    cohort: Annotated[
+        int,
+        typer.Option(min=0, help="Close a round at so many answers, of somewhat more nodes that are asked; 0: all."),
+    ] = 0,
+    persons_per_node: Annotated[
+        int, typer.Option(min=1, help="Most persons that one key may speak for in the run.")
+    ] = Deployment.clients_per_node,
+    learn_bound: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="FACTOR", help="Scale updates down to FACTOR times recent rounds' median; 0: not."
+        ),
+    ] = 0.0,
     allow: Allow = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     pardon: Annotated[
@@ -54,6 +67,10 @@ def run_command(
     identities: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Identities that all nodes have pinned; secure sums are signed then."),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Train again and again, such as 1d; runs are numbered folders in --out."),
     ] = None,
     overwrite: Overwrite = False,
     home: ServerPlace = DEFAULT_HOME,
@@ -86,13 +103,22 @@ def run_command(
         ):  # nodes unmask one sum of a table, so each run needs its own first one
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
-        deployment = Deployment(nodes, quorum, deadline, identities=keys)
+        deployment = Deployment(
+            nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
+            identities=keys,
+        )  # fmt: skip
+        if every is not None:
+            data = {"dataset": items.name}
+            with terminated_like_interrupted():
+                _train_again(server, out, seconds_of(every), chosen, deployment, catalogue, data)
+            return
         if after is None:
             begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
         else:
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
     with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
         run_to_the_end(server, out, show, say)
+    server.offer(out)
     _report(out)
 
 
@@ -149,6 +175,32 @@ def local_command(
             ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
         )
     _report(out)
+
+
+def _train_again(
+    server: ServerHome, out: Path, every: float, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
+    data: dict[str, str],
+) -> None:  # fmt: skip
+    """Run after run, each with the model of the one before; the newest is what nodes that join get."""
+
+    def start(folder: Path, before: Path | None) -> None:
+        if before is None:
+            begin(folder, config, deployment, catalogue, data)
+            return
+        kept = load_config(before / CONFIG, [choice.rule for choice in config.choices])  # its seed, too
+        go_on(
+            before, folder, change(kept, "server.rounds", config.server.rounds), deployment, catalogue, overwrite=False
+        )
+
+    def run(folder: Path) -> None:
+        with show_rounds(
+            load_config(folder / CONFIG, [choice.rule for choice in config.choices]).server.rounds
+        ) as show:
+            run_to_the_end(server, folder, show, say)
+        server.offer(folder)
+        _report(folder)
+
+    train_again(out, every, start, run, say)
 
 
 def _config(name: str, rounds: int | None, settings: list[str]) -> Config:

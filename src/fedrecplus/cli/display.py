@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from fedrecplus.cli.printable import printable
 from fedrecplus.files import STDOUT
 
 if TYPE_CHECKING:
@@ -49,15 +50,34 @@ def show_table(
 
     Columns of ``words`` are text, folded like the names in the first column.
 
-    In a terminal that is too narrow, ``spare`` columns are left out and long names folded; what is still too wide is
-    left to the terminal to wrap. Says whether the table is whole.
+    In a terminal that is too narrow, ``spare`` columns are left out and long names folded; of what is still too wide,
+    columns that have no room follow below, with the names again. Says whether every column is there.
     """
+    rows = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
     console = plain_console()
     room = console.width if console.is_terminal else _PIPED_WIDTH
     columns = list(zip(headings, *rows, strict=True))
     whole = _least_width(columns, words) <= room
     if not whole:
         columns = [column for column in columns if column[0] not in spare]
+    for place, block in enumerate(_blocks(columns, room, words)):
+        if place:
+            say("")
+        _print_table(block, "" if place else title, words, room)
+    return whole
+
+
+def _blocks(columns: Sequence[Sequence[str]], room: int, words: Sequence[str]) -> list[list[Sequence[str]]]:
+    """Columns in groups that have room, each beginning with the names."""
+    names, blocks = columns[0], [[columns[0]]]
+    for column in columns[1:]:
+        if len(blocks[-1]) > 1 and _least_width([*blocks[-1], column], words) > room:
+            blocks.append([names])
+        blocks[-1].append(column)
+    return blocks
+
+
+def _print_table(columns: Sequence[Sequence[str]], title: str, words: Sequence[str], room: int) -> None:
     table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column(columns[0][0], overflow="fold")
     for heading, *_ in columns[1:]:
@@ -68,7 +88,6 @@ def show_table(
     for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
     plain_console(width=max(room, _least_width(columns, words))).print(table)
-    return whole
 
 
 def _least_width(columns: Sequence[Sequence[str]], words: Sequence[str]) -> int:
@@ -92,12 +111,12 @@ def show_list(pairs: Sequence[tuple[str, str]]) -> None:
 
 def say(text: str) -> None:
     """A line on standard output, never wrapped."""
-    plain_console().print(text, soft_wrap=True)
+    plain_console().print(printable(text), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """A line on standard error, never wrapped: what is no part of the figures."""
-    plain_console(stderr=True).print(text, soft_wrap=True)
+    plain_console(stderr=True).print(printable(text), soft_wrap=True)
 
 
 class _Bars:
@@ -137,13 +156,24 @@ class _Bars:
 
     def step(self, name: str, step: Step) -> None:
         """A training's own bar, and what it has to say."""
-        self.update(name, step.rounds, step.round, None if step.rmse is None else f"RMSE {step.rmse:.4f}")
+        self.update(name, step.rounds, step.round, _note(step))
         if step.message:
             self.line(f"{name}: {step.message}")
 
     def line(self, text: str) -> None:
         """A line above the bars, never wrapped."""
         self.console.print(text, soft_wrap=True)
+
+
+def _note(step: Step) -> str | None:
+    """The error of a round that was evaluated, and which workers of a cluster were slow."""
+    told = [] if step.rmse is None else [f"RMSE {step.rmse:.4f}"]
+    if step.seconds:
+        from fedrecplus.engines.ray.cluster import slow_workers  # here: most trainings have no cluster
+
+        slow = [f"{name} slow: {step.seconds[name]:.1f} s" for name in slow_workers(step.seconds)]
+        told += [f"{len(step.seconds)} workers, {max(step.seconds.values()):.1f} s", *slow]
+    return ", ".join(told) or None
 
 
 @contextlib.contextmanager
@@ -154,7 +184,7 @@ def show_training(name: str) -> Iterator[Progress]:
         def progress(step: Step) -> None:
             bars.step(name, step)
             if step.rmse is not None and not bars.terminal:
-                bars.line(f"{name}: round {step.round} of {step.rounds}, RMSE {step.rmse:.4f}")
+                bars.line(f"{name}: round {step.round} of {step.rounds}, {_note(step)}")
 
         yield progress
 

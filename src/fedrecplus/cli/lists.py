@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.training.lists import Price, TopList
+
+if TYPE_CHECKING:
+    from fedrecplus.training.lists import Price, TopList
 
 Length = Annotated[int, typer.Option("-n", help="How many items.")]
 By = Annotated[

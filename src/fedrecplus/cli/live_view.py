@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from fedrecplus.cli.display import plain_console
 from fedrecplus.deploy.process import Show
 
 _SHOWN = 12
+_BETWEEN = 10.0
+"""seconds between two words on where a run is, where there is no terminal"""
 _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
 
 
@@ -20,10 +23,14 @@ _HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up"
 def show_rounds(rounds: int) -> Iterator[Show]:
     """The function to call with a run's progress and journal."""
     console = plain_console(stderr=True)
-    told = 0
+    told, said, when = 0, "", 0.0
 
-    def in_lines(_: dict[str, Any], lines: list[dict[str, Any]]) -> None:
-        nonlocal told
+    def in_lines(progress: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+        nonlocal told, said, when
+        headline = _headline(progress, rounds)
+        if headline != said and (time.monotonic() - when > _BETWEEN or not said):
+            console.print(headline, soft_wrap=True)
+            said, when = headline, time.monotonic()
         for line in lines[told:]:
             facts = zip(_HEADINGS, _cells(line, rounds), strict=True)
             text = ", ".join(f"{heading} {cell}" for heading, cell in facts if cell)

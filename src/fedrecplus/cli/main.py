@@ -15,13 +15,15 @@ import click
 import typer
 
 from fedrecplus import __version__
+from fedrecplus.cli.help_text import WholeHelp
 from fedrecplus.cli.interrupt import Interrupted
-from fedrecplus.errors import DataWarning, UserError, unknown_name
+from fedrecplus.cli.printable import printable
+from fedrecplus.errors import DataWarning, EngineWarning, UserError, unknown_name
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
 COMMANDS = {
-    "demo": "Train five algorithms on MovieLens-100K, and set them beside what others published.",
+    "demo": "Train six algorithms on MovieLens-100K, and set them beside what others published.",
     "train": "Train one algorithm and test it on the fold that was left out.",
     "compare": "Train several algorithms on the same folds and say whether they differ.",
     "ablate": "Vary settings of a preset, and say what they are worth.",
@@ -29,12 +31,19 @@ COMMANDS = {
     "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",
     "report": "Make one page of runs and studies.",
+    "page": "Make the page on which a person rates and sees what would leave.",
     "tune": "Search for settings with a lower error.",
     "recommend": "Show the items that a client hasn't rated and would like best.",
+    "publish": "Put a run's model into a registry and make it the current one.",
+    "models": "List the models of a registry.",
+    "rollback": "Make an earlier model of a registry the current one.",
+    "serve": "Serve a run's model, or a registry's current one, over HTTP.",
     "presets": "List the algorithms, or show every setting of one.",
     "settings": "List every setting, with its default, range and meaning.",
     "data": "Data sets: list, fetch, look into.",
+    "cluster": "Training on several machines: how to start, and what they do.",
     "device": "Your ratings, on your own disk.",
+    "join": "Take part by an invitation, in one line.",
     "node": "A device or a silo that takes part.",
     "server": "The machine that nodes connect to.",
     "deploy": "Training across real machines.",
@@ -44,7 +53,7 @@ COMMANDS = {
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(WholeHelp, typer.core.TyperGroup):
     """Commands whose misspellings are answered with the nearest name."""
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
@@ -55,7 +64,7 @@ class Commands(typer.core.TyperGroup):
         return super().resolve_command(context, args)
 
 
-class Command(typer.core.TyperCommand):
+class Command(WholeHelp, typer.core.TyperCommand):
     """A command in which ``--json`` without a file means standard output."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
@@ -79,6 +88,8 @@ class LazyCommands(Commands):
             return None
         module, parent = importlib.import_module(f"fedrecplus.cli.{name}"), typer.Typer(add_completion=False)
         if own := getattr(module, f"{name}_app", None):
+            for command in own.registered_commands:
+                command.cls = Command
             parent.add_typer(own, name=name, cls=Commands)
         else:
             parent.command(name, cls=Command)(getattr(module, f"{name}_command"))
@@ -117,11 +128,11 @@ def fedrecplus(
 
     \b
     Start with:
-      fedrecplus demo                                          five algorithms on MovieLens-100K
-      fedrecplus train --dataset ml-100k --algorithm fedrec+   one training
-      fedrecplus recommend RUN-FOLDER --client 196             its top ten for a client
-      fedrecplus presets                                       the algorithms
-      fedrecplus settings                                      everything that --set can change
+      fedrecplus demo       # a comparison on MovieLens-100K
+      fedrecplus train --dataset ml-100k --algorithm fedrec+ --out runs/first
+      fedrecplus recommend runs/first --client 196   # its top ten
+      fedrecplus presets    # the algorithms
+      fedrecplus settings   # everything that --set can change
     """
 
 
@@ -132,13 +143,14 @@ def run() -> None:
 
 @contextlib.contextmanager
 def _notes_on_stderr() -> Iterator[None]:
-    """What reading data warns of is a line for the user, without the file and line of our code."""
+    """What reading data and engines warn of is a line for the user, without the file and line of our code."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("always", EngineWarning)
         plain = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, DataWarning):
+            if issubclass(category, DataWarning | EngineWarning):
                 click.echo(f"note: {message}", err=True)
             else:
                 plain(message, category, *place, **more)
@@ -154,7 +166,7 @@ def exit_code_of(arguments: list[str]) -> int:
             code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {printable(str(error))}", err=True)
         return 2
     except click.ClickException as error:
         error.show()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +11,12 @@ import typer
 
 from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.foreground import keep_in_foreground
 from fedrecplus.deploy.device import Store, load_policy, own_key, pin_identities, save_policy
-from fedrecplus.deploy.process import Supervised
+from fedrecplus.deploy.light import NodeHome, prepare
+from fedrecplus.deploy.light import join as run
 from fedrecplus.deploy.wire import read_identities
-from fedrecplus.errors import UserError
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")
-
-_HINT = (
-    "if it isn't let in: the operator must have admitted this node's key (`node key` shows it, `server admit` takes "
-    "it), --ca must be that server's, and a node that was killed must wait some 20 s"
-)
 
 
 @node_app.command()
@@ -43,41 +38,85 @@ def identity(home: Home = DEFAULT_HOME) -> None:
         say(own_key(store).public_key().public_bytes_raw().hex())
 
 
+Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
+Authority = Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")]
+ShareError = Annotated[
+    bool, typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings.")
+]
+AllowRule = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-rule",
+        metavar="PACKAGE.RULE",
+        help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
+    ),
+]
+AllowBare = Annotated[
+    bool,
+    typer.Option("--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."),
+]
+Pin = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
+]
+
+
 @node_app.command()
 def join(
-    address: Annotated[str, typer.Argument(help="The server as HOST:PORT.")],
-    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
-    poll: Annotated[float, typer.Option(min=0.05, max=60.0, help="Seconds between looks for work.")] = 1.0,
-    share_error: Annotated[
-        bool,
-        typer.Option("--share-error", help="Tell the server each round how well the model fits this node's ratings."),
-    ] = False,
-    allow_rule: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-rule",
-            metavar="PACKAGE.RULE",
-            help="A rule from outside fedrecplus that the server's settings may name; may be repeated.",
-        ),
-    ] = None,
-    allow_bare: Annotated[
-        bool,
-        typer.Option(
-            "--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."
-        ),
-    ] = False,
-    pin: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
-    ] = None,
+    address: Address,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    poll: Annotated[
+        float, typer.Option(min=0.05, max=600.0, help="Longest pause in seconds between looks for work, when idle.")
+    ] = 30.0,
+    share_error: ShareError = False,
+    allow_rule: AllowRule = None,
+    allow_bare: AllowBare = False,
+    pin: Pin = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Take part in a server's rounds, and stay: the node is started again whenever it ends."""
+    """Take part in a server's rounds, and stay: a server that is away is waited for."""
     device = home_of(home)
-    if not device.store.exists():
-        raise UserError(f"{device.store}: no store of ratings here", "make one with `fedrecplus device init`")
-    command = device.command(address, ca=ca, insecure=insecure)
+    _note_demands(device, allow_rule, allow_bare, pin)
+    node = prepare(device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error)
+    _log_to_terminal()
+    say(f"joining {address} with the ratings in {device.store}")
+    run(device.path, node)
+
+
+@node_app.command()
+def once(
+    address: Address,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    wait: Annotated[float, typer.Option(min=0.0, max=3600.0, help="Seconds to wait for the server to ask.")] = 10.0,
+    back_in: Annotated[
+        float | None,
+        typer.Option(min=10.0, max=1800.0, help="Seconds to the next visit: what is asked meanwhile waits for it."),
+    ] = None,
+    share_error: ShareError = False,
+    allow_rule: AllowRule = None,
+    allow_bare: AllowBare = False,
+    pin: Pin = None,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Connect, take part if asked, and leave; for cron, systemd timers and phones.
+
+    \b
+    Example, every quarter of an hour:
+      fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
+    """
+    device = home_of(home)
+    _note_demands(device, allow_rule, allow_bare, pin)
+    node = prepare(device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error)
+    _log_to_terminal()
+    run(device.path, node, wait=wait, back_in=back_in)
+    say(f"answered {node.answered} messages")
+
+
+def _note_demands(device: NodeHome, allow_rule: list[str] | None, allow_bare: bool, pin: Path | None) -> None:
+    """Keep in the store what the owner says on the command line."""
     keys = read_identities(pin) if pin else None
     with Store.open(device.store) as store:
         own_key(store)
@@ -87,6 +126,8 @@ def join(
         if allow_bare:
             with store.changing():
                 save_policy(store, msgspec.structs.replace(load_policy(store), bare=True))
-    say(f"joining {address} with the ratings in {device.store}")
-    environment = device.environment(poll=poll, share_error=share_error)
-    keep_in_foreground(Supervised(command, environment, None, say, hint=_HINT))
+    device.make_key()
+
+
+def _log_to_terminal() -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)

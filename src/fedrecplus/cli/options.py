@@ -13,11 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from fedrecplus.cli.display import tell
+from fedrecplus.cli.outputs import JsonFile as JsonFile
+from fedrecplus.cli.outputs import check_file_place as check_file_place
 from fedrecplus.config import Config, load_config, preset, presets
 from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.files import STDOUT, check_writable, write_json_to, write_text
+from fedrecplus.files import write_json_to, write_text
 
 CONFIG, DATA = "config.toml", "data.json"
 
@@ -74,14 +76,12 @@ TestFile = Annotated[
 ]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
-PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots; wants the extra `report`.")
-]
+PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A page with plots.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-rule",
-        metavar="NAME",
+        metavar="PACKAGE.RULE",
         help="Import this rule from outside the package, where a run folder names it; may be repeated.",
     ),
 ]
@@ -91,10 +91,6 @@ SimulationOnly = Annotated[
         "--simulation-only",
         help="Allow what must not run on real devices, such as one person's u uᵀ in the clear; results say so.",
     ),
-]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="The figures as JSON; -: on standard output, and nothing else there."),
 ]
 
 
@@ -199,6 +195,13 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
             return load_config(name, allow or ())
         return _named(load_config(name), Path(name).stem)  # a file of one's own may name any rule
     if name not in presets():
+        from fedrecplus.experiments.trivial import (
+            TRIVIAL,  # here: it wants numba, which most commands wait for too long
+        )
+
+        if name in TRIVIAL:
+            remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithms fedrec+,{name}"
+            raise UserError(f"{name} has nothing to train: it knows means or counts alone", remedy)
         raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)
 
@@ -208,21 +211,6 @@ def _named(config: Config, stem: str) -> Config:
     return replace(config, algorithm=stem) if config.algorithm in (Config().algorithm, *presets()) else config
 
 
-def check_file_place(*places: Path | None, plot: Path | None = None) -> None:
-    """Find out before a long training that its figures could not be written, or that the extra for plots is missing."""
-    if plot is not None:
-        from fedrecplus.report.build import plotly_js  # here: it wants the extra `report`
-
-        plotly_js()
-    for place in (*places, plot):
-        if place is None or place == STDOUT:
-            continue
-        if place.exists() and not place.is_file():
-            kind = "a folder" if place.is_dir() else "a device or a pipe"
-            raise UserError(f"{place} is {kind}", "give the name of a file")
-        check_writable(place.parent)
-
-
 def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, texts: dict[Path | None, str]) -> None:
     """Write the files that were asked for: JSON, a page with plots, and texts."""
     write_json_to(json, content)
@@ -230,6 +218,6 @@ def write_files(content: dict[str, Any], json: Path | None, plot: Path | None, t
         if place is not None:
             write_text(place, text)
     if plot is not None:
-        from fedrecplus.report.build import page_of  # here: it wants the extra `report`
+        from fedrecplus.web.report.build import page_of  # here: only pages need it
 
         write_text(plot, page_of([content]))

@@ -41,7 +41,10 @@ def privacy_command(
         say(f"together: ε = {total:.3f} at δ = {delta:g}, if they were trained on the same people")
     state = "finished" if folder.finished else "not finished: a resumed run repeats no release with other noise"
     say(f"{state}; noise of a simulation comes from its seed, and hides nothing from those who know it")
-    if folder.finished and folder.result().get("privacy") is None:
+    result = folder.result() if folder.finished else {}
+    if folder.finished and result.get("privacy") is None and lines[-1]["release"] == "statistics":
+        say("the budget is that of the statistics alone: the rounds of this run are not private")
+    elif folder.finished and result.get("privacy") is None:
         say("the model that is in this folder now has no budget: these lines are of earlier runs, which it replaced")
     else:
         say(NOT_COVERED)

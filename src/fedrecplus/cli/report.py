@@ -36,12 +36,12 @@ def report_command(
       fedrecplus report runs/paper audit.json --out report.html
       fedrecplus report comparison.json audit.json --markdown frontier.md
 
-    The page is one file that needs no network. It wants the extra `report`. The privacy–accuracy frontier joins
+    The page is one file that needs no network. The privacy–accuracy frontier joins
     comparisons with audits of the same algorithm, channel, rows and budget.
     """
-    from fedrecplus.report.build import page  # here: it brings what most commands don't need
-    from fedrecplus.report.frontier import to_markdown
-    from fedrecplus.report.inputs import gather
+    from fedrecplus.web.report.build import page  # here: it brings what most commands don't need
+    from fedrecplus.web.report.frontier import to_markdown
+    from fedrecplus.web.report.inputs import gather
 
     check_file_place(out, markdown_file)
     found = gather(paths)

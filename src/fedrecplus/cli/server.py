@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import keep_in_foreground
-from fedrecplus.deploy.process import CA, ServerHome, Supervised
+from fedrecplus.cli.foreground import keep_in_foreground, terminated_like_interrupted
+from fedrecplus.deploy.process import CA, ServerHome, Supervised, back_up, look_over, page_server, restore
+from fedrecplus.errors import UserError
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
 
+
+def draw_qr(text: str) -> None:
+    """A link as a picture of blocks, if the package for it is there and the terminal takes it."""
+    with contextlib.suppress(ImportError, UnicodeEncodeError):
+        import segno
+
+        drawn = io.StringIO()
+        segno.make(text, error="l").terminal(out=drawn, compact=True, border=2)
+        sys.stdout.write(drawn.getvalue())
+
+
 DEFAULT_HOME = Path("~/.fedrecplus/server")
-Home = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the server keeps everything. Default: ~/.fedrecplus/server.")
-]
+Home = Annotated[Path, typer.Option(metavar="DIR", help="Where the server keeps everything.")]
 
 
 @server_app.command()
@@ -35,30 +48,133 @@ def up(
     Example, on the machine that others know as fed.example.org:
       fedrecplus server up --host 0.0.0.0 --name fed.example.org
     """
-    server = ServerHome(home.expanduser().absolute(), host, port, insecure)
-    server.check_port()
-    server.prepare(name or [])
-    say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
-    keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
+    server = ServerHome(home.expanduser().absolute(), host, port, insecure, (name or [""])[0])
+    with server.only_one():
+        server.check_port()
+        server.prepare(name or [])
+        say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
+        keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
+
+
+@server_app.command()
+def renew(
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="One more name that nodes use; may be repeated.")
+    ] = None,
+    authority: Annotated[bool, typer.Option("--authority", help="A new authority, too: nodes need new links.")] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Make a new certificate; restart the server then. Nodes go on with the authority they know, unless it is new."""
+    from fedrecplus.deploy.process.certificates import renew as new_certificate
+    from fedrecplus.deploy.process.certificates import rotate
+
+    folder = ServerHome.load(home.expanduser().absolute()).certificates
+    if authority:
+        old = rotate(folder, name or [])
+        say(f"a new authority is in {folder}, the old one in {old}; each node needs the new {CA}, or a new invitation")
+    else:
+        new_certificate(folder, name or [])
+        say(f"a new certificate is in {folder}; nodes need nothing")
+    say("restart `fedrecplus server up`")
+
+
+@server_app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as server.tar.gz.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Write certificates, admitted keys, the offered model and the database into one file; the server may be up."""
+    back_up(ServerHome.load(home.expanduser().absolute()).path, file)
+    say(f"{file}: keep it as you keep the keys that are in it; run folders are not")
+
+
+@server_app.command("restore")
+def restore_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `server backup` wrote.")],
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Make a server's home of a backup, on this machine or a new one."""
+    restore(file, home.expanduser().absolute())
+    say(f"{home} is restored: fedrecplus server up, as before")
+
+
+@server_app.command()
+def check(home: Home = DEFAULT_HOME) -> None:
+    """Say what is wrong with the server and its last run, and what to do. Exits with 1 where something is."""
+    findings = look_over(ServerHome.load(home.expanduser().absolute()))
+    for finding in findings:
+        say(f"{'ok  ' if finding.good else 'WRONG'} {finding.what}")
+        if finding.remedy:
+            say(f"      → {finding.remedy}")
+    if not all(finding.good for finding in findings):
+        raise typer.Exit(1)
+
+
+@server_app.command()
+def page(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any.")] = 0,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show the last run as it goes on a page of this machine: rounds, loss, slow nodes, refusals, budget, checks."""
+    web, address = page_server(ServerHome.load(home.expanduser().absolute()), port)
+    say(f"open {address}")
+    with terminated_like_interrupted(), web:
+        web.serve_forever()
 
 
 @server_app.command()
 def admit(
-    key: Annotated[list[Path], typer.Argument(help="Public keys of nodes (node.pub).")], home: Home = DEFAULT_HOME
+    key: Annotated[list[Path], typer.Argument(help="Public keys of nodes (node.pub).")],
+    name: Annotated[str | None, typer.Option("--name", help="What to call the node in lists; for one key.")] = None,
+    instead_of: Annotated[
+        int | None,
+        typer.Option(metavar="NODE", help="The node has a new key: it keeps its number, strikes and persons."),
+    ] = None,
+    home: Home = DEFAULT_HOME,
 ) -> None:
-    """Let nodes connect, by their public keys. The server must be up."""
+    """Let nodes connect, by their public keys. The server must be up. An expelled key is let in again."""
+    if len(key) > 1 and (name or instead_of is not None):
+        raise UserError("--name and --instead-of are of one node", "give one key")
     server = ServerHome.load(home.expanduser().absolute())
     for file in key:
-        node = server.admit(file)
-        say(f"{file}: admitted before" if node is None else f"{file}: admitted as node {node}")
+        node, new = server.admit(file, name or "", instead_of)
+        say(f"{file}: admitted as node {node}" if new else f"{file}: admitted before, as node {node}")
+
+
+@server_app.command()
+def invite(
+    name: Annotated[str, typer.Option("--name", help="What to call the node in lists.")] = "",
+    hours: Annotated[float, typer.Option(min=0.01, max=24.0 * 90, help="How long the invitation is good for.")] = 48.0,
+    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="How nodes reach the server.")] = "",
+    qr: Annotated[bool, typer.Option("--qr/--no-qr", help="Draw the link for a camera, too.")] = True,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Make a link that lets one node in, once; `fedrecplus join LINK` takes it. The server must be up."""
+    link = ServerHome.load(home.expanduser().absolute()).invite(name, hours, address)
+    if qr:
+        draw_qr(str(link))
+    say(f"fedrecplus join '{link}'")
+    say(f"good for one device and {hours:g} hours; whoever has it first is let in, so send it to nobody else")
+
+
+@server_app.command()
+def offer(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")], home: Home = DEFAULT_HOME
+) -> None:
+    """Give a run's model to nodes that join; `deploy run` does so at its end. An older run takes a newer one back."""
+    ServerHome.load(home.expanduser().absolute()).offer(run)
+    say(f"nodes that join get the model of {run}")
 
 
 @server_app.command()
 def nodes(home: Home = DEFAULT_HOME) -> None:
     """List the nodes that were admitted. The server must be up."""
     everybody = ServerHome.load(home.expanduser().absolute()).nodes()
-    rows = [[node["node-id"], node["status"], node["online-at"], node["offline-at"]] for node in everybody]
-    show_table(["node", "status", "online since", "offline since"], rows)
+    columns = ("node-id", "name", "status", "online-at", "offline-at")
+    show_table(
+        ["node", "name", "status", "online since", "offline since"],
+        [[node[column] for column in columns] for node in everybody],
+    )
 
 
 @server_app.command()
@@ -66,6 +182,6 @@ def expel(
     node: Annotated[int, typer.Argument(help="The node's number; `server nodes` lists them.")],
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Let a node connect no more; its key is forgotten. The server must be up."""
+    """Let a node connect no more, until its key is admitted again. The server must be up."""
     ServerHome.load(home.expanduser().absolute()).expel(node)
     say(f"node {node} is expelled")

@@ -32,11 +32,11 @@ def settings_command(
 
     \b
     Examples:
-      fedrecplus settings pseudo_items           all rules for pseudo items
-      fedrecplus settings model.mf               one rule
-      fedrecplus settings attack                 options of the audit's attacks
-      fedrecplus settings attack.two-models      those of one, or of attack.my_package.mine
-      fedrecplus settings my_package.my_rule     a rule of your own
+      fedrecplus settings pseudo_items           # all rules for pseudo items
+      fedrecplus settings model.mf               # one rule
+      fedrecplus settings attack                 # options of the audit's attacks
+      fedrecplus settings attack.two-models      # those of one
+      fedrecplus settings my_package.my_rule     # a rule of your own
       fedrecplus settings --json settings.json
 
     A setting of part KIND.RULE is changed by --set KIND.OPTION=VALUE, after --set KIND.rule=RULE; that of an attack by

@@ -34,8 +34,10 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.config import Config, assign, change, check, with_budget, with_channel
+from fedrecplus.config import Config, assign, change, check, check_channel, with_budget, with_channel
 from fedrecplus.data import FileOptions, Split, split
+from fedrecplus.data.shards.manifest import is_shard_folder
+from fedrecplus.data.shards.read import open_shards
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
@@ -69,7 +71,7 @@ class Data:
 def _absolute(name: str | None) -> str | None:
     """A file's whole path, so that a run can be resumed from another folder; a data set's name as it is."""
     path = Path(name or "").expanduser()
-    return str(path.resolve()) if path.is_file() else name
+    return str(path.resolve()) if path.is_file() or is_shard_folder(path) else name
 
 
 @reads_own_files
@@ -95,6 +97,12 @@ def train_command(
     delta: Delta = None,
     noise: Noise = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="RUN", help="Begin with this run's table: known items keep their rows, new ones enter."
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")] = False,
     allow: Allow = None,
@@ -115,6 +123,7 @@ def train_command(
       fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
       fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
+      fedrecplus train --from runs/first --dataset later.csv --out runs/second --set server.rounds=10
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
     that --resume goes on from, to the very same numbers.
@@ -130,16 +139,30 @@ def train_command(
     check_file_place(json_file)
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
-    start = with_channel(_start_of(algorithm, config, seed, allow or [], began), channel, rows)
+    earlier = None if began else start_from
+    start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
     budget = budget_of(epsilon, delta, noise)
+    if budget is not None:
+        check_channel(channel, budget[2])
     chosen = check(assign(start, settings or [])) if budget is None else start
-    ratings = with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    sharded = chosen.engine == "ray" and data.test is None and is_shard_folder(data.dataset)
+    ratings = (
+        open_shards(data.dataset, data.fold)
+        if sharded
+        else with_test(load_with_bar(data.dataset, data.options), data.test, data.options)
+    )
     if budget is not None:
         chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
+    if ratings.likes_alone and not chosen.model.part.has("CHOICES"):
+        tell(
+            f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
+            "differ: its lists are by popularity at best. "
+            + ("No model for choices has a budget yet." if budget is not None else "Try --algorithm fedrec+secure.")
+        )
     how = (data.folds, chosen.seed, data.split)
-    training, test = (ratings, None) if data.fold is None else split(ratings, data.fold, *how)
+    training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *how)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -157,6 +180,7 @@ def train_command(
                 fold=data.fold,
                 about_data=data.to_dict(),
                 checkpoint_seconds=checkpoint_seconds,
+                start=start_from,
             )
     except KeyboardInterrupt:
         raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
@@ -194,14 +218,23 @@ def _data_of(
 
 
 def _start_of(
-    algorithm: str | None, file: Path | None, seed: int | None, allow: list[str], began: RunFolder | None
+    algorithm: str | None,
+    file: Path | None,
+    seed: int | None,
+    allow: list[str],
+    began: RunFolder | None,
+    earlier: Path | None,
 ) -> Config:
     """The settings to start from, before options change some."""
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is None and file is None and began is None:
+    if algorithm is None and file is None and began is None and earlier is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
-    start = algorithm or (str(began.path) if began else "")
+    if algorithm is None and file is None and began is None and not RunFolder(Path(str(earlier))).finished:
+        raise UserError(
+            f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
+        )
+    start = algorithm or str(began.path if began else earlier)
     config = config_of(str(file), allow) if file is not None else config_of(start, allow)
     return config if seed is None else change(config, "seed", seed, "--seed")
 
@@ -234,6 +267,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     if result["cold_test_ratings"]:
         share = f"{result['cold_test_ratings']:,} of {result['test_ratings']:,} test ratings"
         tell(f"note: {share} are of users or items without training ratings: a mean rating is predicted there")
+    if (begun := result["began_with"]) is not None:
+        say(f"began with {begun['known_items']:,} known items of {begun['folder']}; {begun['new_items']:,} are new")
     if result["retries"]:
         step = f"{step_size(run.config)[0]} = {result['learning_rate']:g}"
         say(f"diverged {result['retries']} times; trained with {step}")
@@ -241,7 +276,7 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
             say(NOT_COVERED)
-            say(f"uploads went by channel.rule={result['channel']}; under a budget, predicted ratings rank the lists")
+            say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")
         elif "epsilon_of_largest_user" in privacy:
             say(
                 f"no claim about a person: for the one with most ratings it adds up to ε = "

@@ -79,8 +79,7 @@ def tune_command(
     \b
     Examples:
       fedrecplus tune --dataset ml-100k --algorithm fedmf --trials 100
-      fedrecplus tune --dataset ml-100k --dataset my.csv --algorithm fedrec+ --search model.factors=10..60 \\
-        --search model.noise=0.5..2:log --search virtual_ratings.rule=predicted,weighted
+      fedrecplus tune --dataset ml-100k --algorithm fedrec+ --search model.factors=10..60 --search model.noise=0.5..2
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --objective ndcg@10
       fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml

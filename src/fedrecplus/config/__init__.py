@@ -1,6 +1,6 @@
 """A training's settings: a tagged union of the parts' own, presets, and their TOML form."""
 
-from fedrecplus.config.budget import with_budget
+from fedrecplus.config.budget import check_channel, with_budget
 from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
 from fedrecplus.config.channel import with_channel
 from fedrecplus.config.check import check
@@ -16,6 +16,7 @@ __all__ = [
     "assign",
     "change",
     "check",
+    "check_channel",
     "describe",
     "dumps",
     "from_tables",

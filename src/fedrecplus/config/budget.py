@@ -8,9 +8,20 @@ from typing import Any
 from fedrecplus.config.change import change
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
+from fedrecplus.parts import part
 from fedrecplus.parts.privacy import suited
 
 MECHANISMS = ("central", "distributed", "local")
+
+
+def check_channel(channel: str | None, noise: str) -> None:
+    """Refuse a channel that was asked for by name and that a budget would put another in the place of."""
+    if channel is not None and noise != "local" and part("channel", channel).VIEW == "uploads":
+        raise UserError(
+            f"--channel {channel} with --epsilon and --noise {noise}: the server would see uploads without noise, and "
+            "there is nothing to claim",
+            "leave --channel away (the budget's is `sums`), or give --channel secure",
+        )
 
 
 def with_budget(config: Config, epsilon: float, delta: float, noise: str, clients: int) -> Config:

@@ -10,6 +10,7 @@ import msgspec
 
 from fedrecplus.config.config import (
     Choice,
+    ClusterSettings,
     CohortSettings,
     Config,
     EvaluationSettings,
@@ -26,6 +27,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "cohort": CohortSettings,
     "server": ServerSettings,
     "evaluation": EvaluationSettings,
+    "cluster": ClusterSettings,
 }
 """the sections that are no choice of a part"""
 _OLD_SECTIONS = {"client", "prediction"}

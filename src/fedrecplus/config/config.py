@@ -81,22 +81,37 @@ class ServerSettings(Settings):
 class EvaluationSettings(Settings):
     """When to look at the test ratings, and what makes a list good."""
 
-    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the last round is always evaluated")] = 10
+    every: Annotated[int, number(1, 10**7, "rounds between evaluations; the first and the last are, too")] = 10
     relevant_from: Annotated[
         float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
     ] = 4.0
+
+
+class ClusterSettings(Settings):
+    """How clients are spread over a cluster, for engine=ray. How many workers there are changes no figure, and is no
+    setting: see docs/cluster.md."""
+
+    shards: Annotated[int, number(1, 10**6, "groups of clients that are added up one after the other")] = 8
+    engine: Annotated[str, text("what runs the rounds of a shard: fast, cuda or reference")] = "fast"
 
 
 class GeneralSettings(Settings):
     """What belongs to no section."""
 
     algorithm: Annotated[str, text("the preset it began as")] = "custom"
-    engine: Annotated[str, text("what runs the rounds: fast, reference, or central (one place, no federation)")] = (
-        "fast"
-    )
+    engine: Annotated[
+        str,
+        text(
+            "what runs the rounds: fast, cuda (a graphics card), auto (cuda where there is a card, else fast), "
+            "ray (a cluster), reference, or central (one place, no federation)"
+        ),
+    ] = "fast"
     precision: Annotated[
-        Literal["float32", "float64"], text("of the fast engine; the reference always has float64")
+        Literal["float32", "float64"], text("of the engines fast and cuda; the reference always has float64")
     ] = "float32"
+    deterministic: Annotated[
+        bool, text("engine cuda: add updates up in a fixed order, so that the same run gives the same bits; slower")
+    ] = False
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
@@ -112,6 +127,7 @@ class Config:
     algorithm: str = "custom"
     engine: str = "fast"
     precision: str = "float32"
+    deterministic: bool = False
     seed: int = 0
     simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
@@ -126,11 +142,20 @@ class Config:
     cohort: CohortSettings = field(default_factory=CohortSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """All chosen parts."""
         return tuple(value for value in vars(self).values() if isinstance(value, Choice))
+
+    @property
+    def scores_lists(self) -> bool:
+        """Whether lists are ranked by a score of their own; otherwise predicted ratings rank."""
+        model = self.model
+        if not model.part.has("list_weights"):
+            return False
+        return not model.part.has("scores_lists") or bool(model.part.scores_lists(model.options))
 
     @property
     def hides_rows(self) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.files.read import read_file
-from fedrecplus.data.movielens.fetch import load_known
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
 from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
@@ -31,10 +30,18 @@ def load(name_or_path: str, *, options: FileOptions | None = None, progress: Pro
 
             return generate(SyntheticOptions.parse(settings), progress)
         if not settings:
+            from fedrecplus.data.movielens.fetch import load_known  # here: it brings polars
+
             return load_known(KNOWN[name], progress)
     path = Path(name_or_path).expanduser()
     if not path.exists() and not _looks_like_a_path(str(name_or_path)):
         raise unknown_name("data set", str(name_or_path), [*KNOWN, SYNTHETIC])
+    if is_shard_folder(path):
+        from fedrecplus.data.shards.read import read_all  # here: it brings polars
+
+        return read_all(ShardFolder.read(path))
+    from fedrecplus.data.files.read import read_file  # here: it brings polars, 30 MB that a device's node goes without
+
     return read_file(path, options)
 
 

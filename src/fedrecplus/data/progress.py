@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being fetched or made, how much of it is there and how much there will be (0: unknown)."""
@@ -20,6 +21,10 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
     >>> with progress_bar() as progress:
     ...     progress("ml-1m.zip", 10, 100)
     """
+    from rich.console import Console  # here: who shows nothing goes without it
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Bar(*columns, console=console or Console(stderr=True), transient=True)
     tasks: dict[str, TaskID] = {}

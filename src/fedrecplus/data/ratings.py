@@ -21,6 +21,13 @@ def narrowest(item_count: int) -> type[np.uint16] | type[np.int32]:
     return np.uint16 if item_count <= 65536 else np.int32
 
 
+def damped_means(
+    sums: NDArray[Any], counts: NDArray[np.int64], mean: float, prior_strength: float
+) -> NDArray[np.float64]:
+    """Means of sums over counts, with ``prior_strength`` pseudo-ratings at the mean."""
+    return np.asarray((sums + prior_strength * mean) / (counts + prior_strength))
+
+
 @dataclass(frozen=True)
 class Ratings:
     """A sparse matrix client × item of levels on a scale, by client, items ascending within a client (CSR).
@@ -161,7 +168,7 @@ class Ratings:
         follows from it, the count and the overall mean.
         """
         sums = np.bincount(self.items, weights=self.standard_values, minlength=self.item_count)
-        return np.asarray((sums + prior_strength * self.mean()) / (self.item_counts() + prior_strength))
+        return damped_means(sums, self.item_counts(), self.mean(), prior_strength)
 
     def where(self, mask: NDArray[np.bool_]) -> Ratings:
         """Only the ratings that the mask keeps; clients and items keep their numbers."""

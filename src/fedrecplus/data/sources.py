@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.files.read import read_file
 from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
@@ -44,6 +43,8 @@ def as_test(source: RatingsLike, training: Ratings, options: FileOptions | None 
     # what describes the items was read with the training ratings
     options = replace(options or FileOptions(), scale=training.scale, items=None, title=None, genres=None, year=None)
     if isinstance(source, str | Path):
+        from fedrecplus.data.files.read import read_file  # here: it brings polars
+
         path = Path(source).expanduser()
         return read_file(path, options, few=True) if path.is_file() else load(str(source))
     from fedrecplus.data.frames import ratings_of_frame  # here: most commands see no frame

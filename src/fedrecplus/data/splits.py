@@ -129,6 +129,15 @@ def validation_cut(train: RatingsLike, share: float = 0.1, seed: int = 0) -> tup
     return train.where(~chosen), train.where(chosen)
 
 
+def each_by_itself(first: int, length: int, count: int, seed: int = 0) -> Numbers:
+    """A fold for each of so many ratings from the ``first`` on, drawn by its number alone: for ratings in a stream.
+
+    Folds are then about as large as each other, not exactly.
+    """
+    drawn = keys(subkey(seed, "folds, each by itself"), np.arange(first, first + length)) % np.uint64(count)
+    return drawn.astype(np.uint8)
+
+
 def _check(count: int, things: int, what: str) -> None:
     if not 2 <= count <= min(_MOST_FOLDS, things):
         raise UserError(

@@ -12,7 +12,7 @@ from fedrecplus.engines.state import (
     message_of,
     start_private,
 )
-from fedrecplus.engines.statistics import public_items
+from fedrecplus.engines.statistics import StatisticsBudget, public_items, statistics_budget
 
 __all__ = [
     "ENGINES",
@@ -22,6 +22,7 @@ __all__ = [
     "Problem",
     "RoundReport",
     "SimulationState",
+    "StatisticsBudget",
     "compile_seconds",
     "device_of",
     "engine_of",
@@ -31,4 +32,5 @@ __all__ = [
     "public_items",
     "rounds",
     "start_private",
+    "statistics_budget",
 ]

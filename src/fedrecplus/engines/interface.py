@@ -22,7 +22,7 @@ from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import server_round
 
 Clients = NDArray[np.int64]
-ENGINES = ("fast", "reference", "central")
+ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
 
 
 class Engine(ABC):
@@ -70,7 +70,7 @@ class Engine(ABC):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
         model, wide = problem.config.model, X.astype(np.float64)
-        if not model.part.has("list_weights"):
+        if not problem.config.scores_lists:
             return None
         Z = np.zeros(W.shape)
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
@@ -95,6 +95,14 @@ def engine_of(config: Config) -> Engine:
     """
     if config.engine not in ENGINES:
         raise unknown_name("engine", config.engine, ENGINES)
-    module = importlib.import_module(f"fedrecplus.engines.{config.engine}")
+    module = importlib.import_module(f"fedrecplus.engines.{_chosen(config.engine)}")
     engine: Engine = module.engine(config)
     return engine
+
+
+def _chosen(name: str) -> str:
+    """The engine that a name stands for: ``auto`` is ``cuda`` where there is a card, else ``fast``."""
+    if name != "auto":
+        return name
+    card = importlib.import_module("fedrecplus.engines.cuda")
+    return "cuda" if card.has_card() else "fast"

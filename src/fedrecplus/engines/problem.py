@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
@@ -36,9 +38,14 @@ class Problem:
         scale = self.ratings.scale
         return scale.standardise(scale.values(np.arange(scale.levels)))
 
+    @functools.cached_property
+    def able(self) -> NDArray[np.int64]:
+        """Clients with ratings, ascending; the same array in every round, by which an engine knows the same cohort."""
+        return np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+
     def asked(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round, ascending: those with ratings, sampled."""
-        able = np.flatnonzero(np.diff(self.ratings.indptr) > 0)
+        able = self.able
         how, seed = self.config.cohort, self.config.seed
         if how.fraction < 1.0:
             draws = uniform(subkey(seed, "sampling", round_number), able)
@@ -96,7 +103,7 @@ def _check_cohort(ratings: Ratings, config: Config) -> None:
 def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:
     """How many pseudo items each client has."""
     chosen, rated = config.pseudo_items, np.diff(ratings.indptr)
-    if not config.hides_rows:
+    if not config.hides_rows or isinstance(ratings, ShardedRatings):  # those of shards are counted where they are
         return np.zeros(ratings.clients, dtype=np.int64)
     extra = np.zeros(ratings.clients, dtype=np.int64)
     if chosen.part.has("extra_rows"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items, start_server
 
+PRIVATE_ARRAYS = ("U", "drawn", "pseudo_items", "virtual_ratings")
 _BLOCK = 65_536
 
 
@@ -31,7 +33,11 @@ class PrivateState:
 
     def copy(self) -> PrivateState:
         """A copy that may be written to."""
-        return PrivateState(*(array.copy() for array in vars(self).values()))
+        return PrivateState(*(getattr(self, name).copy() for name in PRIVATE_ARRAYS))
+
+    def finite(self) -> bool:
+        """Whether all numbers that clients keep are finite."""
+        return bool(np.isfinite(self.U).all())
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class SimulationState:
             "V": server.V,
             "last_step": server.last_step,
             "last_covariance": server.last_covariance,
-            **vars(self.private),
+            **{name: np.asarray(getattr(self.private, name)) for name in PRIVATE_ARRAYS},
         }
         named.update({f"moment_{number}": table for number, table in enumerate(server.moments)})
         return named
@@ -59,7 +65,7 @@ class SimulationState:
         """The state that ``arrays`` wrote."""
         moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
         server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments)
-        private = (named[name] for name in ("U", "drawn", "pseudo_items", "virtual_ratings"))
+        private = (named[name] for name in PRIVATE_ARRAYS)
         return cls(server, PrivateState(*private))
 
 
@@ -72,6 +78,8 @@ class RoundReport:
     """sent by clients, to the server or to each other"""
     bytes_down: int
     """received by clients"""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """what each worker of a cluster took; nothing where there is none"""
 
 
 def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
@@ -79,13 +87,13 @@ def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
     return SimulationState(start_server(problem.config, problem.public, dtype), start_private(problem, dtype))
 
 
-def start_private(problem: Problem, dtype: Any = np.float64) -> PrivateState:
-    """What devices hold before their first round."""
+def start_private(problem: Problem, dtype: Any = np.float64, first_client: int = 0) -> PrivateState:
+    """What devices hold before their first round; in a shard, clients' own numbers begin with ``first_client``."""
     config, ratings, model = problem.config, problem.ratings, problem.config.model
     U = np.empty((ratings.clients, model.part.user_columns(model.options)), dtype=dtype)
     for first in range(0, ratings.clients, _BLOCK):
         block = np.arange(first, min(first + _BLOCK, ratings.clients))
-        U[block] = model.part.start_users(config.seed, block, model.options, problem.public)
+        U[block] = model.part.start_users(config.seed, first_client + block, model.options, problem.public)
     places = 0 if redraws(problem) else int(problem.pseudo_indptr[-1])
     return PrivateState(
         U=U,
@@ -136,8 +144,3 @@ def remember(problem: Problem, private: PrivateState, device: Device) -> None:
         if private.virtual_ratings.size:
             private.virtual_ratings[places] = device.kept.ratings
         private.drawn[client] = True
-
-
-def with_private(state: SimulationState, **changes: Any) -> SimulationState:
-    """The state with some private arrays replaced."""
-    return replace(state, private=replace(state.private, **changes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,34 +56,54 @@ def _exact(ratings: Ratings) -> PublicItems:
 
 def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicItems:
     """One sum over everybody. Without noise that is exact figures, which only the server's word keeps from changing."""
-    chosen, plan = config.statistics, plan_of(config)
-    if plan is not None and plan.statistics is not None:
-        multiplier, delta, cap = plan.statistics, config.privacy.options.delta, config.privacy.options.cap
-    elif chosen.epsilon > 0.0:
-        check_delta(chosen.delta, ratings.clients)
-        multiplier, delta, cap = own_multiplier(chosen.epsilon, chosen.delta), chosen.delta, chosen.cap
-    else:
+    budget = statistics_budget(config)
+    if budget is None:
         return replace(exact, source="secure-sum")
-    clients = int(np.count_nonzero(np.diff(ratings.indptr)))
-    total, sd = with_noise(_total(ratings, cap), multiplier, sensitivity(cap), clients, clients, STATISTICS, config)
-    found = figures(total, sd, cap)
-    cost = epsilon_of([Release(multiplier)], delta, plan.accountant if plan else "PLD")
-    return replace(
-        exact,
-        popularity=found.popularity,
-        average=found.average,
-        mean=found.mean,
-        source="secure-sum",
-        epsilon=cost,
-        people=found.people,
-    )
+    if plan_of(config) is None:
+        check_delta(budget.delta, ratings.clients)
+    clients, norm = int(np.count_nonzero(np.diff(ratings.indptr))), sensitivity(budget.cap)
+    total = _total(ratings, budget.cap)
+    return budget.public(exact, *with_noise(total, budget.multiplier, norm, clients, clients, STATISTICS, config))
 
 
-def own_multiplier(epsilon: float, delta: float) -> float:
-    """The noise of a sum that has a budget of its own."""
-    multiplier = planned(epsilon, delta, 1.0, (), 1.0).statistics
+@dataclass(frozen=True)
+class StatisticsBudget:
+    """What the sum of the statistics may cost, and so its noise."""
+
+    multiplier: float
+    delta: float
+    cap: int
+    accountant: str
+
+    @property
+    def epsilon(self) -> float:
+        """What the sum costs by itself."""
+        return epsilon_of([Release(self.multiplier)], self.delta, self.accountant)
+
+    def public(self, exact: PublicItems, total: NDArray[np.float64], sd: float) -> PublicItems:
+        """These items with figures of the noisy sum in place of any others."""
+        found = figures(total, sd, self.cap)
+        return replace(
+            exact, popularity=found.popularity, average=found.average, mean=found.mean, people=found.people,
+            source="secure-sum", epsilon=self.epsilon,
+        )  # fmt: skip
+
+
+def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudget | None:
+    """A share of the whole training's budget, or one of its own; None where the statistics are no noisy sum."""
+    own, plan = config.statistics, plan_of(config)
+    if own.source != "secure-sum":
+        return None
+    if plan is not None:
+        assert plan.statistics is not None
+        return StatisticsBudget(
+            plan.statistics, config.privacy.options.delta, config.privacy.options.cap, plan.accountant
+        )
+    if own.epsilon <= 0.0:
+        return None
+    multiplier = planned(own.epsilon, own.delta, 1.0, (), 1.0, accountant).statistics
     assert multiplier is not None
-    return multiplier
+    return StatisticsBudget(multiplier, own.delta, own.cap, accountant)
 
 
 def _total(ratings: Ratings, cap: int) -> NDArray[np.float64]:

@@ -30,10 +30,10 @@ from fedrecplus.experiments.heterogeneous_clients import (
 )
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
-from fedrecplus.training.attempt import predictor_of
 from fedrecplus.training.divergence import Watch
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import errors_of
+from fedrecplus.training.judging import predictor_of
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"

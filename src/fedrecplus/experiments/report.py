@@ -8,7 +8,7 @@ from typing import Any
 
 from fedrecplus.experiments.compare import FIGURES, GROUPS, RANKING, Comparison, Summary
 from fedrecplus.experiments.statistics import FoldMean
-from fedrecplus.experiments.trivial import ADDED, LIST_NAMES
+from fedrecplus.experiments.trivial import ADDED, LIST_NAMES, TRIVIAL
 from fedrecplus.markdown import csv_table, markdown_table
 
 SPARE = ("NMSE", "RMSE, 95 % interval", "p")
@@ -83,6 +83,12 @@ def notes(comparison: Comparison) -> list[str]:
     worse = [name for name in asked if (found := ndcg[name]) and floor and found.mean < floor.mean]
     if worse:
         lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
+    errors = {summary.algorithm: summary.figures["rmse"] for summary in comparison.summaries}
+    biases = errors.get("bias-only")
+    trained = [name for name in asked if name not in TRIVIAL]
+    lost = [name for name in trained if biases and (own := errors[name]) and own.mean > biases.mean]
+    if lost:
+        lines.append(f"bias-only, which knows means alone, predicts ratings better than {', '.join(lost)}")
     if _is_of_likes(comparison):
         counts = "there is no rating to predict, so NDCG@10 is what counts, and p is of it"
         lines.append(f"all ratings are the same (likes alone): {counts}")

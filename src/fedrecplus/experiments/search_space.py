@@ -24,7 +24,7 @@ _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "mode
 _ON_REQUEST = re.compile(
     r"pseudo_items\..*|channel\..*|privacy\..*|statistics\..*"  # privacy, which no error speaks for
     r"|server\.rounds|model\.local_epochs|model\.batch_size|evaluation\..*"  # the price of a trial
-    r"|cohort\..*"  # who takes part is not ours to choose
+    r"|cohort\..*|cluster\..*"  # who takes part, and where, is not ours to choose
 )
 """numbers that are searched only if they are named"""
 

@@ -15,19 +15,19 @@ class FoldMean:
     """A figure's mean over folds, with its uncertainty."""
 
     mean: float
-    sd: float
-    """sample standard deviation; zero for a single fold"""
-    low: float
-    high: float
-    """ends of the 95 % confidence interval of the mean; the mean itself for a single fold"""
+    sd: float | None
+    """sample standard deviation; None for a single fold, which says nothing of how folds differ"""
+    low: float | None
+    high: float | None
+    """ends of the 95 % confidence interval of the mean; None for a single fold"""
 
     @property
     def interval(self) -> str:
         """The confidence interval as text."""
-        return f"{self.low:.4f} – {self.high:.4f}"
+        return "–" if self.low is None else f"{self.low:.4f} – {self.high:.4f}"
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.sd:.4f}"
+        return f"{self.mean:.4f}" if self.sd is None else f"{self.mean:.4f} ± {self.sd:.4f}"
 
 
 def fold_mean(values: Sequence[float]) -> FoldMean:
@@ -35,10 +35,12 @@ def fold_mean(values: Sequence[float]) -> FoldMean:
 
     >>> print(fold_mean([0.91, 0.92, 0.93]))
     0.9200 ± 0.0100
+    >>> print(fold_mean([0.91]))
+    0.9100
     """
     mean = float(np.mean(values))
     if len(values) < 2:
-        return FoldMean(mean, 0.0, mean, mean)
+        return FoldMean(mean, None, None, None)
     sd = float(np.std(values, ddof=1))
     half = float(stats.t.ppf(0.975, len(values) - 1)) * sd / float(np.sqrt(len(values)))
     return FoldMean(mean, sd, mean - half, mean + half)

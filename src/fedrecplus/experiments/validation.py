@@ -11,9 +11,9 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.training.attempt import predictor_of
 from fedrecplus.training.divergence import Watch
 from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.judging import predictor_of
 from fedrecplus.training.ranking import measure_named, rank
 from fedrecplus.workers import Stop
 

@@ -59,7 +59,10 @@ def released(
     multiplier, name = plan.rounds[round_number], f"round {round_number}"
     sensitivity = privacy.options.clip + rounding_norm(sums, config)
     asked = sums.clients if asked is None else asked
-    noisy, sd = with_noise(vector, multiplier, sensitivity, asked, sums.clients, name, config, words)
+    if sums.noise > 0.0:  # the devices' own is in it already, as in every deployed sum under ``distributed``
+        noisy, sd = vector, sums.noise
+    else:
+        noisy, sd = with_noise(vector, multiplier, sensitivity, asked, sums.clients, name, config, words)
     answering = config.cohort.fraction * config.answering
     return replace(
         sums,

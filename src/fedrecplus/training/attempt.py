@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import (
@@ -17,18 +15,19 @@ from fedrecplus.engines import (
     SimulationState,
     compile_seconds,
     engine_of,
-    item_columns,
     prepare,
     rounds,
 )
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
-from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.evaluation import Predictor, Scores
+from fedrecplus.training.judging import Judge
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.progress import Progress, Step
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.tally import Tally
+from fedrecplus.training.warm_start import Earlier
 
 _NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
 
@@ -39,9 +38,8 @@ class Task:
 
     ratings: Ratings
     test: Ratings | None
-    judged: Ratings
-    """what evaluations look at: the test ratings or, without any, a sample of the training ratings"""
-    fallback: Fallback
+    judge: Judge
+    """looks at the test ratings or, without any, at a sample of the training ratings"""
     config: Config
     folder: RunFolder | None
     progress: Progress
@@ -50,11 +48,13 @@ class Task:
     callbacks: tuple[Callback, ...] = ()
     ledger: Ledger | None = None
     """of releases, where the run has a privacy budget and a folder"""
+    earlier: Earlier | None = None
+    """the model that it begins with, where it does not begin anew"""
 
     @property
     def likes_alone(self) -> bool:
         """Whether all ratings are the same, so that errors mean nothing."""
-        return self.ratings.likes_alone and self.judged.likes_alone
+        return self.ratings.likes_alone and self.judge.likes_alone
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class Outcome:
     """with the step that it took in the end"""
     problem: Problem
     state: SimulationState
-    predictor: Predictor
+    engine: Engine
+    predictor: Predictor | None
+    """None where clients are in shards, and nobody has all their weights"""
     scores: Scores
     tally: Tally
     retries: int
@@ -78,7 +80,9 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         task.ledger.before_statistics()
     problem, engine = prepare(task.ratings, config), engine_of(config)
     state, tally = engine.start(problem), Tally()
-    watch = Watch.of(task.judged, predictor_of(engine, problem, state), task.fallback)
+    if task.earlier is not None:
+        state = task.earlier.begin(problem, state)
+    watch = task.judge.watch(engine, problem, state)
     if saved:
         state, tally = saved.state, saved.tally
     for callback in task.callbacks:
@@ -98,6 +102,7 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
                 state.server.round,
                 config.server.rounds,
                 rmse if task.test is not None and not task.likes_alone else None,
+                seconds=report.seconds,
             )
         )
         for callback in task.callbacks:
@@ -106,9 +111,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         if any(callback.wants_stop() for callback in task.callbacks):
             break
         began = _stopwatch()
-    predictor = predictor_of(engine, problem, state, lists=True)
-    scores = score(task.judged, predictor.predict, task.fallback)
-    return Outcome(config, problem, state, predictor, scores, tally, retries)
+    predictor, scores = task.judge.final(engine, problem, state)
+    return Outcome(config, problem, state, engine, predictor, scores, tally, retries)
 
 
 def _stopwatch() -> float:
@@ -116,24 +120,18 @@ def _stopwatch() -> float:
     return time.perf_counter() - compile_seconds()
 
 
-def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
-    """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
-    X = item_columns(problem, state.server.V)
-    W = engine.user_weights(problem, state.private, X)
-    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
-
-
 def _is_due(config: Config, round_number: int) -> bool:
-    return round_number % config.evaluation.every == 0 or round_number == config.server.rounds
+    """Learning curves begin with the first round and end with the last."""
+    return round_number % config.evaluation.every == 0 or round_number in (1, config.server.rounds)
 
 
 def _evaluate(
     task: Task, engine: Engine, problem: Problem, state: SimulationState, tally: Tally, watch: Watch
 ) -> Scores:
     number = state.server.round
-    if not np.isfinite(state.private.U).all():
+    if not state.private.finite():
         raise Diverged(number, "U is not finite any more")
-    scores = score(task.judged, predictor_of(engine, problem, state).predict, task.fallback)
+    scores = task.judge.scores(engine, problem, state)
     watch.look_at(scores, number)
     measured_on = "train" if task.test is None else "test"
     figures = {**scores.figures(), **(_NO_ERRORS if task.likes_alone else {})}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training.lists import Wish
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
 
@@ -32,20 +33,21 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     return model.scale.restore(standard)
 
 
-def recommend_many(
-    recommender: Recommender, users: Sequence[Any], n: int = 10, *, exclude_seen: bool = True
-) -> dict[str, list[Any]]:
-    """Columns user, rank, item, rating and title: the n best items of each user, best first.
+def recommend_many(recommender: Recommender, users: Sequence[Any], wish: Wish) -> dict[str, list[Any]]:
+    """Columns user, rank, item, score, rating and title: the best items of each user, best first.
 
-    ``exclude_seen`` leaves out what the user has rated.
+    Where reasons are wished for, the column ``why`` has the ids of the user's own items that speak most for each.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ("user", "rank", "item", "rating", "title")}
+    figures = ("item", "score", "rating", "title")
+    columns: dict[str, list[Any]] = {name: [] for name in ("user", "rank", *figures, *(["why"] if wish.why else []))}
     for user in users:
-        best = recommender.recommend(user, n, exclude_seen=exclude_seen)
+        best = recommender.client(user).top_list(wish).items
         columns["user"] += [user] * len(best)
         columns["rank"] += range(1, len(best) + 1)
-        for name in ("item", "rating", "title"):
+        for name in figures:
             columns[name] += [getattr(one, name) for one in best]
+        if wish.why:
+            columns["why"] += [[reason.item for reason in one.because] for one in best]
     return columns
 
 

@@ -25,8 +25,12 @@ class Watch:
     def of(cls, judged: Ratings, start: Predictor, fallback: Fallback) -> Watch:
         """Three times the error of the global mean or of the untrained model, whichever is worse."""
         trivial = score(judged, lambda clients, _: np.full(len(clients), fallback.mean), fallback)
-        untrained = score(judged, start.predict, fallback)
-        least = 1.0 if judged.likes_alone else 1e-3  # of ratings that are all the same, the mean has no error at all
+        return cls.between(trivial, score(judged, start.predict, fallback), judged.likes_alone)
+
+    @classmethod
+    def between(cls, trivial: Scores, untrained: Scores, likes_alone: bool) -> Watch:
+        """The same of scores: those of the global mean, and those of the untrained model."""
+        least = 1.0 if likes_alone else 1e-3  # of ratings that are all the same, the mean has no error at all
         return cls(_TIMES_WORSE * max(trivial.unclipped, untrained.unclipped, least))
 
     def look_at(self, scores: Scores, round_number: int) -> None:

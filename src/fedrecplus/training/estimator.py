@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, change, check, load_config, preset
+from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.tables import pair_columns
 from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, ratings_of_frame
@@ -20,11 +20,16 @@ from fedrecplus.data.sources import as_ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
+from fedrecplus.training.lists import Wish
 from fedrecplus.training.loop import train
 from fedrecplus.training.recommender import Person, Recommender
 from fedrecplus.training.run import Run
 
-_OWN = ("algorithm", "user", "item", "rating", "timestamp", "items", "scale", "duplicates", "seed")
+_OWN = (
+    *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
+    *("user", "item", "rating", "timestamp", "items", "scale", "duplicates", "seed"),
+)
+_DELTA, _NOISE = 1e-5, "central"
 Pairs = Any
 """a frame with a user and an item column, an array of two columns, or a list of pairs"""
 
@@ -33,21 +38,29 @@ class FedRec:
     """A federated recommender, simulated in one process, with scikit-learn's manners.
 
     ``algorithm`` is a preset, a TOML file or a ``Config``. Any setting of it is a parameter, with two underscores for
-    the dot: ``FedRec("fedrec+", model__factors=16)``. ``user``, ``item``, ``rating``, ``timestamp`` name columns of
-    frames, where these have unusual names; ``items`` is a frame or a file that describes the items.
+    the dot: ``FedRec("fedrec+", model__factors=16)``; these come last. ``channel`` is what hides uploads from the
+    server, as ``--channel`` of the command line (``clear``, ``secure`` and so on). ``epsilon``, with ``delta`` and
+    ``noise``, is a budget of differential privacy per person, as ``--epsilon``. ``user``, ``item``, ``rating``,
+    ``timestamp`` name columns of frames, where these have unusual names; ``items`` is a frame or a file that
+    describes the items.
 
     >>> frame = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 8], "rating": [5, 1, 4, 2, 3]})
     >>> model = FedRec("fedmf", server__rounds=3).fit(frame)
     >>> model.predict([(1, 9), (3, 7)]).shape
     (2,)
     >>> model.recommend([3], n=1).columns
-    ['user', 'rank', 'item', 'rating', 'title']
+    ['user', 'rank', 'item', 'score', 'rating', 'title']
     """
 
     def __init__(
         self,
         algorithm: str | Config = "fedrec+",
         *,
+        channel: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        noise: str | None = None,
+        simulation_only: bool = False,
         user: str | None = None,
         item: str | None = None,
         rating: str | None = None,
@@ -58,14 +71,15 @@ class FedRec:
         seed: int = 0,
         **settings: Any,
     ) -> None:
-        self.algorithm = algorithm
+        self.algorithm, self.channel, self.simulation_only = algorithm, channel, simulation_only
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
         self.user, self.item, self.rating, self.timestamp = user, item, rating, timestamp
         self.items, self.scale, self.duplicates, self.seed = items, scale, duplicates, seed
         self.settings: dict[str, Any] = {}
         self._set_settings(settings)
 
     def __repr__(self) -> str:
-        own = {name: getattr(self, name) for name in _OWN[1:] if getattr(self, name) not in (None, 0, "error")}
+        own = {name: getattr(self, name) for name in _OWN[1:] if getattr(self, name) not in (None, 0, False, "error")}
         shown = [f"{name}={value!r}" for name, value in {**own, **self.settings}.items()]
         name = self.algorithm.algorithm if isinstance(self.algorithm, Config) else self.algorithm
         return f"FedRec({', '.join([repr(name), *shown])})"
@@ -85,22 +99,42 @@ class FedRec:
 
     @property
     def config(self) -> Config:
-        """The complete settings of the training."""
+        """The complete settings of the training; of one with a budget, before the number of people is known."""
+        return check(self._assigned(self._start()))
+
+    def _start(self) -> Config:
+        """The algorithm's settings, with seed and channel."""
         if isinstance(self.algorithm, Config):
             config = self.algorithm
         else:
             config = load_config(self.algorithm) if self.algorithm.endswith(".toml") else preset(self.algorithm)
         config = change(config, "seed", self.seed, "FedRec")
-        # rules come first, since they bring the options
+        if self.simulation_only:
+            config = change(config, "simulation_only", True, "FedRec")
+        return with_channel(config, self.channel)
+
+    def _assigned(self, config: Config) -> Config:
+        """With the settings that were given one by one; rules come first, since they bring the options."""
         for name in sorted(self.settings, key=lambda name: not name.endswith("__rule")):
             config = change(config, name.replace("__", "."), self.settings[name], "FedRec")
-        return check(config)
+        return config
+
+    def _config_for(self, clients: int) -> Config:
+        """The settings for so many people, which a budget depends on."""
+        if self.epsilon is None:
+            if self.delta is not None or self.noise is not None:
+                raise UserError("delta and noise say nothing without a budget", "give epsilon, such as epsilon=10")
+            return self.config
+        delta = _DELTA if self.delta is None else self.delta
+        check_channel(self.channel, self.noise or _NOISE)
+        budgeted = with_budget(self._start(), self.epsilon, delta, self.noise or _NOISE, clients)
+        return check(self._assigned(budgeted))
 
     def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
         """Train on ratings: a frame, a file, a data set's name or ``Ratings``; or on pairs ``X`` with ratings ``y``."""
         self.backend_ = backend_of(X)
         ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
-        self.run_: Run = train(ratings, None, self.config, callbacks=callbacks)
+        self.run_: Run = train(ratings, None, self._config_for(ratings.clients), callbacks=callbacks)
         self.recommender_ = self.run_.recommender
         self.n_features_in_ = 2
         return self
@@ -121,14 +155,26 @@ class FedRec:
         return frame_of(columns, backend or (backend_of(X) if is_frame(X) else self.backend_))
 
     def recommend(
-        self, users: Sequence[Any] | Any, n: int = 10, *, exclude_seen: bool = True, backend: str | None = None
+        self,
+        users: Sequence[Any] | Any,
+        n: int = 10,
+        *,
+        by: str = "list",
+        exclude_seen: bool = True,
+        explore: float = 0.0,
+        why: bool = False,
+        backend: str | None = None,
     ) -> Any:
-        """The n best items of each user as a frame with columns user, rank, item, rating and title, best first.
+        """The n best items of each user as a frame, best first: columns user, rank, item, score, rating and title.
 
-        ``exclude_seen`` leaves out what the user has rated. The frame is of the library that ``fit`` was given.
+        ``score`` is what ranks: the model's score for lists or, with ``by="rating"`` and in models without one, the
+        predicted rating in standard units. ``exclude_seen`` leaves out what the user has rated. ``explore``, up to 1,
+        prefers items unlike each other. ``why`` adds a column: ids of the user's own items that speak most for the
+        item, a list each. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
-        found = recommend_many(self._fitted(), wanted, n, exclude_seen=exclude_seen)
+        wish = Wish(n, by, exclude_seen, explore, why)
+        found = recommend_many(self._fitted(), wanted, wish)
         return frame_of(found, backend or self.backend_)
 
     def similar_items(self, item: Any, n: int = 10, *, backend: str | None = None) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -59,14 +59,24 @@ class Fallback:
     mean: float
 
     @classmethod
-    def of(cls, training: Ratings, config: Config | None = None) -> Fallback:
-        """The fallback that a training set leaves one with; there are models that know something of every item."""
+    def of(
+        cls,
+        training: Ratings,
+        config: Config | None = None,
+        mean: float | None = None,
+        known_item: NDArray[np.bool_] | None = None,
+    ) -> Fallback:
+        """The fallback that a training set leaves one with; there are models that know something of every item.
+
+        ``mean`` and ``known_item`` are given where these ratings are a shard, and there are others.
+        """
         values = training.standard_values
         counts = np.diff(training.indptr)
         sums = np.bincount(training.client_of_rating, weights=values, minlength=training.clients)
-        mean = float(values.mean()) if len(values) else 3.0
+        if mean is None:
+            mean = float(values.mean()) if len(values) else 3.0
         client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
-        known_item = training.item_counts() > 0
+        known_item = training.item_counts() > 0 if known_item is None else known_item
         if config is not None and config.model.part.has("PREDICTS_COLD_ITEMS"):
             known_item[:] = True
         return cls(client_mean, counts > 0, known_item, mean)
@@ -99,6 +109,32 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class ErrorSums:
+    """What errors on test ratings add up to."""
+
+    absolute: float = 0.0
+    squared: float = 0.0
+    energy: float = 0.0
+    """Σr²"""
+    strayed: float = 0.0
+    """squared errors in standard units before clipping"""
+    ratings: int = 0
+    cold: int = 0
+
+    @classmethod
+    def together(cls, parts: Iterable[ErrorSums]) -> ErrorSums:
+        """The sums over several sets, added in their order."""
+        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts), strict=True)))
+
+    def scores(self) -> Scores:
+        """MAE, RMSE and NMSE."""
+        n = max(self.ratings, 1)
+        nmse = self.squared / self.energy if self.energy > 0 else float("nan")
+        rmse, unclipped = float(np.sqrt(self.squared / n)), float(np.sqrt(self.strayed / n))
+        return Scores(self.absolute / n, rmse, nmse, self.ratings, self.cold, unclipped)
+
+
+@dataclass(frozen=True)
 class Block:
     """Some test ratings and their predictions."""
 
@@ -128,6 +164,11 @@ def blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[Bloc
 
 def score(test: Ratings, predict: Predict, fallback: Fallback) -> Scores:
     """MAE, RMSE and NMSE over all test ratings; none is dropped."""
+    return error_sums(test, predict, fallback).scores()
+
+
+def error_sums(test: Ratings, predict: Predict, fallback: Fallback) -> ErrorSums:
+    """The sums that scores are made of."""
     absolute = squared = energy = strayed = 0.0
     cold = 0
     for block in blocks(test, predict, fallback):
@@ -137,6 +178,4 @@ def score(test: Ratings, predict: Predict, fallback: Fallback) -> Scores:
         energy += float(block.truth @ block.truth)
         strayed += float(block.strayed @ block.strayed)
         cold += int(block.cold.sum())
-    n = max(len(test), 1)
-    nmse = squared / energy if energy > 0 else float("nan")
-    return Scores(absolute / n, float(np.sqrt(squared / n)), nmse, len(test), cold, float(np.sqrt(strayed / n)))
+    return ErrorSums(absolute, squared, energy, strayed, len(test), cold)

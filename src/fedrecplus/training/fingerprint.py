@@ -8,10 +8,13 @@ import json
 import numpy as np
 
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
 
 
 def fingerprint(training: Ratings, test: Ratings | None) -> str:
     """A hash over what is trained and tested on, names and titles aside."""
+    if isinstance(training, ShardedRatings):
+        return hashlib.sha256(f"{training.folder.fingerprint()} fold {training.fold}".encode()).hexdigest()[:32]
     digest = hashlib.sha256()
     for ratings in (training, test):
         if ratings is None:

@@ -36,9 +36,15 @@ class Errors:
         return by_client
 
 
-def errors_of(test: Ratings, predict: Predict, fallback: Fallback, training: Ratings) -> Errors:
-    """The sums of errors, in one pass over the test ratings."""
-    tail = tail_items(training.item_counts())
+def errors_of(
+    test: Ratings,
+    predict: Predict,
+    fallback: Fallback,
+    training: Ratings,
+    tail: NDArray[np.bool_] | None = None,
+) -> Errors:
+    """The sums of errors, in one pass over the test ratings; tail items are those of the training ratings, or given."""
+    tail = tail_items(training.item_counts()) if tail is None else tail
     count = np.zeros(test.clients, dtype=np.int64)
     absolute, squared = np.zeros(test.clients), np.zeros(test.clients)
     on_tail = [0, 0.0, 0.0]

@@ -41,6 +41,8 @@ class SharedModel:
     item_ids: NDArray[Any]
     titles: tuple[str, ...]
     """no titles where the data has no catalogue"""
+    genre_names: tuple[str, ...] = ()
+    """of the first columns of ``public.content``; none where the data has no genres"""
 
     @cached_property
     def X(self) -> NDArray[np.float64]:
@@ -61,7 +63,7 @@ class SharedModel:
         """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
         rank."""
         model = self.config.model
-        if not model.part.has("list_weights"):
+        if not self.config.scores_lists:
             return None
         if len(items) == 0:
             return np.zeros(len(w))
@@ -88,6 +90,7 @@ class SharedModel:
         public = self.public
         known = {name: getattr(public, name) for name in ("mean", "noise", "source", "epsilon")}
         facts = {"public": known, "scale": str(self.scale), "config": dumps(self.config), "format": FORMAT}
+        facts |= {"genres": list(self.genre_names)} if self.genre_names else {}
         arrays = {name: getattr(public, name) for name in _PUBLIC}
         arrays |= {"V": self.V, **_ids("item_ids", self.item_ids), "titles": _as_bytes(list(self.titles))}
         # one entry: several would come in any order, and the same run should give the same bytes
@@ -112,6 +115,7 @@ class SharedModel:
             public=public,
             item_ids=_read_ids("item_ids", arrays),
             titles=tuple(_from_bytes(arrays["titles"])),
+            genre_names=tuple(facts.get("genres", ())),
         )
 
 
@@ -141,6 +145,12 @@ class PrivateParts:
         client_ids = _read_ids("client_ids", arrays)
         Z = arrays.get("Z")
         return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids, Z)
+
+
+def nobodys_parts() -> PrivateParts:
+    """Of clients who are elsewhere: on their devices, or in shards."""
+    nobody = np.zeros(0, dtype=np.int64)
+    return PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

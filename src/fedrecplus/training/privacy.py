@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedrecplus.config import Config, dumps
+from fedrecplus.engines import StatisticsBudget
 from fedrecplus.parts.privacy import Release, ReleasePlan, epsilon_of
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import neighbouring, plan_of
@@ -40,8 +41,13 @@ class Ledger:
         plan = plan_of(config)
         if plan is None:
             return None
-        run = hashlib.sha256(f"{fingerprint} {dumps(config)}".encode()).hexdigest()[:16]
-        return cls(folder / LEDGER, run, plan, float(config.privacy.options.delta))
+        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.options.delta))
+
+    @classmethod
+    def of_statistics(cls, folder: Path, config: Config, fingerprint: str, budget: StatisticsBudget) -> Ledger:
+        """The ledger of a run whose statistics alone have a budget."""
+        plan = ReleasePlan(budget.multiplier, (), 1.0, budget.accountant)
+        return cls(folder / LEDGER, _name(config, fingerprint), plan, budget.delta)
 
     def before_statistics(self) -> None:
         """Note that the statistics are about to be released."""
@@ -78,6 +84,11 @@ class Ledger:
     def _cut_short(self) -> bool:
         """Whether a kill has left half a line, which must not swallow the next."""
         return self.path.exists() and self.path.read_text(encoding="utf-8")[-1:] not in ("", "\n")
+
+
+def _name(config: Config, fingerprint: str) -> str:
+    """Of a run: the same settings and data have the same."""
+    return hashlib.sha256(f"{fingerprint} {dumps(config)}".encode()).hexdigest()[:16]
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Step:
     """on the test ratings, where this round was evaluated"""
     message: str | None = None
     """something the user should read, such as a restart after divergence"""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """what each worker of a cluster took for this round; nothing where there is none"""
 
 
 Progress = Callable[[Step], None]

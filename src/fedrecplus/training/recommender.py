@@ -123,6 +123,12 @@ class Recommender:
             raise UserError(f"{folder}: no such folder", "give the folder that train wrote")
         return cls(SharedModel.read(folder, allow), PrivateParts.read(folder))
 
+    @classmethod
+    def for_newcomers(cls, model: SharedModel) -> Recommender:
+        """The recommender of those who have a model and no simulated clients: all of its persons are folded in."""
+        nobody = np.zeros(0, dtype=np.int64)
+        return cls(model, PrivateParts(nobody, nobody, nobody, nobody, nobody))
+
     def save(self, folder: str | Path) -> None:
         """Write both parts into a run folder."""
         self.model.write(Path(folder))
@@ -160,7 +166,7 @@ class Recommender:
         values = np.array(list(ratings.values()), dtype=np.float64)
         if not model.scale.holds(values).all():
             raise UserError(f"ratings {values.tolist()} are not all on the scale {model.scale}", "rate on the scale")
-        items = numbers_of(model.item_ids, list(ratings), "item")
+        items = numbers_of(model.item_ids, list(ratings), "item", self._item_places)
         standard = model.scale.standardise(values)
         known = model.known[items]
         w = model.fold_in(items[known], standard[known])
@@ -169,6 +175,10 @@ class Recommender:
     @cached_property
     def _client_places(self) -> dict[Any, int]:
         return places_of(self.clients.client_ids)
+
+    @cached_property
+    def _item_places(self) -> dict[Any, int]:
+        return places_of(self.model.item_ids)
 
 
 def places_of(ids: NDArray[Any]) -> dict[Any, int]:

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import Config, to_tables
+from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.training.attempt import Outcome, Task
 from fedrecplus.training.divergence import step_size
+from fedrecplus.training.judging import RatingsJudge
 from fedrecplus.training.measures import Evaluation, measure
 from fedrecplus.training.privacy import privacy_of
+from fedrecplus.training.sharded import ShardJudge, largest_upload
 
 
 def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,12 +45,13 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         if tested or task.likes_alone
         else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         "groups": found.groups if found else None,
-        "ranking": found.ranking if found else None,
+        "ranking": found.ranking or None if found else None,
         "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome)),
         "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
+        "began_with": task.earlier.figures(task.ratings.item_ids) if task.earlier else None,
         "config": to_tables(task.config),
     }
 
@@ -65,6 +69,9 @@ def channel_of(config: Config) -> dict[str, Any]:
 
 def _most_numbers(outcome: Outcome) -> int:
     """Numbers in the largest upload."""
+    if isinstance(outcome.problem.ratings, ShardedRatings):
+        rows_sent = largest_upload(outcome.engine, outcome.problem, outcome.state)
+        return rows_sent * int(outcome.state.server.V.shape[1])
     rows = np.diff(outcome.problem.ratings.indptr) + np.diff(outcome.problem.pseudo_indptr)
     return int(rows.max(initial=0)) * int(outcome.state.server.V.shape[1])
 
@@ -73,5 +80,9 @@ def _evaluation(task: Task, outcome: Outcome) -> Evaluation | None:
     """All measures on the test ratings: dearer than the error of a metrics line, so they come once, at the end."""
     if task.test is None:
         return None
+    if isinstance(task.judge, ShardJudge):
+        return task.judge.evaluation(outcome.engine, outcome.problem, outcome.state)
+    assert isinstance(task.judge, RatingsJudge)
+    assert outcome.predictor is not None
     least = task.config.evaluation.relevant_from
-    return measure(task.ratings, task.test, outcome.predictor, task.fallback, relevant_from=least)
+    return measure(task.ratings, task.test, outcome.predictor, task.judge.fallback, relevant_from=least)

@@ -14,7 +14,7 @@ from fedrecplus.markdown import html_table
 from fedrecplus.training.attempt import Outcome
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import Errors, errors_of
-from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import RunFolder
 
@@ -70,7 +70,9 @@ class Run:
     def ranking(self) -> dict[str, Any]:
         """Ranking measures on the test ratings, such as ``ndcg@10``."""
         if self.result["ranking"] is None:
-            raise UserError("this run has no ranking: it was trained without test ratings", "give test ratings")
+            raise UserError(
+                "this run has no ranking: it was trained without test ratings, or on shards", "give test ratings"
+            )
         return dict(self.result["ranking"])
 
     def _tested(self, name: str) -> float:
@@ -92,9 +94,11 @@ class Run:
 
 def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recommender:
     """The trained model, with its clients' private parts beside it."""
-    titles = training.catalogue.titles if training.catalogue else ()
+    titles, genres = (training.catalogue.titles, training.catalogue.genre_names) if training.catalogue else ((), ())
     V, public = outcome.state.server.V, outcome.problem.public
-    model = SharedModel(config, training.scale, V, public, training.item_ids, titles)
+    model = SharedModel(config, training.scale, V, public, training.item_ids, titles, genres)
+    if outcome.predictor is None:
+        return Recommender(model, nobodys_parts())
     W, Z = outcome.predictor.W, outcome.predictor.Z
     parts = PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids, Z)
     return Recommender(model, parts)

@@ -73,7 +73,8 @@ class WandB(Callback):
 
     def __init__(self, project: str, **options: Any) -> None:
         self.wandb = _imported("wandb", "wandb")
-        self.project, self.options, self.run = project, options, None
+        self.project, self.options = project, options
+        self.run: Any = None
 
     def start(self, config: Config, rounds_done: int, metrics: Sequence[Mapping[str, Any]]) -> None:
         """Begin a run there, once."""
@@ -83,16 +84,16 @@ class WandB(Callback):
 
     def metrics(self, number: int, figures: Mapping[str, Any]) -> None:
         """Write a point of each curve."""
-        self.wandb.log(_numbers(figures), step=number)
+        self.run.log(_numbers(figures), step=number, commit=True)
 
     def files(self, folder: Path, result: Mapping[str, Any]) -> None:
         """Keep the files that are nobody's secret."""
         for name in _FILES:
-            self.wandb.save(str(folder / name), base_path=str(folder), policy="now")
+            self.run.save(str(folder / name), base_path=str(folder), policy="now")
 
     def end(self, result: Mapping[str, Any]) -> None:
         """End the run there."""
-        self.wandb.finish()
+        self.run.finish()
         self.run = None
 
 

@@ -25,7 +25,7 @@ def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Arra
     """Log odds that a row is rated: how often its item is, and how well it fits in with the others and their taste."""
     fits, taste = fitting(transcript, co_occurrence(transcript, client, items)), fit(transcript, items)
     return np.asarray(
-        _rated_of_uploaded(transcript)[items]
+        rated_of_uploaded(transcript)[items]
         + _COMPANY * _standard(fits)
         + _TASTE * _standard(taste)
         + _TASTE_IN_GROUP * _standard(against_group(transcript, items, taste))
@@ -43,7 +43,7 @@ def against_group(transcript: Transcript, items: NDArray[np.int64], values: Arra
     return against
 
 
-def _rated_of_uploaded(transcript: Transcript) -> Array:
+def rated_of_uploaded(transcript: Transcript) -> Array:
     """Log odds of an item's being rated where it is uploaded: both numbers are public."""
     return transcript.source.once("rated of uploaded", lambda: _counted(transcript.source))
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks import _logistic
+from fedrecplus.audit.attacks import _boosted, _logistic
 from fedrecplus.audit.attacks._features import CROSSED, deviates, features_of
 from fedrecplus.audit.attacks._prior import against_group, prior
 from fedrecplus.audit.attacks._reading import Reading, rated_share
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Annotated, Settings, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
@@ -70,7 +72,16 @@ class People:
         return [np.full(len(r), rated_share(self.transcript, len(r))) for r in (one.before for one in self.rows)]
 
 
-def teach(known: People, truth: Sequence[NDArray[np.bool_]], asked: People) -> list[Array]:
+class TaughtSettings(Settings):
+    """Options of every attack that is taught on real people."""
+
+    learner: Annotated[
+        Literal["logistic", "trees", "both"],
+        text("a logistic regression with products, boosted trees (scikit-learn), or the mean of their log odds"),
+    ] = "logistic"
+
+
+def teach(known: People, truth: Sequence[NDArray[np.bool_]], asked: People, learner: str = "logistic") -> list[Array]:
     """Log odds of the asked clients' rows, from the known clients' rows and what is true of them."""
     chances, asked_chances = known.start(), asked.start()
     scores: list[Array] = []
@@ -82,7 +93,11 @@ def teach(known: People, truth: Sequence[NDArray[np.bool_]], asked: People) -> l
         own = asked.inputs(asked_chances)
         scores = [one.before + _logistic.log_odds(model, X) for one, X in zip(asked.rows, own, strict=True)]
         asked_chances = [_chance(score) for score in scores]
-    return scores
+    if learner == "logistic":
+        return scores
+    trees = _boosted.fit(np.vstack(inputs), np.concatenate(truth), np.concatenate(before))
+    grown = [_boosted.log_odds(trees, X, one.before) for one, X in zip(asked.rows, own, strict=True)]
+    return grown if learner == "trees" else [(a + b) / 2.0 for a, b in zip(scores, grown, strict=True)]
 
 
 def _chance(odds: Array) -> Array:

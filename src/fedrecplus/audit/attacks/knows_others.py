@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._from_sums import read_single
-from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
+from fedrecplus.audit.attacks._taught import TEACHERS, People, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Others, Transcript, hides_rows
 from fedrecplus.protocol import Sums
@@ -25,7 +25,10 @@ _PARTS = 4
 """the watched clients are attacked in so many parts, each by what the other parts teach"""
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+Settings = TaughtSettings
+
+
+def attack(transcript: Transcript, client: int, settings: TaughtSettings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
     """Of sums, some rounds together; of uploads, or lists of their rows, the last."""
     others = transcript.knowledge.others
     if others is None:
@@ -33,7 +36,8 @@ def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
     singled = _singled_out(transcript, client, others)
     if not hides_rows(transcript.config) or not transcript.uploads(client):
         return singled
-    scores = transcript.once(("known others", transcript.assumed), lambda: _taught(transcript, others))
+    key = ("known others", transcript.assumed, settings.learner)
+    scores = transcript.once(key, lambda: _taught(transcript, others, settings.learner))
     last = rows_of(transcript, client).reading
     ratings = last.nearest(transcript.step)
     for guess in singled:  # values are in the sums, where uploads show none
@@ -68,7 +72,7 @@ def less(sums: Sums, rest: Sums) -> Sums:
     )
 
 
-def _taught(transcript: Transcript, others: Others) -> dict[int, NDArray[np.float64]]:
+def _taught(transcript: Transcript, others: Others, learner: str) -> dict[int, NDArray[np.float64]]:
     """Each part of the watched clients by the others: what is learned about a client never comes from itself."""
     clients = [client for client in transcript.clients if transcript.uploads(client)]
     scores: dict[int, NDArray[np.float64]] = {}
@@ -80,5 +84,5 @@ def _taught(transcript: Transcript, others: Others) -> dict[int, NDArray[np.floa
         teachers = People(transcript, [rows_of(transcript, one) for one in known], others.likely)
         truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
         pupils = People(transcript, [rows_of(transcript, one) for one in asked], others.likely)
-        scores.update(zip(asked, teach(teachers, truth, pupils), strict=True))
+        scores.update(zip(asked, teach(teachers, truth, pupils, learner), strict=True))
     return scores

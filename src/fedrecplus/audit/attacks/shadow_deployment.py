@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._taught import TEACHERS, People, rows_of, teach
+from fedrecplus.audit.attacks._taught import TEACHERS, People, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
 
@@ -17,17 +17,21 @@ SEES = ("values", "lists")
 KNOWING = "second data set"
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
+Settings = TaughtSettings
+
+
+def attack(transcript: Transcript, client: int, settings: TaughtSettings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
     """Of the client's last upload: the classifier's log odds that a row is rated."""
     second = transcript.knowledge.second
     if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
         return ()
-    scores = transcript.once(("shadow deployment", transcript.assumed), lambda: _taught(transcript, second))
+    key = ("shadow deployment", transcript.assumed, settings.learner)
+    scores = transcript.once(key, lambda: _taught(transcript, second, settings.learner))
     last = rows_of(transcript, client).reading
     return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
-def _taught(transcript: Transcript, second: SecondData) -> dict[int, NDArray[np.float64]]:
+def _taught(transcript: Transcript, second: SecondData, learner: str) -> dict[int, NDArray[np.float64]]:
     """Log odds for all watched clients."""
     shadow = second.transcript
     shadow.assumed = transcript.assumed
@@ -38,4 +42,4 @@ def _taught(transcript: Transcript, second: SecondData) -> dict[int, NDArray[np.
     pupils = People(
         transcript, [rows_of(transcript, one) for one in asked], lambda _, *more: second.likely(None, *more)
     )
-    return dict(zip(asked, teach(teachers, truth, pupils), strict=True))
+    return dict(zip(asked, teach(teachers, truth, pupils, learner), strict=True))

@@ -5,6 +5,7 @@ Every draw is keyed by client and item: neither the size of the chunks nor how m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numba
@@ -28,27 +29,40 @@ def generate(
     options: SyntheticOptions, progress: Progress | None = None, clients_at_once: int = _CLIENTS_AT_ONCE
 ) -> Ratings:
     """All ratings. Only a chunk of clients is held in wide numbers at a time: 50 million ratings take 150 MB."""
-    truth, scale = LatentTruth.of(options), Scale.parse(options.scale)
-    indptr = np.concatenate([[0], np.cumsum(truth.activity())])
+    truth = LatentTruth.of(options)
+    made = generate_some(truth, 0, options.clients, progress, clients_at_once)
+    return replace(made, catalogue=truth.catalogue())
+
+
+def generate_some(
+    truth: LatentTruth,
+    first_client: int,
+    end: int,
+    progress: Progress | None = None,
+    clients_at_once: int = _CLIENTS_AT_ONCE,
+) -> Ratings:
+    """The ratings of the clients from the first up to, and without, ``end``; without a catalogue of the items."""
+    options, scale = truth.options, Scale.parse(truth.options.scale)
+    everybody = np.arange(first_client, end)
+    indptr = np.concatenate([[0], np.cumsum(truth.activity(everybody))]).astype(np.int64)
     items = np.empty(indptr[-1], dtype=narrowest(options.items))
     codes = np.empty(indptr[-1], dtype=scale.codes(np.zeros(0)).dtype)
-    for first in range(0, options.clients, clients_at_once):
-        clients = np.arange(first, min(first + clients_at_once, options.clients))
-        part = slice(indptr[clients[0]], indptr[clients[-1] + 1])
-        counts = np.diff(indptr[first : clients[-1] + 2])
+    for first in range(0, len(everybody), clients_at_once):
+        clients = everybody[first : first + clients_at_once]
+        part = slice(indptr[first], indptr[first + len(clients)])
+        counts = np.diff(indptr[first : first + len(clients) + 1])
         _choose_items(keys(subkey(truth.key, "choice"), clients), counts, truth.cumulative_popularity, items[part])
         codes[part] = _rated(truth, scale, np.repeat(clients, counts), items[part].astype(np.int64))
         if progress:
-            progress("synthetic clients", int(clients[-1]) + 1, options.clients)
+            progress("synthetic clients", first + len(clients), len(everybody))
     return Ratings(
         name=str(options),
         scale=scale,
         indptr=indptr,
         items=items,
         codes=codes,
-        client_ids=np.arange(options.clients),
+        client_ids=everybody,
         item_ids=np.arange(options.items),
-        catalogue=truth.catalogue(),
     )
 
 

@@ -49,10 +49,10 @@ class LatentTruth:
             cumulative_popularity=cumulative / cumulative[-1],
         )
 
-    def activity(self) -> NDArray[np.int64]:
-        """How many items each client rates: log-normal, as MovieLens' counts nearly are."""
+    def activity(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many items each of these clients rates: log-normal, as MovieLens' counts nearly are."""
         options = self.options
-        spread = options.activity * normal(subkey(self.key, "activity"), np.arange(options.clients))
+        spread = options.activity * normal(subkey(self.key, "activity"), clients)
         counts: NDArray[np.float64] = options.ratings_per_client * np.exp(spread - options.activity**2 / 2)
         return np.rint(counts).clip(1, options.items).astype(np.int64)
 

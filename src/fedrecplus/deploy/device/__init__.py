@@ -1,21 +1,57 @@
 """A node's side: the store of ratings, the reply to a round's request, and recommendations. Knows only the wire."""
 
-from fedrecplus.deploy.device.identity import Identities, own_key, pin_identities
-from fedrecplus.deploy.device.owner import (
-    import_many,
-    import_own,
-    known_catalogues,
-    last_upload,
-    recommend,
-    top_list,
-    unknown_items,
-)
-from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
-from fedrecplus.deploy.device.round import answer, load_clients
-from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedrecplus.deploy.device.identity import Identities, own_key, pin_identities
+    from fedrecplus.deploy.device.items import FoundItem, find_item
+    from fedrecplus.deploy.device.marks import MARKS, mark_item, marks_of
+    from fedrecplus.deploy.device.models import choose_table, chosen_table, is_chosen, seen_tables, use_newest
+    from fedrecplus.deploy.device.owner import (
+        import_many,
+        import_own,
+        known_catalogues,
+        last_upload,
+        recommend,
+        top_list,
+        unknown_items,
+        used_model,
+    )
+    from fedrecplus.deploy.device.pausing import is_paused, pause
+    from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
+    from fedrecplus.deploy.device.private_files import check_private
+    from fedrecplus.deploy.device.round import answer, load_clients
+    from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
+
+_HOMES = {
+    "identity": ("Identities", "own_key", "pin_identities"),
+    "items": ("FoundItem", "find_item"),
+    "marks": ("MARKS", "mark_item", "marks_of"),
+    "models": ("choose_table", "chosen_table", "is_chosen", "seen_tables", "use_newest"),
+    "owner": (
+        "import_many", "import_own", "known_catalogues", "last_upload", "recommend", "top_list", "unknown_items",
+        "used_model",
+    ),
+    "pausing": ("is_paused", "pause"),
+    "policy": ("CHANNELS", "Policy", "load_policy", "save_policy", "with_pin"),
+    "private_files": ("check_private",),
+    "round": ("answer", "load_clients"),
+    "store": ("BATCH", "OWNER", "StorageFull", "Store", "remove_store"),
+}  # fmt: skip
+"""module → its names here; it is imported when one is first used: who only rates an item waits for no model"""
 
 __all__ = [
-    "BATCH", "CHANNELS", "OWNER", "Identities", "Policy", "StorageFull", "Store", "answer", "import_many",
-    "import_own", "known_catalogues", "last_upload", "load_clients", "load_policy", "own_key", "pin_identities",
-    "recommend", "remove_store", "save_policy", "top_list", "unknown_items", "with_pin",
+    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store",
+    "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
+    "is_chosen", "is_paused", "known_catalogues", "last_upload", "load_clients", "load_policy", "mark_item",
+    "marks_of", "own_key", "pause", "pin_identities", "recommend", "remove_store",
+    "save_policy", "seen_tables", "top_list", "unknown_items", "use_newest", "used_model", "with_pin",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

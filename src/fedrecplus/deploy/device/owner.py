@@ -13,12 +13,13 @@ from fedrecplus.config import from_tables
 from fedrecplus.config.toml import refuse_outside
 from fedrecplus.data import FileOptions, load
 from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.models import SeenTable, chosen_table, seen_tables, table_of
 from fedrecplus.deploy.device.round import load_clients
 from fedrecplus.deploy.device.store import ON_SCALE, Store
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
 from fedrecplus.training.lists import Recommendation, TopList, Wish
-from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.recommender import Recommender
 
 _FORM = "write lines such as 1193,5"
@@ -30,15 +31,14 @@ def recommend(store: Store, person: int, n: int, run: Path | None) -> list[Recom
 
 
 def top_list(store: Store, person: int, wish: Wish, run: Path | None) -> TopList:
-    """A person's list, by a run folder's model or the newest V that this device has seen.
+    """A person's list by a run folder's model, or the newest V that this device has seen or its owner chose.
 
     Weights are folded in from V and the ratings: no round is needed, and nothing is sent.
     """
-    model = newest_model(store)[1] if run is None else SharedModel.read(run, store.allowed_rules)
+    model = used_model(store) if run is None else SharedModel.read(run, store.allowed_rules)
     known = set(map(str, model.item_ids.tolist()))
     ratings = {item: rating for item, rating in store.ratings()[person].items() if item in known}
-    nobody = np.zeros(0, dtype=np.int64)
-    return Recommender(model, PrivateParts(nobody, nobody, nobody, nobody, nobody)).fold_in(ratings).top_list(wish)
+    return Recommender.for_newcomers(model).fold_in(ratings).top_list(wish)
 
 
 def last_upload(store: Store, person: int) -> list[tuple[str, str, bool, float]]:
@@ -81,20 +81,26 @@ def unknown_items(store: Store) -> int | None:
     return sum(item not in known for ratings in store.ratings().values() for item in ratings)
 
 
+def used_model(store: Store) -> SharedModel:
+    """The model that recommendations use: the newest seen, or the one that the owner chose."""
+    return _model(store, chosen_table(store))
+
+
 def newest_model(store: Store) -> tuple[str, SharedModel]:
     """Name and tables of the model in whose rounds this device took part last."""
-    if not store.models():
-        raise UserError(
-            "this device has seen no model yet and has sent nothing",
-            "join a server with `fedrecplus node join`, or give a run folder with --model",
-        )
-    newest = store.models()[0]
-    settings, catalogue = json.loads(newest["settings"]), load_catalogue(store, newest["catalogue"])
+    chosen_table(store)  # or there is none
+    newest = seen_tables(store)[0]
+    return newest.model, _model(store, newest)
+
+
+def _model(store: Store, table: SeenTable) -> SharedModel:
+    facts = next(one for one in store.models() if one["model"] == table.model)
+    settings, catalogue = json.loads(facts["settings"]), load_catalogue(store, facts["catalogue"])
     if catalogue is None:
-        raise UserError("the catalogue of the newest model is missing", "take part in one more round")
-    refuse_outside(settings, store.allowed_rules, f"model {newest['model']}")
-    V = Packet.of_bytes(store.value("SELECT V FROM models WHERE model = ?", newest["model"])).arrays["V"]
-    return newest["model"], catalogue.model(from_tables(settings), V)
+        raise UserError("the catalogue of this model is missing", "take part in one more round")
+    refuse_outside(settings, store.allowed_rules, f"model {table.model}")
+    V = Packet.of_bytes(table_of(store, table)).arrays["V"]
+    return catalogue.model(from_tables(settings), V)
 
 
 def import_own(store: Store, path: Path) -> int:

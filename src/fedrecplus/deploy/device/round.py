@@ -16,21 +16,27 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
 from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
+from fedrecplus.deploy.device.models import keep_earlier, let_old_models_go
+from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
+from fedrecplus.deploy.device.statistics import statistics_uploads
 from fedrecplus.deploy.device.store import SentLine, StorageFull, Store, now
-from fedrecplus.deploy.device.sums import advertise, answer_stage
+from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
 from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import mark
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
 from fedrecplus.randomness import keys, subkey
 from fedrecplus.rounds import client_round
 
 log = logging.getLogger("fedrecplus")
+_FEW = 20
+"""persons of whom each is trained by the readable functions; a silo of more goes through the engine"""
 
 
 def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
@@ -52,6 +58,7 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
 
 def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     started = time.perf_counter()
+    refuse_while_paused(store)
     if wire.is_later_stage(packet):
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)
@@ -65,6 +72,8 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
         if not request.session:
             with store.changing():
                 store.log_sent(_line(request, reply, started, again=True))
+    elif request.round == wire.STATISTICS_ROUND:
+        reply = statistics_uploads(store, request, catalogue)
     else:
         _check_budget(store, request)
         reply = _compute(store, request, catalogue, share_error, started)
@@ -77,8 +86,12 @@ def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_err
     shown = load_shown(store) if pins_sets(config) else {}
     before = _clients(store, shown, message, catalogue, request)
     trained = train_locally(message, before, config, store.scale)
-    uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload, _ in trained]
     clients = [client for _, client in trained]
+    uploads = [upload for upload, _ in trained]
+    if request.session and config.hides_rows:  # nobody sees values, so pseudo items are marks without one
+        marked = mark({one.client: one for one in clients}, {upload.client: upload for upload in uploads})
+        uploads = [marked[upload.client] for upload in uploads]
+    uploads = [replace(upload, client=store.wire_number(request.model, upload.client)) for upload in uploads]
     if pins_sets(config):
         nothing = ShownRows(catalogue.digest, {}, {})
         now_shown = {one.client: shown.get(one.client, nothing).after(one, catalogue, config) for one in clients}
@@ -109,9 +122,9 @@ def _check_budget(store: Store, request: Request) -> None:
     """Refuse more rounds than the budget of the settings is made for, whatever number the server gives them."""
     rounds = request.config.server.rounds
     query = "SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'upload' AND again = 0"
-    if request.session:
-        query = "SELECT COUNT(*) FROM unmasked WHERE model = ?"
-    if request.config.privacy.rule != "none" and store.value(query, request.model) >= rounds:
+    model = request.model
+    done = unmasked_rounds(store, model) if request.session else store.value(query, model)
+    if request.config.privacy.rule != "none" and done >= rounds:
         raise Refusal("policy", f"this model's budget is spent: it is for {rounds} rounds")
 
 
@@ -157,7 +170,9 @@ def train_locally(
     message: Broadcast, clients: Sequence[Device], config: Config, scale: Scale
 ) -> list[tuple[Upload, Device]]:
     """Each client's upload, and what it keeps for the next round: many through the engine, as a small simulation."""
-    if len(clients) < 2 or config.engine == "reference":  # numba takes a second that one person need not wait for
+    if (
+        len(clients) <= _FEW or config.engine == "reference"
+    ):  # numba takes 100 MB and a second that a few can do without
         return [client_round(message, client, config) for client in clients]
     engine, problem = engine_of(config), _problem(message, clients, config, scale)
     private = start_private(problem, engine.dtype)
@@ -237,7 +252,9 @@ def save_round(
         for person, rows in shown.items():
             save_shown(store, person, rows)
         pin_first(store, request.catalogue)
+        keep_earlier(store, model)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
+        let_old_models_go(store)
         if sent is not None:
             store.log_sent(sent)

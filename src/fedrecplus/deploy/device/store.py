@@ -18,21 +18,24 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedrecplus.data.scale import Scale
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.device.private_files import check_private
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import new_secret
+
+if TYPE_CHECKING:
+    from fedrecplus.deploy.wire import Packet
 
 OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
 ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
-_LAYOUT = 3
+_LAYOUT = 4
 _MODELS = """
 CREATE TABLE models (
     model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
@@ -49,7 +52,11 @@ CREATE TABLE IF NOT EXISTS sums (
 CREATE TABLE IF NOT EXISTS unmasked (
     V TEXT PRIMARY KEY, model TEXT NOT NULL, session TEXT NOT NULL, survivors TEXT NOT NULL) STRICT;
 """
-_TABLES = f"""{_MODELS} {_SHOWN} {_SUMS}
+_EARLIER = """
+CREATE TABLE IF NOT EXISTS tables (
+    model TEXT NOT NULL, round INTEGER NOT NULL, at TEXT NOT NULL, V BLOB NOT NULL, PRIMARY KEY (model, round)) STRICT;
+"""
+_TABLES = f"""{_MODELS} {_SHOWN} {_SUMS} {_EARLIER}
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -70,8 +77,10 @@ CREATE TABLE sent (
 _FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
 """from fedrecplus 0.1, whose models nobody goes on with; ratings and log stay"""
 _TO_3 = f"{_SHOWN} {_SUMS} ALTER TABLE sent ADD COLUMN stage TEXT NOT NULL DEFAULT 'upload';"
-_OLDER = {1: _FROM_1 + _TO_3, 2: _TO_3}
+_OLDER = {1: _FROM_1 + _TO_3 + _EARLIER, 2: _TO_3 + _EARLIER, 3: _EARLIER}
 """layout → what makes it this one; before 3, each model had a pseudo set of its own"""
+_GAVE_SECRETS_AWAY = 3
+"""first layout whose secret no upload led back to"""
 
 
 class StorageFull(UserError):
@@ -147,6 +156,7 @@ class Store:
     @contextlib.contextmanager
     def open(cls, path: Path, layout: int = _LAYOUT) -> Iterator[Store]:
         """An existing store. SQLite's errors become errors with a remedy; none of them contains a rating."""
+        check_private(path)
         if not path.exists():
             raise UserError(f"{path}: no store of ratings here", "make one with `fedrecplus device init`")
         with _in_words(path), contextlib.closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as opened:
@@ -155,7 +165,8 @@ class Store:
             store = cls(path, opened)
             version = store.value("PRAGMA user_version")
             if version in _OLDER:
-                store._replace_secret()
+                if version < _GAVE_SECRETS_AWAY:
+                    store._replace_secret()
                 store._change_layout(_OLDER[version])
             elif version != layout:
                 raise UserError(f"{path} has layout {version}, this version knows {_LAYOUT}", "upgrade fedrecplus")

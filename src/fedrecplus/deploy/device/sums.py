@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrecplus.config import dumps, loads
+from fedrecplus.config import Config, dumps, loads
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.policy import load_policy
@@ -24,23 +24,28 @@ from fedrecplus.deploy.device.store import SentLine, Store
 from fedrecplus.deploy.device.uploads import uploads_of
 from fedrecplus.deploy.wire import (
     FIRST,
+    STATISTICS_ROUND,
+    ItemCatalogue,
     Packet,
     Refusal,
     Request,
     Stage,
+    SumTerms,
     decode_stage_request,
     encode_stage,
     mask_context,
     persons_bound,
-    sum_encoding,
-    sum_layout,
+    sum_terms,
 )
-from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, zeros
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, without_marks, zeros
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
+_MOST_GIVEN = 30
+"""masked vectors of one round with this node's noise: sums fail where nodes are lost, but not that often"""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,17 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     identities = Identities.load(store)
     if request.pinned != identities.pinned:
         raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
-    V = Packet({}, {"V": request.V}).digest
+    V = _table(request)
     _refuse_second(store, V)
-    layout = sum_layout(request.config, request.V.shape)
+    terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
+    _refuse_repeated(store, request, terms)
+    layout, fewest = terms.layout, terms.settings.fewest_contributors
     least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
-    client = SecureClient(number, request.sum_session, layout, rows, least, **identities.for_sums())
+    client = SecureClient(
+        number, request.sum_session, layout, rows, least, fewest, honest=terms.honest, **identities.for_sums()
+    )
     stage = Stage(request.model, request.round, request.session, FIRST)
     persons = len(uploads.arrays["clients"])
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
@@ -152,19 +161,68 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
     catalogue = load_catalogue(store, kept.catalogue)
     if content is None or catalogue is None:
         raise Refusal("sum", "what this sum was begun with is gone")
-    config, layout, uploads = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout, content
-    encoding = sum_encoding(config, catalogue.public, (layout.items, layout.columns), persons)
+    config, layout = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout
+    terms = terms_of(config, catalogue, kept.round, (layout.items, layout.columns))
+    encoding = terms.encoding(persons, client.cohort, None if layout.whole else client.senders())
     vector, left_out = zeros(layout, client.rows), 0
-    everybody = uploads_of(Packet.of_bytes(uploads))
+    everybody = uploads_of(Packet.of_bytes(content))
     for number, upload in enumerate(everybody):
         try:
-            vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
+            vector.add(encode(without_marks(upload), encoding, subkey(client.rounding_key, number)))
         except OutOfBounds as problem:
             log.error("a person's upload is left out of the sum: %s", problem)
             left_out += 1
     if left_out and left_out == len(everybody):
         raise OutOfBounds("no upload here fits into the sum")
+    terms.add_share(vector, encoding, client.cohort, client.noise_words())
     return vector
+
+
+def terms_of(config: Config, catalogue: ItemCatalogue | None, round_number: int, shape: tuple[int, ...]) -> SumTerms:
+    """The terms of a sum as this node understands them; ``Refusal`` where there are none."""
+    if catalogue is None or not STATISTICS_ROUND <= round_number < config.server.rounds:
+        raise Refusal("sum", f"round {round_number} of {config.server.rounds}, or a catalogue that is gone")
+    try:
+        return sum_terms(config, catalogue.public, shape, round_number)
+    except UserError as error:
+        raise Refusal("policy", str(error)) from None
+
+
+def _refuse_repeated(store: Store, request: Request, terms: SumTerms) -> None:
+    """Where this node adds the noise, each release is for once: later rounds have less noise than earlier ones.
+
+    Others' shares can unmask a vector that this node gave without its help. So no round comes after a later one that it
+    gave a vector for, and a round's sum is begun anew a bounded number of times.
+    """
+    if terms.noise is None:
+        return
+    model, asked = request.model, request.round
+    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'reveal'", model)
+    if last is not None and asked <= last:
+        raise Refusal("policy", f"round {asked} of model {model}: round {last} was unmasked before")
+    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'mask'", model)
+    if last is not None and asked < last:
+        raise Refusal("policy", f"round {asked} of model {model}: a vector for round {last} was given before")
+    given = store.value("SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'mask' AND round = ?", model, asked)
+    if given >= _MOST_GIVEN:
+        raise Refusal("policy", f"round {asked} of model {model}: {given} vectors were given, and no sum was unmasked")
+
+
+def unmasked_rounds(store: Store, model: str) -> int:
+    """How many rounds' sums of a model this node has helped to unmask."""
+    query = "SELECT COUNT(*) FROM unmasked WHERE model = ? AND V <> ?"
+    return int(store.value(query, model, _of_statistics(model)))
+
+
+def _of_statistics(model: str) -> str:
+    return Packet({"statistics": model}, {}).digest
+
+
+def _table(request: Request) -> str:
+    """What one sum is unmasked of: a digest of V, or of the model's name where the sum is of its statistics."""
+    if request.round == STATISTICS_ROUND:
+        return _of_statistics(request.model)
+    return Packet({}, {"V": request.V}).digest
 
 
 def _persons(packet: Packet) -> int:

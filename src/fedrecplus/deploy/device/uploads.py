@@ -23,6 +23,9 @@ def uploads_packet(uploads: Sequence[Upload], columns: int) -> Packet:
         "weights": np.array([np.nan if u.weight is None else u.weight for u in uploads], dtype=np.float64),
         "statistic": np.array([u.statistic for u in uploads], dtype=np.float64).reshape(len(uploads), statistic),
     }
+    if any(upload.counts is not None for upload in uploads):
+        counts = (np.ones(len(u.items), np.int64) if u.counts is None else u.counts for u in uploads)
+        arrays["counts"] = np.concatenate(list(counts))
     return Packet({}, arrays)
 
 
@@ -30,10 +33,12 @@ def uploads_of(packet: Packet) -> list[Upload]:
     """What ``uploads_packet`` packed."""
     names = ("clients", "rows", "items", "delta", "weights", "statistic")
     clients, rows, items, delta, weights, statistic = (packet.arrays[name] for name in names)
+    counts = packet.arrays.get("counts")
     uploads, first = [], 0
     for place, count in enumerate(rows.tolist()):
         here, weight = slice(first, first + count), float(weights[place])
         own = None if np.isnan(weight) else weight
-        uploads.append(Upload(int(clients[place]), items[here], delta[here], own, statistic=statistic[place]))
+        marks = None if counts is None else counts[here]
+        uploads.append(Upload(int(clients[place]), items[here], delta[here], own, marks, statistic[place]))
         first += count
     return uploads

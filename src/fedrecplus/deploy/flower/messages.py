@@ -7,34 +7,32 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire import PACKET, Packet, Refusal
 
-FACTS, ARRAYS = "facts", "arrays"
 _PATIENCE = 1.0
 """seconds that a look waits for contents: most come at once"""
 
 
 def record_of(packet: Packet) -> RecordDict:
-    """A packet as Flower carries it."""
-    arrays = ArrayRecord({name: Array(table) for name, table in packet.arrays.items()})
-    return RecordDict({FACTS: ConfigRecord(dict(packet.facts)), ARRAYS: arrays})
+    """A packet as Flower carries it: one record of one value, so that it is one object to send."""
+    return RecordDict({PACKET: ConfigRecord({PACKET: packet.to_bytes()})})
 
 
 def packet_of(content: RecordDict) -> Packet:
-    """The packet in a message; ``Refusal`` if there is none. Arrays are read without pickle, so nothing runs."""
+    """The packet in a message; ``Refusal`` if there is none."""
     try:
-        facts = {str(name): value for name, value in content.config_records[FACTS].items()}
-        arrays = {str(name): array.numpy() for name, array in content.array_records[ARRAYS].items()}
+        value = content.config_records[PACKET][PACKET]
     except Exception as error:
         raise Refusal("malformed", type(error).__name__) from None
-    if not all(isinstance(value, str | int | float) for value in facts.values()):
-        raise Refusal("malformed", "facts of the wrong kind")
-    return Packet(facts, arrays)  # type: ignore[arg-type]
+    if not isinstance(value, bytes):
+        raise Refusal("malformed", "no packet")
+    return Packet.of_bytes(value)
 
 
 class FlowerLink:
@@ -46,6 +44,14 @@ class FlowerLink:
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
         return sorted(self._grid.get_node_ids())
+
+    def connected_since(self) -> dict[int, float]:
+        """Nodes that are connected, and since when."""
+        return {
+            node.node_id: datetime.fromisoformat(node.last_activated_at).timestamp()
+            for node in self._grid.get_nodes()
+            if node.last_activated_at
+        }
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         """Send a packet to each node. Nodes with the same packet share its records, which Flower then sends once."""

@@ -1,7 +1,7 @@
-"""Flower's SuperExec on a node, with the app's process forked from one that has everything imported.
+"""Flower's SuperExec, with the server's app forked from a process that has everything imported.
 
-Flower starts an interpreter for each message, which imports for seconds what a round of one person needs for
-milliseconds. A fork of this process has it all. Run as a module with the arguments of ``flower-superexec``.
+Flower starts a program and writes the token of its task into the command line, where every user of the machine can read
+it; a fork has it in memory, and is there at once. Run as a module with the arguments of ``flower-superexec``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fedrecplus.deploy.flower import private
 
 
 class ForkingExecutor:
-    """Takes the place of Flower's ``SubprocessExecutor`` for messages; its other tasks start as they always did."""
+    """Takes the place of Flower's ``SubprocessExecutor``; no task but the server's app is ever started."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -32,8 +32,8 @@ class ForkingExecutor:
 
     def launch(self, spec: Any) -> Any:
         """Start the app for one message."""
-        if spec.task_type != private.get("flwr.supercore.constant.TaskType.CLIENT_APP"):
-            return self._inner.launch(spec)
+        if spec.task_type != private.get("flwr.supercore.constant.TaskType.SERVER_APP"):
+            raise PermissionError(f"{spec.task_type} is no app of fedrecplus: refused")
         sys.stdout.flush()
         sys.stderr.flush()
         if os.fork() == 0:
@@ -43,16 +43,11 @@ class ForkingExecutor:
 
 def _be_the_app(spec: Any) -> None:
     """What the child does; it never returns."""
-    certificates = private.get("flwr.supercore.tls.validate_and_resolve_root_certificates")
-    passed = ("runtime_api_address", "token", "insecure", "parent_pid", "runtime_dependency_install")
     code = 1
     try:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
-        private.get("flwr.supernode.runtime.run_clientapp.run_clientapp")(
-            certificates=certificates(spec.root_certificates_path, spec.insecure),
-            **{name: getattr(spec, name) for name in passed},
-        )
+        _server_app(spec)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 0
@@ -62,11 +57,19 @@ def _be_the_app(spec: Any) -> None:
         os._exit(code & 0xFF)
 
 
+def _server_app(spec: Any) -> None:
+    os.setpgid(0, 0)  # it ends by itself, also where the SuperLink's group is killed
+    safety = ["--insecure"] if spec.insecure else ["--root-certificates", str(spec.root_certificates_path)]
+    sys.argv = ["flwr-serverapp", "--runtime-api-address", spec.runtime_api_address, "--token", spec.token, *safety]
+    sys.argv += ["--parent-pid", str(spec.parent_pid)] if spec.parent_pid is not None else []
+    private.get("flwr.superlink.cli.flwr_serverapp")()
+
+
 def main() -> None:
     """``flower-superexec`` with the forking executor."""
     import fedrecplus.deploy.flower.apps  # noqa: F401  what the forks shall have
 
-    private.get("flwr.supernode.runtime.run_clientapp.run_clientapp")  # the same
+    private.get("flwr.superlink.cli.flwr_serverapp")  # the same
     place = "flwr.supercore.superexec.run_superexec.get_executor"
     make = private.get(place)
     private.put(place, lambda *args, **more: ForkingExecutor(make(*args, **more)))

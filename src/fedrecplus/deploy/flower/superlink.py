@@ -1,62 +1,125 @@
-"""Flower's SuperLink, with a gate in front: only nodes may call from other machines, and not with whatever they like.
+"""Flower's SuperLink, with our own gate in front, our own process for its app, and bounded connections.
 
-Flower serves three APIs on one port. The Fleet API is for nodes and checks their keys. The Control API, which starts
-code, and the Runtime API take anybody who reaches the port: here they answer this machine alone. Flower takes requests
-of any size, and cuts arrays into chunks of 5 MB. Run as a module with the arguments of ``flower-superlink``.
+Flower serves three APIs on one port. The Control API starts any code for whoever reaches it, and isn't reachable here;
+the Fleet API is answered by ``fleet.py``, the operator by ``operations.py``. The helper that starts the server's app
+proves itself by a secret that its owner alone can read, and hands the app its token in memory, where other users of the
+machine don't see it. Run as a module with the arguments of ``flower-superlink``.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import uvicorn
+from sqlalchemy import event
 from starlette.middleware import Middleware
 
-from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.process import end_with_parent, is_loopback
+from fedrecplus.deploy.flower import enrolment, fleet, metrics, operations, private
+from fedrecplus.deploy.flower.connections import BoundedConnection, allow_many_files, new_loop
+from fedrecplus.deploy.flower.enrolment import Invitations
+from fedrecplus.deploy.flower.gate import Gate
+from fedrecplus.deploy.flower.logs import log_to
+from fedrecplus.deploy.flower.pruning import keep_pruned
+from fedrecplus.deploy.flower.roster import Roster
+from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
 
-_FOR_EVERYBODY = ("/v1/fleet/", "/health")
-LONGEST = 32 * 2**20
-"""bytes of a request"""
-
-
-class Gate:
-    """An ASGI middleware that refuses what isn't for nodes, unless the caller is on this machine."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass on or refuse."""
-        status, why = _refusal(scope) if scope["type"] == "http" else (0, b"")
-        if not status:
-            await self.app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
-        await send({"type": "http.response.body", "body": why})
+_CREATE = "flwr.superlink.main.create_app"
+_SECRET = "--superexec-auth-secret-file"
 
 
-def _refusal(scope: Any) -> tuple[int, bytes]:
-    """The status and the reason to refuse a request with; no status where there is none."""
-    caller, headers = (scope.get("client") or ("",))[0], dict(scope["headers"])
-    if not scope["path"].startswith(_FOR_EVERYBODY) and not is_loopback(caller.removeprefix("::ffff:")):
-        return 403, b"only from the server itself"
-    length = headers.get(b"content-length", b"0")  # the web server holds a request to what it says
-    if b"transfer-encoding" in headers or not length.isdigit() or int(length) > LONGEST:
-        return 413, b"too long, or of unknown length"
-    return 0, b""
+def guarded(create: Any, home: Path) -> Any:
+    """Wrap the function that builds Flower's app: the gate becomes its outermost layer."""
+
+    def build(*arguments: Any, **more: Any) -> Any:
+        app = create(*arguments, **more)
+        state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
+        prepare_database(state)
+        roster = Roster(home, state)
+        nodes, invitations = fleet.FleetApi(roster.number_of, state, keyed=keyed), Invitations(home)
+        more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
+        apis = {
+            fleet.PREFIX: nodes,
+            operations.PREFIX: operations.Operations(home, state, roster, more),
+            metrics.PATH: metrics.Metrics(home, make_secret(home / metrics.TOKEN), state),
+            enrolment.PREFIX: enrolment.Enrolment(home, roster, invitations, nodes.authenticate),
+        }
+        keep_pruned(state)
+        app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis))
+        return app
+
+    return build
 
 
-def put_gate_before_all() -> None:
-    """Make Flower build its app with the gate as the outermost layer."""
-    inner = private.get("flwr.superlink.main._get_middleware")
-    private.put("flwr.superlink.main._get_middleware", lambda: [Middleware(Gate), *inner()])
+def prepare_database(state: Any) -> None:
+    """Let transactions wait for each other instead of failing, and add an index that Flower's own database lacks.
+
+    Flower's transactions read first and write then; where another one wrote in between, SQLite answers `database is
+    locked` at once, whatever the timeout is. One that takes the lock when it begins waits for it. Without the index
+    each look for work reads all messages there ever were.
+    """
+    for engine in {id(store._engine): store._engine for store in (state, state.object_store)}.values():
+        event.listen(engine, "connect", _take_over_transactions)
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        engine.dispose()  # connections that were opened before
+    state.query("CREATE INDEX IF NOT EXISTS fedrecplus_undelivered ON message_ins (dst_node_id, delivered_at)")
+
+
+def _take_over_transactions(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # or else Python's driver begins them, later
+    connection.execute("PRAGMA busy_timeout = 30000")
+
+
+def bounded_uvicorn() -> SimpleNamespace:
+    """The ``uvicorn`` module for Flower's program: connections with limits."""
+
+    def run(**options: Any) -> None:
+        allow_many_files()
+        options |= {
+            "http": BoundedConnection, "ws": "none", "loop": f"{new_loop.__module__}:{new_loop.__name__}",
+            "access_log": False, "backlog": 2048, "server_header": False, "log_config": None,
+            "proxy_headers": False,  # who calls is who connects: the gate decides by it
+        }  # fmt: skip
+        uvicorn.run(**options)
+
+    return SimpleNamespace(**{**vars(uvicorn), "run": run})
+
+
+def start_superexec(arguments: list[str], secret: Path) -> subprocess.Popen[bytes]:
+    """The helper that starts the server's app: ours, with the secret."""
+    given = dict(itertools.pairwise(arguments))
+    host = given.get("--host", "127.0.0.1")
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    safety = ["--insecure"] if "--insecure" in arguments else ["--root-certificates", given["--ssl-ca-certfile"]]
+    command = [
+        sys.executable, "-m", "fedrecplus.deploy.flower.superexec", *safety, _SECRET, str(secret),
+        "--runtime-api-address", f"{host}:{given['--port']}", "--parent-pid", str(os.getpid()),
+    ]  # fmt: skip
+    return subprocess.Popen(command, env={**os.environ, "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "1"})
 
 
 def main() -> None:
     """``flower-superlink`` behind the gate."""
     end_with_parent()
-    put_gate_before_all()
-    private.get("flwr.superlink.cli.flower_superlink")()
+    os.umask(0o077)
+    home = Path(os.environ[SERVER_HOME])
+    private.get(_CREATE)  # configures its own logging when it is imported
+    log_to(home)
+    secret = home / "superexec.secret"
+    make_secret(secret)
+    private.put(_CREATE, guarded(private.get(_CREATE), home))
+    private.put("flwr.superlink.cli.flower_superlink.uvicorn", bounded_uvicorn())
+    helper = start_superexec(sys.argv[1:], secret)
+    sys.argv += ["--isolation", "process", _SECRET, str(secret)]
+    try:
+        private.get("flwr.superlink.cli.flower_superlink")()
+    finally:
+        helper.terminate()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Certificates and keys, made on first use: an authority and a server certificate, and a key pair for each node.
-
-Imported where it is needed: the cryptography comes with Flower, which a device that only stores ratings may lack.
-"""
+"""Certificates and keys, made on first use: an authority and a server certificate."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
 
-from fedrecplus.deploy.process.processes import CA, NODE_KEY, NODE_PUBLIC, SERVER, SERVER_KEY
+from fedrecplus.deploy.process.processes import CA, SERVER, SERVER_KEY
 from fedrecplus.errors import UserError
 
 _CA_KEY = "ca.key"
@@ -24,26 +21,46 @@ _CA_DAYS, _SERVER_DAYS = 3650, 825
 
 
 def make_server_certificates(folder: Path, hosts: list[str]) -> None:
-    """An authority if there is none, and a server certificate for these hosts if there is none."""
+    """An authority if there is none, and a server certificate if there is none, or none for these hosts.
+
+    A host that comes later gets a new certificate by the same authority, for all names so far: nodes keep theirs.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (folder / CA).exists():
         key, name = ec.generate_private_key(ec.SECP384R1()), _name("fedrecplus authority")
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         _write_key(folder / _CA_KEY, key)
         _certify(folder / CA, name, name, key, key, _CA_DAYS, [identifier], authority=True)
+    known = names_of(folder)
+    if not known or not {*hosts} <= {*known}:
+        _make_server(folder, [*known, *hosts])
+
+
+def renew(folder: Path, hosts: list[str]) -> None:
+    """A new server certificate of the same authority, for these hosts and those of the old one; nodes need nothing."""
+    names = [name for name in [*names_of(folder), *hosts] if name not in ("localhost", "127.0.0.1", "::1")]
+    _make_server(folder, list(dict.fromkeys(names)))
+
+
+def rotate(folder: Path, hosts: list[str]) -> Path:
+    """A new authority and a new server certificate; returns where the old ones are. Nodes need the new ca.crt."""
+    names = [*names_of(folder), *hosts]
+    old = folder.with_name(f"{folder.name}.{datetime.now(UTC):%Y%m%d%H%M%S}")
+    folder.rename(old)
+    make_server_certificates(folder, names)
+    return old
+
+
+def names_of(folder: Path) -> list[str]:
+    """The hosts that the server certificate is for."""
     if not (folder / SERVER).exists():
-        _make_server(folder, hosts)
-
-
-def make_node_key(folder: Path) -> Path:
-    """A node's key pair if there is none; returns the public part. Flower wants an elliptic curve, P-384."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not (folder / NODE_KEY).exists():
-        key = ec.generate_private_key(ec.SECP384R1())
-        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-        (folder / NODE_PUBLIC).write_bytes(public + b" fedrecplus node\n")
-        _write_key(folder / NODE_KEY, key, PrivateFormat.OpenSSH)
-    return folder / NODE_PUBLIC
+        return []
+    try:
+        certificate = x509.load_pem_x509_certificate((folder / SERVER).read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise UserError(f"{folder / SERVER}: {error}", "put a sound certificate there, or delete it") from None
+    return [str(name.value) for name in names]
 
 
 def _make_server(folder: Path, hosts: list[str]) -> None:

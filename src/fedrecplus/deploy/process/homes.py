@@ -1,90 +1,30 @@
-"""The home folders of a server and of a node, how their Flower processes are started, and Flower's own command."""
+"""The home folder of a server, how its Flower process is started, and what its operator asks of it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import shutil
 import socket
-import subprocess
+import sqlite3
 import sys
 import time
 import urllib.request
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from ssl import create_default_context
+from ssl import SSLContext, create_default_context
 from typing import Any
 
-from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.light import NODE_PUBLIC, split_address
 from fedrecplus.deploy.process import processes
+from fedrecplus.deploy.process.joining import Invitation, fingerprint
+from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_json, write_text
+from fedrecplus.files import locked, write_json
 
-STORE, SHARE_ERROR, POLL = "FEDRECPLUS_STORE", "FEDRECPLUS_SHARE_ERROR", "FEDRECPLUS_POLL"
-"""environment by which a node's owner, and nobody else, tells the app where the store is and what may be shared"""
-_CONNECTION, _SETTINGS = "fedrecplus", "server.json"
-
-
-@dataclass(frozen=True)
-class NodeHome:
-    """A folder with all that a device keeps: the store of ratings, its key, Flower's files."""
-
-    path: Path
-
-    @property
-    def store(self) -> Path:
-        """The store of ratings."""
-        return self.path / "store.db"
-
-    def make_key(self) -> Path:
-        """The public key to hand to the server's operator; made on first use."""
-        processes.require_flower()
-        from fedrecplus.deploy.process.certificates import make_node_key
-
-        return make_node_key(self.path)
-
-    def command(self, address: str, *, ca: Path | None, insecure: bool) -> list[str]:
-        """What starts the SuperNode."""
-        processes.require_flower()
-        host, _ = processes.split_address(address)
-        if insecure and not processes.is_loopback(host):
-            raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
-        safety = ["--insecure"]
-        if not insecure:
-            if ca is None or not ca.exists():
-                raise UserError("the server's ca.crt is needed", "copy it from the server and give it with --ca")
-            self.make_key()
-            key = (self.path / processes.NODE_KEY).absolute()
-            safety = ["--root-certificates", str(ca.absolute()), "--auth-supernode-private-key", str(key)]
-        return [
-            sys.executable, "-m", "fedrecplus.deploy.flower.supernode", "--superlink", address,
-            "--host", "127.0.0.1", "--isolation", "subprocess", *safety,
-        ]  # fmt: skip
-
-    def environment(self, *, poll: float, share_error: bool) -> dict[str, str]:
-        """For the SuperNode and the app that it starts for each message."""
-        more = {STORE: str(self.store.absolute()), SHARE_ERROR: "yes" if share_error else "no", POLL: str(poll)}
-        return processes.flower_environment(self.path.absolute(), **more)
-
-    def forget(self) -> None:
-        """Delete store, key and Flower's files, and nothing else: other files in the folder stay.
-
-        Contents are written over first. On flash storage old blocks may outlive that: full-disk encryption helps.
-        """
-        key = self.path / processes.NODE_KEY
-        if not self.store.exists() and not key.exists():
-            raise UserError(f"{self.path} holds no device", "check --home")
-        for name in (self.store, self.store.with_name(self.store.name + "-wal"), key):
-            if name.exists():
-                with name.open("r+b") as file:
-                    file.write(b"\0" * name.stat().st_size)
-                    file.flush()
-                    os.fsync(file.fileno())
-        remove_store(self.store)
-        for name in (key, self.path / processes.NODE_PUBLIC):
-            name.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "flower", ignore_errors=True)
+SERVER_HOME = "FEDRECPLUS_SERVER_HOME"
+DATABASE = "superlink.db"
+_SETTINGS = "server.json"
+_UP = "check that it is up, and that you are who started it"
 
 
 @dataclass(frozen=True)
@@ -95,6 +35,8 @@ class ServerHome:
     host: str = "127.0.0.1"
     port: int = 9092
     insecure: bool = False
+    name: str = ""
+    """what nodes call it"""
 
     @classmethod
     def load(cls, path: Path) -> ServerHome:
@@ -122,19 +64,17 @@ class ServerHome:
             from fedrecplus.deploy.process.certificates import make_server_certificates
 
             make_server_certificates(self.certificates, names)
-        facts = {"host": self.host, "port": self.port, "insecure": self.insecure}
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
         write_json(self.path / _SETTINGS, facts)
-        ca = json.dumps(str(self.certificates / processes.CA))
-        root = "insecure = true" if self.insecure else f"root-certificates = {ca}"
-        write_text(
-            Path(self.environment()["FLWR_HOME"]) / "config.toml",
-            f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
-            f'address = "127.0.0.1:{self.port}"\n{root}\n',
-        )
+        self.check_database()
+        for name in ("control.token", "superexec.secret"):
+            make_secret(self.path / name)
+        check_private(*(self.certificates / name for name in ("ca.key", processes.SERVER_KEY)))
 
     def environment(self) -> dict[str, str]:
-        """For the SuperLink and Flower's command."""
-        return processes.flower_environment(self.path.absolute())
+        """For the SuperLink."""
+        home = self.path.absolute()
+        return processes.flower_environment(home, **{SERVER_HOME: str(home)})
 
     def command(self) -> list[str]:
         """What starts the SuperLink."""
@@ -148,9 +88,30 @@ class ServerHome:
             safety += ["--enable-supernode-auth"]
         return [
             sys.executable, "-m", "fedrecplus.deploy.flower.superlink", "--host", self.host, "--port", str(self.port),
-            "--database", str(self.path.absolute() / "superlink.db"), "--disable-runtime-dependency-installation",
+            "--database", str(self.path.absolute() / DATABASE), "--disable-runtime-dependency-installation",
             *safety,
         ]  # fmt: skip
+
+    def only_one(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the home's lock: two servers would write into one database."""
+        return locked(self.path / ".lock", f"{self.path} as its server", "stop it first, or give another --home")
+
+    def check_database(self) -> None:
+        """Refuse a database that is damaged, with a way on, before Flower fails on it again and again."""
+        path = self.path / DATABASE
+        if not path.exists():
+            return
+        try:
+            with contextlib.closing(sqlite3.connect(path, timeout=5.0)) as database:
+                said = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+        if said not in ("ok", "database is locked"):
+            raise UserError(
+                f"{path} is damaged: {said}",
+                f"move it away (mv {path} {path}.damaged) and start again: who was admitted stands in nodes.json, and "
+                "only messages in flight are lost; or `fedrecplus server restore` a backup",
+            )
 
     def check_port(self) -> None:
         """Refuse a port that somebody listens on, or that can't be had, before anything is started."""
@@ -164,10 +125,8 @@ class ServerHome:
 
     def is_up(self) -> bool:
         """Whether the SuperLink answers."""
-        context = None if self.insecure else create_default_context(cafile=str(self.certificates / processes.CA))
-        address = f"http{'' if self.insecure else 's'}://127.0.0.1:{self.port}/health"
         try:
-            with urllib.request.urlopen(address, timeout=3, context=context) as reply:
+            with urllib.request.urlopen(f"{self._base}/health", timeout=3, context=self._tls()) as reply:
                 return bool(reply.status == 200)
         except OSError:  # of which urllib's errors are
             return False
@@ -180,51 +139,84 @@ class ServerHome:
                 raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
             time.sleep(0.2)
 
-    def admit(self, public_key: Path) -> int | None:
-        """Let the node with this key connect; returns its id, or None where it was let in before."""
-        remedy = f"give the {processes.NODE_PUBLIC} that `node key` made on the node"
+    def admit(self, public_key: Path, name: str = "", instead_of: int | None = None) -> tuple[int, bool]:
+        """Let the node with this key connect; returns its number, and whether that is news.
+
+        ``instead_of`` is a node's number: it has a new key, and stays who it is.
+        """
+        remedy = f"give the {NODE_PUBLIC} that `node key` made on the node"
         try:
             content = public_key.read_bytes()
         except OSError as error:
             raise UserError(f"{public_key}: {error.strerror}", remedy) from None
         if not content.startswith(b"ecdsa-sha2-nistp"):
             raise UserError(f"{public_key} is no node's public key", remedy)
-        reply = self._flower("supernode", "register", str(public_key), but="Public key already in use")
-        return int(reply["node-id"]) if "node-id" in reply else None
+        place = None if instead_of is None else str(instead_of)
+        reply = self.ask("admit", key=content.decode("ascii", "replace"), name=name, instead_of=place)
+        return int(reply["node-id"]), bool(reply["new"])
+
+    def invite(self, name: str, hours: float, address: str = "") -> Invitation:
+        """A link that lets one node in, once."""
+        if self.insecure:
+            raise UserError("a server without TLS has no keys to let in", "start it without --insecure")
+        host, port = split_address(address) if address else (self.name or self.host, self.port)
+        if host in ("0.0.0.0", "::"):
+            raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
+        code = self.ask("invite", name=name, hours=hours)["code"]
+        return Invitation(host, port, code, fingerprint((self.certificates / processes.CA).read_bytes()))
+
+    def offer(self, run: Path) -> None:
+        """Let nodes that join fetch a run folder's model; one that was offered before is replaced."""
+        path = run / "model.safetensors"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", "give a finished run folder") from None
+        (self.path / "model").mkdir(exist_ok=True, mode=0o700)
+        write_private(self.path / "model" / path.name, content)
 
     def nodes(self) -> list[dict[str, str]]:
-        """The nodes that were admitted, as Flower describes them."""
-        return list(self._flower("supernode", "list")["nodes"])
+        """The nodes that were admitted, and who of them is here."""
+        return list(self.ask("nodes")["nodes"])
 
     def expel(self, node: int) -> None:
-        """Take a node's key off the list; it can't connect any more."""
-        self._flower("supernode", "unregister", str(node))
+        """Let a node connect no more; its key can be admitted again."""
+        self.ask("expel", node=str(node))
 
     def submit(self, folder: Path) -> int:
         """Start the rounds of a run folder; returns Flower's id of the run."""
-        override = f"folder={json.dumps(str(folder.absolute()))}"
-        return int(self._flower("run", str(processes.FLOWER_APP), options=["--run-config", override])["run-id"])
+        return int(self.ask("start", folder=str(folder.absolute()))["run"])
 
     def run_status(self, run: int) -> str:
         """What Flower says of a run, such as ``running`` or ``finished:failed``."""
-        return str(self._flower("list", options=["--run-id", str(run)])["runs"][0]["status"])
+        return str(self.ask("status", run=str(run))["status"])
 
     def stop(self, run: int) -> None:
         """End a run."""
-        self._flower("stop", str(run))
+        self.ask("stop", run=str(run))
 
-    def _flower(self, *arguments: str, options: Sequence[str] = (), but: str | None = None) -> dict[str, Any]:
-        """Flower's command. A failure whose text has ``but`` in it is none, and returns nothing."""
-        flwr = str(Path(sys.executable).parent / "flwr")
-        command = [flwr, *arguments, _CONNECTION, *options, "--format", "json"]
-        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, timeout=120)
+    def ask(self, call: str, **facts: Any) -> dict[str, Any]:
+        """Ask the running server something that its operator alone may ask; the token says who that is."""
+        token = self.path / "control.token"
+        check_private(token)
         try:
-            reply: dict[str, Any] = json.loads(done.stdout[done.stdout.find("{") :])
-        except json.JSONDecodeError:
-            reply = {"success": False, "error-message": (done.stderr or done.stdout).strip()[-500:]}
-        if not reply.get("success", False):
-            why = str(reply.get("error-message", "no reason given"))
-            if but is not None and but in why:
-                return {}
-            raise UserError(f"Flower's `{arguments[0]}` failed: {why}", "check that the server is up")
-        return reply
+            headers = {"Authorization": f"Bearer {token.read_text(encoding='ascii')}"}
+        except OSError as error:
+            raise UserError(f"{token}: {error.strerror}", _UP) from None
+        address = f"{self._base}/v1/server/{call}"
+        request = urllib.request.Request(address, json.dumps(facts).encode(), headers, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=self._tls()) as reply:
+                said: dict[str, Any] = json.loads(reply.read())
+        except (OSError, ValueError) as error:
+            raise UserError(f"the server on port {self.port} doesn't answer: {error}", _UP) from None
+        if "problem" in said:
+            raise UserError(said["problem"], said["remedy"])
+        return said
+
+    @property
+    def _base(self) -> str:
+        return f"http{'' if self.insecure else 's'}://127.0.0.1:{self.port}"
+
+    def _tls(self) -> SSLContext | None:
+        return None if self.insecure else create_default_context(cafile=str(self.certificates / processes.CA))

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedrecplus.deploy.light import is_loopback as is_loopback
 from fedrecplus.errors import UserError
 
 CA, SERVER, SERVER_KEY = "ca.crt", "server.crt", "server.key"
-NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
 FLOWER_APP = Path(__file__).with_name("flower_app")
 """what a server sends its nodes: names alone, no code"""
 _FIRST_DELAY, _LONGEST_DELAY, _STEADY = 1.0, 30.0, 60.0
@@ -74,27 +74,6 @@ def server_port() -> int:
         with contextlib.suppress(OSError):  # somebody has it
             return free_port(port)
     return free_port()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine and nobody else can reach it.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-    (True, False)
-    """
-    return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """``host:port`` in two.
-
-    >>> split_address("shop.example:9092")
-    ('shop.example', 9092)
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UserError(f"{address!r} is no address", "write HOST:PORT, such as fed.example.org:9092")
-    return host.strip("[]"), int(port)
 
 
 @dataclass

@@ -16,7 +16,8 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Policy, Store, save_policy
-from fedrecplus.deploy.process.homes import NodeHome, ServerHome
+from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
 from fedrecplus.deploy.wire import ItemCatalogue
@@ -123,9 +124,10 @@ def run_local(
         server = processes.enter_context(running_server(folder / "server", say))
         for home in homes:
             server.admit(home.make_key())
-            command = home.command(f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False)
-            environment = home.environment(poll=poll, share_error=True)
-            processes.enter_context(Supervised(command, environment, home.path / "node.log", say).kept_alive())
+            command = home.command(
+                f"127.0.0.1:{server.port}", ca=server.certificates / CA, insecure=False, poll=poll, share_error=True
+            )
+            processes.enter_context(Supervised(command, dict(os.environ), home.path / "node.log", say).kept_alive())
         run_to_the_end(server, folder, show, say)
 
 
@@ -160,6 +162,9 @@ def running_server(home: Path, say: Callable[[str], None]) -> Iterator[ServerHom
     """A SuperLink on loopback with TLS, until the block ends."""
     server = ServerHome(home.absolute(), "127.0.0.1", server_port())
     server.prepare([])
-    with Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive():
+    with (
+        server.only_one(),
+        Supervised(server.command(), server.environment(), home / "superlink.log", say).kept_alive(),
+    ):
         server.wait_until_up()
         yield server

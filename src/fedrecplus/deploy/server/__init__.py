@@ -2,8 +2,10 @@
 
 from fedrecplus.deploy.server.collect import Link
 from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, begin, go_on, is_served, only_server_of
+from fedrecplus.deploy.server.figures import RunFigures, figures_of
 from fedrecplus.deploy.server.rounds import serve
 
 __all__ = [
-    "LOG", "Deployment", "Journal", "Link", "begin", "go_on", "is_served", "only_server_of", "serve",
+    "LOG", "Deployment", "Journal", "Link", "RunFigures", "begin", "figures_of", "go_on", "is_served",
+    "only_server_of", "serve",
 ]  # fmt: skip

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from fedrecplus.deploy.server.cohort import ALL, DEADLINE, ENOUGH
 from fedrecplus.deploy.server.deployment import Deployment, Journal
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 
 log = logging.getLogger("fedrecplus")
-_SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 0.5
-"""seconds between looks for replies: the longer nothing comes, the fewer"""
+_SHORTEST_LOOK, _LONGEST_LOOK, _SHARE = 0.05, 5.0, 0.1
+"""seconds between looks for replies: a tenth of what the round has taken, so that long rounds cost few looks"""
+_LOOK_FOR_RETURNED = 2.0
+"""seconds between looks for nodes that came back"""
 
 
 class Link(Protocol):
@@ -24,6 +27,9 @@ class Link(Protocol):
 
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
+
+    def connected_since(self) -> dict[int, float]:
+        """Nodes that are connected, and when each began its connection, in seconds since 1970."""
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         """Send a packet to each node; returns message id → node."""
@@ -38,6 +44,8 @@ class NodeRecords:
 
     limit: int
     """strikes after which a node is set aside"""
+    persons: int = 100_000
+    """most persons that one node may speak for in a run"""
     strikes: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     wrong_version: set[int] = field(default_factory=set)
@@ -64,6 +72,8 @@ class NodeRecords:
             if (owner := self.owners.get(client, node)) != node:
                 raise Refusal("claimed", f"client {client} spoke through node {owner} before")
         new = [client for client in clients if client not in self.owners]
+        if new and sum(owner == node for owner in self.owners.values()) + len(new) > self.persons:
+            raise Refusal("crowd", f"more than {self.persons} persons in this run")
         self.owners.update(dict.fromkeys(new, node))
         return new
 
@@ -100,6 +110,9 @@ class Answers:
     """node → seconds until its reply"""
     lost: dict[int, str] = field(default_factory=dict)
     """node → why it sent nothing that counts"""
+    asked_again: list[int] = field(default_factory=list)
+    """nodes that came back while the round was open"""
+    closed: str = ALL
 
     @property
     def waiting(self) -> set[str]:
@@ -157,7 +170,8 @@ class Desk:
         """Ask, and ``take`` replies until all have come, ``enough`` of them were sound, or the deadline is over."""
         answers.asked = self.link.ask(packets, self.deployment.deadline)
         started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
-        look, deadline = _SHORTEST_LOOK, self.deployment.deadline
+        looked, deadline = started, self.deployment.deadline
+        when = dict.fromkeys(packets, time.time())
         while answers.waiting and len(answers.answered) < enough and time.monotonic() - started < deadline:
             came = self.link.replies(answers.waiting | self.overdue.keys())
             for message, packet in came:
@@ -177,23 +191,49 @@ class Desk:
                         self.records.note(node, Refusal("late", "its round has closed", blame=False))
             counts = {"asked": len(packets), "answered": len(answers.answered), "lost": len(answers.lost)}
             self.journal.set_progress(phase="round", **progress, **counts)
-            look = _SHORTEST_LOOK if came else min(1.3 * look, _LONGEST_LOOK)
-            if answers.waiting:
-                time.sleep(look)
+            took = time.monotonic() - started
+            if answers.waiting and time.monotonic() - looked > _LOOK_FOR_RETURNED:
+                looked = time.monotonic()
+                self._ask_again(packets, answers, when, deadline - took)
+            if answers.waiting and len(answers.answered) < enough:
+                pause = _SHORTEST_LOOK if came else min(max(_SHARE * took, _SHORTEST_LOOK), _LONGEST_LOOK)
+                time.sleep(max(0.0, min(pause, deadline - took)))
+        answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE
         self.overdue.update({message: answers.asked[message] for message in answers.waiting})
+
+    def _ask_again(
+        self, packets: Mapping[int, Packet], answers: Answers, when: dict[int, float], seconds: float
+    ) -> None:
+        """Ask nodes again that came back since they were asked: they were killed, and their message with them.
+
+        Who wasn't, and has it still, sends the same answer twice; the first one that comes is late, and no offence.
+        """
+        open_ones = {answers.asked[message] for message in answers.waiting}
+        open_ones |= {node for node, why in answers.lost.items() if why == "lost"}
+        back = [node for node, since in self.link.connected_since().items() if node in open_ones and since > when[node]]
+        if not back or seconds <= 0:
+            return
+        for message in [message for message, node in answers.asked.items() if node in back]:
+            self.overdue[message] = answers.asked.pop(message)
+        answers.asked |= self.link.ask({node: packets[node] for node in back}, seconds)
+        for node in back:
+            answers.lost.pop(node, None)
+            when[node] = time.time()
+            log.info("node %s came back; it is asked again", node)
+        answers.asked_again += back
 
     def quorum(self, nodes: int) -> int:
         """How many of so many nodes are enough."""
         return max(1, math.ceil(self.deployment.quorum * nodes - 1e-9))
 
 
-def collect(desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms) -> Collected:
-    """One round of uploads in the clear."""
+def collect(desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms, target: int) -> Collected:
+    """One round of uploads in the clear, of which the quorum of ``target`` answers is enough."""
     collected, records = Collected(), desk.records if desk.deployment.keyed else None
 
     def take(node: int, packet: Packet) -> None:
         collected.take(node, packet, terms, records)
 
-    desk.gather(packets, take, collected, desk.quorum(len(packets)), {"round": terms.round})
+    desk.gather(packets, take, collected, desk.quorum(target), {"round": terms.round})
     collected.uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it
     return collected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import time
@@ -16,7 +17,16 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, check_deployable, check_vector, fixed_settings, is_secure
+from fedrecplus.deploy.server.statistics import awaits_statistics
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    check_deployable,
+    check_vector,
+    deployed_budget,
+    fixed_settings,
+    is_secure,
+)
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json, write_text
@@ -25,16 +35,17 @@ from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.model_files import PrivateParts
+from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
 from fedrecplus.training.results import channel_of
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progress.json", "server.log"
+log = logging.getLogger("fedrecplus")
 PENDING = "sum.pending"
 """a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
-LAST = "last.safetensors"
+LAST, PREVIOUS = "last.safetensors", "checkpoint.previous.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
 
@@ -54,6 +65,10 @@ class Deployment:
     """most persons that one node may speak for"""
     largest_change: float = 50.0
     """greatest number in a client's update that is believed; honest ones stay below 12 on MovieLens-100K"""
+    learned_bound: float = 0.0
+    """updates are scaled down to so many times the median of recent rounds' uploads; 0: they aren't"""
+    cohort: int = 0
+    """nodes whose answers close a round; 0: as many as ``cohort.fraction`` of those connected"""
     strikes: int = 3
     """refused answers after which a node is set aside"""
     keyed: bool = True
@@ -114,9 +129,19 @@ class Journal:
 
     def set_progress(self, **facts: Any) -> None:
         """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
-        temporary = self.folder / f".{PROGRESS}.part"
-        temporary.write_text(json.dumps({"pid": os.getpid(), "at": time.time(), **facts}), encoding="utf-8")
-        temporary.replace(self.folder / PROGRESS)
+        temporary, text = (
+            self.folder / f".{PROGRESS}.part",
+            json.dumps({"pid": os.getpid(), "at": time.time(), **facts}),
+        )
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self.folder / PROGRESS)
+        except OSError:  # a full disk; the file that is there has room
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            with (self.folder / PROGRESS).open("r+", encoding="utf-8") as file:
+                file.write(text)
+                file.truncate()
 
     def progress(self) -> dict[str, Any]:
         """What ``set_progress`` wrote last; empty where the run hasn't begun."""
@@ -147,8 +172,10 @@ def begin(
         _check_sums(config, deployment, catalogue)
     if config.privacy.rule != "none":
         _check_claim(config, deployment, catalogue)
+    elif awaits_statistics(config, catalogue):
+        check_delta(config.statistics.delta, deployment.nodes)
     RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST, PENDING):
+    for name in (JOURNAL, LOG, LAST, PENDING, PREVIOUS):
         (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
@@ -156,6 +183,9 @@ def begin(
     catalogue.write(folder / ITEMS)
     if (ledger := Ledger.of(folder, config, deployment.model)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
+    elif awaits_statistics(config, catalogue):
+        budget = deployed_budget(config)[0]
+        Ledger.of_statistics(folder, config, deployment.model, budget).before_statistics()
 
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
@@ -177,6 +207,8 @@ def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogu
     if catalogue.tells_participants:
         raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)
     source = "public" if catalogue.is_public else public.source
+    if awaits_statistics(config, catalogue):
+        source = config.statistics.source  # one sum is taken before the first round
     if source != config.statistics.source:
         raise UserError(
             f"statistics.source={config.statistics.source}, and the catalogue has {catalogue.figures}",
@@ -204,12 +236,36 @@ def go_on(
     if fixed_settings(load_config(previous / CONFIG, named)) != fixed_settings(config):
         raise UserError(f"{previous} was trained with other settings", "go on with the same; devices refuse others")
     if ItemCatalogue.read(previous / ITEMS).digest != catalogue.digest:
-        raise UserError(f"{previous} was trained with another catalogue", f"give {previous / ITEMS} with --items")
+        raise UserError(
+            f"{previous} was trained with another catalogue, to which devices have pinned themselves, with the pseudo "
+            "items that they keep: a deployed model can't take new items",
+            f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
+        )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     deployment = replace(deployment, model=Deployment.read(previous).model)
     begin(out, config, deployment, catalogue, RunFolder(previous).data(), overwrite=overwrite)
     RunFolder(out).save_checkpoint(last)
     return config
+
+
+def save_checkpoint(folder: RunFolder, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, and keep the one before it: a disk may lose what it said it has."""
+    current = folder.path / CHECKPOINT
+    if current.exists():
+        current.replace(folder.path / PREVIOUS)
+    folder.save_checkpoint(checkpoint)
+
+
+def last_checkpoint(folder: RunFolder) -> Checkpoint | None:
+    """The newest checkpoint that can be read; a damaged one is said and left aside."""
+    for path in (folder.path / CHECKPOINT, folder.path / PREVIOUS):
+        try:
+            if path.exists():
+                return Checkpoint.read(path)
+        except (UserError, KeyError, ValueError) as error:
+            log.error("%s: %s; going on from the one before it", path, error)
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    return None
 
 
 def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
@@ -223,12 +279,12 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
     catalogue.model(config, state.V).write(folder.path)
-    nobody = np.zeros(0, dtype=np.int64)
-    PrivateParts(np.zeros((0, 0)), np.zeros(1, dtype=np.int64), nobody, nobody, nobody).write(folder.path)
+    nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
     privacy = privacy_of(config, public, 0, seeded=False)
     if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:
         privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
+    (folder.path / PREVIOUS).unlink(missing_ok=True)
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
     folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})
 

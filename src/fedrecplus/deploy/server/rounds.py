@@ -13,9 +13,21 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.config import load_config
+from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
+from fedrecplus.deploy.server.cohort import ALL, DEADLINE, AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
-from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, checkpoint_of, only_server_of, write_result
+from fedrecplus.deploy.server.deployment import (
+    LOG,
+    Deployment,
+    Journal,
+    checkpoint_of,
+    last_checkpoint,
+    only_server_of,
+    save_checkpoint,
+    write_result,
+)
 from fedrecplus.deploy.server.secure_sums import SecureRound, Summed, new_session
+from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -30,12 +42,17 @@ from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
-from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.run_folder import CONFIG, RunFolder
 from fedrecplus.training.tally import Tally
+
+log = logging.getLogger("fedrecplus")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
+"""seconds between looks for nodes, while too few are here"""
+_REMEMBERED = 20
+"""rounds of the journal that are at hand"""
 
 
 def serve(link: Link, path: Path) -> None:
@@ -46,6 +63,10 @@ def serve(link: Link, path: Path) -> None:
             if not RunFolder(path).finished:
                 journal.set_progress(phase="starting")
                 _ServedRun(link, path).finish()
+    except OSError as error:
+        problem = UserError(f"{error.filename or path}: {error.strerror or error}", "make room there")
+        journal.set_progress(phase="failed", error=str(problem))
+        raise problem from error
     except UserError as error:
         journal.set_progress(phase="failed", error=str(error))
         raise
@@ -54,7 +75,7 @@ def serve(link: Link, path: Path) -> None:
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in its database."""
-    log, handler = logging.getLogger("fedrecplus"), logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     try:
@@ -85,6 +106,12 @@ class Brought:
     rmse: float | None = None
     why: str = ""
     """there are no sums"""
+    closed: str = ALL
+    asked_again: list[int] = field(default_factory=list)
+    median_size: float | None = None
+    """of the uploads that the server saw"""
+    scaled: list[int] = field(default_factory=list)
+    """clients whose updates were scaled down"""
 
     @classmethod
     def of_uploads(cls, collected: Collected) -> Brought:
@@ -92,13 +119,17 @@ class Brought:
         rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
         clients = [upload.client for upload in collected.uploads]
         who = (collected.answered, collected.lost, collected.silent)
-        return cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
+        brought = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
+        brought.closed, brought.asked_again = collected.closed, collected.asked_again
+        return brought
 
     @classmethod
     def of_sum(cls, summed: Summed) -> Brought:
         """A secure sum."""
         count = 0 if summed.sums is None else summed.sums.clients
-        return cls(summed.sums, count, summed.bytes_up, summed.nodes, summed.lost, summed.silent, why=summed.why)
+        who = (summed.nodes, summed.lost, summed.silent)
+        closed = DEADLINE if summed.silent else ALL
+        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=closed)
 
 
 class _ServedRun:
@@ -108,7 +139,9 @@ class _ServedRun:
         self.link, self.folder, self.journal = link, RunFolder(path), Journal(path)
         self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), ItemCatalogue.read(path / ITEMS)
         self.deployment = Deployment.read(path)
-        self.records, self.tally = NodeRecords(self.deployment.strikes), Tally()
+        self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
+        self.lines: list[dict[str, Any]] = []
+        """the journal so far"""
         self.informed: set[int] = set()
         """nodes that have the catalogue"""
         self.desk = Desk(link, self.deployment, self.records, self.journal)
@@ -116,41 +149,64 @@ class _ServedRun:
 
     def finish(self) -> None:
         """Run all rounds that are left, from the checkpoint on, and write model and result."""
-        saved = self.folder.checkpoint()
+        saved = last_checkpoint(self.folder)
+        if saved is None and awaits_statistics(self.config, self.catalogue):
+            self._statistics()
         state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
         self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
-        self.records.restore(self.journal.keep_up_to(state.round))
+        self.lines = self.journal.keep_up_to(state.round)
+        self.records.restore(self.lines)
         self.tally = saved.tally if saved else Tally()
         while state.round < self.config.server.rounds:
             state = self._round(state)
         write_result(self.folder, self.config, self.catalogue, state, self.tally)
         self.journal.set_progress(phase="finished", round=state.round)
 
+    def _statistics(self) -> None:
+        """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
+        assert self.secure is not None
+        sums = self._brought(before_first_round(self.catalogue))[0].sums
+        assert sums is not None
+        self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
+        self.catalogue.write(self.folder.path / ITEMS)
+        self.informed.clear()  # they have the catalogue without these figures
+        self.secure.forget()
+
     def _round(self, state: ServerState) -> ServerState:
-        """One round; repeated while nobody answers or no sum is made, until patience is at its end."""
+        """One round."""
+        brought, seconds = self._brought(state)
+        assert brought.sums is not None
+        after = self._step(state, brought.sums)
+        self._save(state, after, brought, seconds)
+        if self.secure is not None:
+            self.secure.forget()
+        return after
+
+    def _brought(self, state: ServerState) -> tuple[Brought, float]:
+        """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
         began, patience = time.monotonic(), self.deployment.patience
         while True:
             started = time.monotonic()
             brought = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
             if brought.sums is not None:
-                break
+                return brought, time.monotonic() - started
             if time.monotonic() - began > patience:
                 remedy = "check the nodes' logs" if not brought.why else f"{brought.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
-        after = self._step(state, brought.sums)
-        self._save(after, brought, time.monotonic() - started)
-        if self.secure is not None:
-            self.secure.forget()
-        return after
 
     def _uploads(self, state: ServerState, began: float) -> Brought:
         """A round of uploads in the clear, and their sums."""
         collected = self._collect(state, self._cohort(state, began))
         brought = Brought.of_uploads(collected)
         if collected.uploads:
+            brought.median_size = median_size(collected.uploads)
+            bound = learned_bound(self.lines, self.deployment.learned_bound)
+            uploads, brought.scaled = scaled_down(collected.uploads, bound)
+            if brought.scaled:
+                log.warning("round %s: %s updates beyond %.3g", state.round + 1, len(brought.scaled), bound)
             message = broadcast(state, self.catalogue.public, np.zeros((0, 0)))  # no weight looks at encoded items
-            brought.sums = add_up(collected.uploads, message, self.config)[0]
+            brought.sums = add_up(uploads, message, self.config)[0]
         return brought
 
     def _secure_sum(self, state: ServerState, began: float) -> Brought:
@@ -162,7 +218,8 @@ class _ServedRun:
             summed = self.secure.finish(pending, shape)
         else:
             session, pinned = new_session(), bool(self.deployment.identities)
-            packets = self._requests(state, self._cohort(state, began), session=session, pinned=pinned)
+            cohort = self._cohort(state, began).asked
+            packets = self._requests(state, cohort, session=session, pinned=pinned)
             summed = self.secure.attempt(state.round, shape, packets)
         self.informed |= summed.nodes.keys()
         clients = 0 if summed.sums is None else summed.sums.clients
@@ -181,9 +238,9 @@ class _ServedRun:
             raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
 
-    def _cohort(self, state: ServerState, began: float) -> list[int]:
-        """Nodes to ask: those connected and not set aside, a keyed sample where the settings want one."""
-        wanted, patience = self.deployment.nodes, self.deployment.patience
+    def _cohort(self, state: ServerState, began: float) -> AskedNodes:
+        """Nodes to ask: those connected and not set aside, or a sample of them."""
+        wanted, patience, pause = self.deployment.nodes, self.deployment.patience, _FIRST_PAUSE
         while True:
             everybody = self.link.nodes()
             connected = [node for node in everybody if node not in self.records.set_aside]
@@ -196,15 +253,18 @@ class _ServedRun:
                 problem = f"{len(connected)} of {wanted} nodes came in {patience:g} s"
                 raise UserError(problem, "start more nodes, or ask for fewer with --nodes")
             self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
-            time.sleep(0.3)
+            time.sleep(pause)
+            pause = min(1.3 * pause, _LONGEST_PAUSE)  # who waits for hours doesn't ask each second
         if not connected:
             remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
-        fraction = self.config.cohort.fraction
-        if fraction < 1.0:
-            draws = uniform(subkey(self.config.seed, "nodes", state.round), np.array(connected, dtype=np.uint64))
-            connected = [connected[place] for place in np.argsort(draws)[: max(1, round(fraction * len(connected)))]]
-        return connected
+        if state.round < 0:  # everybody is asked for the statistics
+            return AskedNodes(connected, len(connected))
+        seen = dropout_seen(self.lines)
+        cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
+        while not cohort.asked:  # no coin fell on its head: a round of nobody tells nothing
+            cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
+        return cohort
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
         """The round's request to each node, with the catalogue for those who may not have it."""
@@ -216,17 +276,17 @@ class _ServedRun:
         )
         return {node: short if node in self.informed else long for node in nodes}
 
-    def _collect(self, state: ServerState, nodes: list[int]) -> Collected:
-        ours, packets = self.deployment, self._requests(state, nodes)
+    def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
+        ours, packets = self.deployment, self._requests(state, cohort.asked)
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
-        collected = collect(self.desk, packets, terms)
+        collected = collect(self.desk, packets, terms, cohort.target)
         self.informed |= collected.answered.keys()
         down = sum(packet.size for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
         return collected
 
-    def _save(self, state: ServerState, brought: Brought, seconds: float) -> None:
+    def _save(self, before: ServerState, state: ServerState, brought: Brought, seconds: float) -> None:
         """Metrics, journal, then the checkpoint: what comes after it is dropped when a run goes on from it."""
         self.tally = self.tally.after(RoundReport(0, 0, 0), seconds)
         line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": brought.rmse}
@@ -238,5 +298,13 @@ class _ServedRun:
         line["silent"] = [str(node) for node in brought.silent]
         line |= {"uploads": brought.uploads, "clients": brought.clients}
         line["bound"] = {str(node): clients for node, clients in brought.bound.items() if clients}
+        line |= {"closed": brought.closed, "asked_again": [str(node) for node in brought.asked_again]}
+        line |= {"median_size": brought.median_size, "scaled": brought.scaled, "at": time.time()}
+        steps = step_sizes(before.V, state.V)
+        if odd := odd_steps(self.lines, steps):
+            names = ", ".join(str(self.catalogue.ids[item]) for item in odd)
+            log.error("round %s: items moved much farther than in the rounds before: %s", state.round, names)
+        line |= {"largest_step": float(steps.max(initial=0.0)), "odd_items": odd}
         self.journal.add(line)
-        self.folder.save_checkpoint(checkpoint_of(state, self.tally))
+        self.lines = [*self.lines[-_REMEMBERED:], line]
+        save_checkpoint(self.folder, checkpoint_of(state, self.tally))

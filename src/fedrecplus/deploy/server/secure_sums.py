@@ -10,9 +10,10 @@ goes on asking, also after a restart.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -28,20 +29,21 @@ from fedrecplus.deploy.wire import (
     Refusal,
     Request,
     Stage,
+    SumTerms,
     decode_request,
     decode_stage_reply,
     encode_stage,
     identity_number,
     longest_message,
     mask_context,
-    sum_encoding,
-    sum_layout,
+    sum_terms,
 )
 from fedrecplus.files import beside
 from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
-from fedrecplus.parts.channel.secure.server import Aborted, SecureServer
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.server_state import Aborted
 from fedrecplus.protocol import Sums
 
 log = logging.getLogger("fedrecplus")
@@ -133,13 +135,17 @@ class SecureRound:
             return summed
         for number, reason in server.refused:
             log.warning("round %s: participant %s: %s", pending.round + 1, number, reason)
-        survivors = set(server.survivors)
-        encoding = sum_encoding(self.config, self.catalogue.public, shape, pending.persons)
-        summed.sums = decode(server.total, encoding)
+        survivors, terms = set(server.survivors), self._terms(shape, pending.round)
+        encoding = terms.encoding(pending.persons, server.cohort, server.senders())
+        noise = terms.share(encoding, server.cohort) * math.sqrt(len(survivors))
+        summed.sums = replace(decode(server.total, encoding), noise=noise)
         summed.nodes = {
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
         }
         return summed
+
+    def _terms(self, shape: tuple[int, ...], round_number: int) -> SumTerms:
+        return sum_terms(self.config, self.catalogue.public, shape, round_number)
 
     def _masked(
         self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], summed: Summed
@@ -163,7 +169,8 @@ class SecureRound:
         """The first exchange: everybody's keys, the number that each node gives itself, and room for how many."""
         adverts: dict[int, tuple[int, bytes]] = {}
         persons: dict[int, int] = {}
-        layout, session = sum_layout(self.config, shape), request.sum_session
+        terms, session = self._terms(shape, request.round), request.sum_session
+        layout = terms.layout
         due = Stage(request.model, request.round, request.session, FIRST)
         most = longest_message(FIRST, len(requests), 0, layout.items // 8 + 1)
 
@@ -181,7 +188,7 @@ class SecureRound:
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, request.round, summed, len(requests))
-        options = server_options(self.config.channel.options)
+        options = server_options(self.config.channel.options, terms.honest)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         numbers = {}
         for node, (number, message) in adverts.items():
@@ -192,8 +199,8 @@ class SecureRound:
                 self.desk.records.note(node, refusal)
                 summed.lost[node] = f"{FIRST} {refusal.kind}"
         room = sum(persons[node] for node in numbers)
-        if numbers:
-            sum_encoding(self.config, self.catalogue.public, shape, room)  # too many for the ring: better said now
+        if numbers:  # too many for the ring: better said now
+            terms.share(terms.encoding(room, len(numbers), server.senders()), len(numbers))
         return server, numbers, room
 
     def _exchange(

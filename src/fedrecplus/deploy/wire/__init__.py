@@ -2,7 +2,7 @@
 
 from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS, ItemCatalogue
 from fedrecplus.deploy.wire.identities import identity_number, read_identities
-from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
+from fedrecplus.deploy.wire.packet import PACKET, VERSION, Packet, Refusal
 from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply, encode_refusal, encode_reply
 from fedrecplus.deploy.wire.request import (
     Request,
@@ -12,7 +12,16 @@ from fedrecplus.deploy.wire.request import (
     fixed_settings,
     is_secure,
 )
-from fedrecplus.deploy.wire.ring import check_vector, persons_bound, sum_encoding, sum_layout
+from fedrecplus.deploy.wire.ring import (
+    STATISTICS_ROUND,
+    SumTerms,
+    check_vector,
+    deployed_budget,
+    persons_bound,
+    statistics_ring,
+    sum_layout,
+    sum_terms,
+)
 from fedrecplus.deploy.wire.stages import (
     FIRST,
     LARGEST_MESSAGE,
@@ -28,9 +37,10 @@ from fedrecplus.deploy.wire.stages import (
 )
 
 __all__ = [
-    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "VERSION", "ItemCatalogue", "Packet", "Refusal",
-    "Request", "RoundTerms", "Stage", "check_deployable", "check_vector", "decode_reply", "decode_request",
-    "decode_stage_reply", "decode_stage_request", "encode_refusal", "encode_reply", "encode_request", "encode_stage",
-    "fixed_settings", "identity_number", "is_later_stage", "is_secure", "longest_message", "mask_context",
-    "message_of", "persons_bound", "read_identities", "sum_encoding", "sum_layout",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "PACKET", "SESSION_BYTES", "STATISTICS_ROUND", "VERSION",
+    "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "check_deployable",
+    "check_vector", "decode_reply", "decode_request", "decode_stage_reply", "decode_stage_request", "deployed_budget",
+    "encode_refusal", "encode_reply", "encode_request", "encode_stage", "fixed_settings", "identity_number",
+    "is_later_stage", "is_secure", "longest_message", "mask_context", "message_of", "persons_bound",
+    "read_identities", "statistics_ring", "sum_layout", "sum_terms",
 ]  # fmt: skip

@@ -69,6 +69,8 @@ class ItemCatalogue:
     @classmethod
     def read(cls, path: Path) -> ItemCatalogue:
         """Read the file that ``write`` wrote."""
+        if not path.is_file():
+            raise UserError(f"there is no item catalogue {path}", "make one with `deploy items`")
         arrays, _ = read_tensors(path)
         try:
             return cls.of_arrays(arrays)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from fedrecplus import __version__
@@ -18,9 +19,14 @@ from fedrecplus.protocol import ErrorReport, PublicItems, Upload
 from fedrecplus.settings import settings_of
 
 Facts = dict[str, str | int | float]
-PROTOCOL = 5
+PACKET = "packet"
+"""the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
+PROTOCOL = 6
 """raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
-REASONS = ("version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault")
+REASONS = (
+    "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
+    "paused",
+)  # fmt: skip
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 
 
@@ -65,9 +71,15 @@ class Packet:
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Packet:
-        """What ``to_bytes`` made."""
-        arrays = load(content)
-        return cls(json.loads(arrays.pop("facts").tobytes().decode()), arrays)
+        """What ``to_bytes`` made; ``Refusal`` for anything else. Nothing in it is run: no pickle, no code."""
+        try:
+            arrays = load(content)
+            facts = json.loads(arrays.pop("facts").tobytes().decode())
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise Refusal("malformed", type(error).__name__) from None
+        if not isinstance(facts, dict) or not all(isinstance(value, str | int | float) for value in facts.values()):
+            raise Refusal("malformed", "facts of the wrong kind")
+        return cls(facts, arrays)
 
 
 def layout() -> str:

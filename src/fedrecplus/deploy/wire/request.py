@@ -166,15 +166,11 @@ def check_deployable(config: Config) -> Config:
             f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
             "set channel.rule=secure, or choose another model",
         )
-    if config.privacy.rule in ("distributed", "local"):
-        raise UserError(
-            f"privacy.rule={config.privacy.rule} is for simulation: a node's noise would come from its stored key",
-            "set privacy.rule=central, whose noise comes from the server's operating system",
-        )
+    _check_noise(config)
     if getattr(config.privacy.options, "amplification", False):
         raise UserError(
-            "privacy.amplification=true is for simulation: a deployment's cohort has a fixed size, is drawn by a seed "
-            "that nodes know, and is in the journal",
+            "privacy.amplification=true is for simulation: a deployment's server sees who takes part and notes it "
+            "in the journal, and cohorts that are empty or fail are drawn anew",
             "set privacy.amplification=false",
         )
     if config.cohort.dropout > 0:
@@ -188,10 +184,31 @@ def _check_secure(config: Config) -> None:
     how = config.channel.options
     if how.masks != "computed":
         raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
-    if how.rows != "whole":
-        raise UserError(f"channel.rows={how.rows} is for simulation", "set channel.rows=whole")
     if how.dropout > 0:
         raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
+
+
+def _check_noise(config: Config) -> None:
+    """Refuse noise that hides nothing on a real device, and clips that the ring has no room for."""
+    rule, options = config.privacy.rule, config.privacy.options
+    if rule == "local":
+        raise UserError(
+            "privacy.rule=local is for simulation: its noise is drawn from a node's stored key, in floating point, and "
+            "its ε is that of one number",
+            "set privacy.rule=distributed, whose noise is an integer from a generator that the operating system seeds",
+        )
+    if rule == "distributed" and not is_secure(config):
+        raise UserError(
+            f"privacy.rule=distributed with channel.rule={config.channel.rule}: a share of the noise hides no upload",
+            "set channel.rule=secure",
+        )
+    clip, bound = getattr(options, "clip", 0.0), getattr(config.channel.options, "bound", np.inf)
+    if config.privacy.part.has("plan") and clip > min(bound, getattr(config.channel.options, "statistic_bound", bound)):
+        raise UserError(
+            f"privacy.clip={clip:g} beyond channel.bound or statistic_bound: who has such numbers drops out, and that "
+            "somebody dropped out is seen",
+            f"set channel.bound and channel.statistic_bound to {clip:g} or more",
+        )
 
 
 def fixed_settings(config: Config) -> str:

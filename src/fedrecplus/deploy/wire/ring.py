@@ -1,24 +1,117 @@
-"""How a node's vector is laid out and scaled in a secure sum: from settings and public figures alone, on both sides."""
+"""What a secure sum adds up, and how it is laid out and scaled: from settings and public figures alone, on both sides.
+
+There are two kinds: the uploads of a round, and the statistics that one sum is taken of before the first round.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fedrecplus.config import Config
 from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
+from fedrecplus.engines import StatisticsBudget, statistics_budget
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import Encoding, RingLayout, encoding_for, layout_of
+from fedrecplus.parts.channel import Encoding, RingLayout, RingSettings, RingVector, encoding_for, layout_of
+from fedrecplus.parts.privacy import Words, distributed, sensitivity
 from fedrecplus.protocol import PublicItems
+from fedrecplus.rounds import plan_of
+
+STATISTICS_ROUND = -1
+"""the number of the sum before the first round"""
+
+
+@dataclass(frozen=True)
+class SumTerms:
+    """The fixed-point numbers of one sum, and the noise that devices add to it."""
+
+    layout: RingLayout
+    settings: RingSettings
+    public: PublicItems
+    noise: distributed.DeviceNoise | None = None
+    """None where devices add none"""
+
+    @property
+    def honest(self) -> float:
+        """Share of the asked nodes that must be in the sum: their noise is enough."""
+        return 0.0 if self.noise is None else self.noise.settings.honest
+
+    def encoding(self, persons: int, nodes: int, senders: NDArray[np.int64] | None = None) -> Encoding:
+        """The scales of a sum of so many persons at most, behind so many nodes; ``senders`` where rows differ."""
+        how, room = self.settings, 0
+        if self.noise is not None:
+            room = max(self.noise.room(how.bound, nodes), self.noise.room(how.statistic_bound, nodes))
+        silos = max(persons - nodes, 0)
+        return encoding_for(self.layout, self.public, persons, how, senders, silos, room)
+
+    def share(self, encoding: Encoding, nodes: int) -> float:
+        """Standard deviation of the noise that each of so many nodes adds; 0 where devices add none."""
+        if self.noise is None:
+            return 0.0
+        beside = (self.layout.statistic_size, encoding.statistic_scale)
+        return self.noise.share(encoding.scales, self.layout.columns, beside, nodes)
+
+    def add_share(self, vector: RingVector, encoding: Encoding, nodes: int, words: Words) -> None:
+        """A node's share of the noise, added to its vector before any mask."""
+        if self.noise is None:
+            return
+        share, size = self.share(encoding, nodes), self.layout.statistic_size
+        noise = distributed.ring_noise(vector.moves.shape, share, encoding.scales[:, None], words)
+        vector.moves += noise.astype(vector.moves.dtype)
+        beside = distributed.ring_noise((size,), share, encoding.statistic_scale, words)
+        vector.weights[len(vector.weights) - 2 - size : -2] += beside.astype(vector.weights.dtype)
+
+
+def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round_number: int) -> SumTerms:
+    """The terms of a round's sum, or of the statistics' before the first round."""
+    if round_number == STATISTICS_ROUND:
+        return _statistics_terms(config, len(public.popularity))
+    noise, plan = None, plan_of(config)
+    if plan is not None and config.privacy.part.has("NOISE_ON_DEVICES"):
+        noise = distributed.DeviceNoise(plan.rounds[round_number], config.privacy.options.clip, config.privacy.options)
+    return SumTerms(sum_layout(config, shape), config.channel.options, public, noise)
+
+
+def _statistics_terms(config: Config, items: int) -> SumTerms:
+    """Counts and residuals as two columns, a person's own two numbers beside them; all rows, and no weights."""
+    budget, options = deployed_budget(config)
+    how, norm = statistics_ring(budget.cap), sensitivity(budget.cap)
+    nothing = PublicItems(np.zeros((items, 0)), np.ones(items, dtype=np.int64), source="public")
+    noise = None if options is None else distributed.DeviceNoise(budget.multiplier, norm, options)
+    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise)
+
+
+def statistics_ring(cap: int) -> RingSettings:
+    """The ring of the statistics' sum: a contribution's norm is clipped, so its numbers are within that, too."""
+    norm = sensitivity(cap)
+    return RingSettings(bound=norm, statistic_bound=norm, largest_weight=1.0, fewest_contributors=1)
+
+
+def deployed_budget(config: Config) -> tuple[StatisticsBudget, distributed.Settings | None]:
+    """The budget of the statistics' sum, and the devices' options where they add the noise.
+
+    That is under ``distributed``, and where the rounds have no budget: nobody is trusted with exact figures then.
+    """
+    rule, options = config.privacy.rule, config.privacy.options
+    own = rule == "none"
+    budget = statistics_budget(config, distributed.ACCOUNTANT if own else "PLD")
+    if budget is None:
+        raise UserError(
+            "statistics.source=secure-sum without noise: exact figures of the participants are not to be published",
+            "set statistics.epsilon, or a privacy.rule",
+        )
+    if own:
+        return budget, distributed.Settings()
+    return budget, options if config.privacy.part.has("NOISE_ON_DEVICES") else None
 
 
 def sum_layout(config: Config, shape: tuple[int, ...]) -> RingLayout:
-    """The shape of everybody's vector."""
+    """The shape of everybody's vector of a round."""
     model = config.model
     size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
     return layout_of(shape, size, config.channel.options)
-
-
-def sum_encoding(config: Config, public: PublicItems, shape: tuple[int, ...], persons: int) -> Encoding:
-    """The scales of a sum over so many persons at most."""
-    return encoding_for(sum_layout(config, shape), public, persons, config.channel.options)
 
 
 def check_vector(config: Config, shape: tuple[int, ...]) -> None:

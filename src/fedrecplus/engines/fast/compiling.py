@@ -136,7 +136,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def section(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put into the one kernel that calls it, before it is compiled: it is then compiled once instead of twice."""
+    """Put into the kernels that call it, before they are compiled: not compiled by itself, it sums in their order."""
     return function if _numba.config.DISABLE_JIT else Inner(function, inline="always")
 
 

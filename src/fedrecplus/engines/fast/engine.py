@@ -33,7 +33,7 @@ class FastEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        model, how = kernel_of(problem.config.model), _weighing(problem.config)
+        model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
         ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
         if model is None or how is None or (ring_sums is not None and not hasattr(model, "IN_STEPS")):
             return self._one_by_one(problem, private, message, clients)
@@ -42,7 +42,7 @@ class FastEngine(Engine):
             sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, model.train)
             return sums, replace(private, U=U), report
         sums, U = model.train(problem, private, message, pseudo, how, clients)
-        return sums, replace(private, U=U), _report(problem, message, clients, pseudo)
+        return sums, replace(private, U=U), report_of(problem, message, clients, pseudo)
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -106,7 +106,7 @@ class FastEngine(Engine):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         model = kernel_of(problem.config.model)
-        if model is None or not hasattr(model, "list_weights"):
+        if model is None or not hasattr(model, "list_weights") or not problem.config.scores_lists:
             return super().list_weights(problem, W, X)
         weights: NDArray[Any] = model.list_weights(problem, W, X)
         return weights
@@ -117,12 +117,12 @@ def engine(config: Config) -> Engine:
     return FastEngine(config.precision)
 
 
-def _weighing(config: Config) -> Weighing | None:
+def weighing_of(config: Config, message: Broadcast) -> Weighing | None:
     """How kernels weigh; nothing where a part of the way to the sums has none."""
     aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
-    how: Weighing = aggregation.weighing(config.aggregation.options)
+    how: Weighing = aggregation.weighing(config.aggregation.options, message)
     if config.privacy.part.has("protect"):
         return None
     if any(config.channel.part.has(name) for name in ("protect", "exchange", "add_up")):
@@ -130,7 +130,7 @@ def _weighing(config: Config) -> Weighing | None:
     return how
 
 
-def _report(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
+def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: PseudoRows) -> RoundReport:
     """What the uploads of the reference would have cost, counted from their sizes."""
     channel, config = kernel_of(problem.config.channel), problem.config
     if channel is not None:

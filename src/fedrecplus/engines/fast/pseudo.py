@@ -78,10 +78,12 @@ def pseudo_rows(
     solved: dict[str, NDArray[Any]] = {}
     if len(newcomers):
         items = items if redraw else items.copy()
-        _select(Drawing(problem, private, message, message.round if redraw else 0), newcomers, items)
+        select(Drawing(problem, private, message, message.round if redraw else 0), newcomers, items)
     if len(to_rate):
         ratings = ratings if refresh else ratings.copy()
-        _fill(Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings)
+        fill_ratings(
+            Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings
+        )
     if not redraw and len(newcomers):
         drawn = private.drawn.copy()
         drawn[newcomers] = True
@@ -92,13 +94,14 @@ def pseudo_rows(
     return private, PseudoRows(indptr, items, ratings, levels, solved if len(to_rate) == len(clients) else {})
 
 
-def _select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
+def select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
+    """Write these clients' pseudo items to their places."""
     problem, chosen = some.problem, some.problem.config.pseudo_items
     found = kernel_of(chosen)
-    select: Select | None = None if found is None else found.selector(some, chosen.options)
+    chooser: Select | None = None if found is None else found.selector(some, chosen.options)
 
     def work(part: Clients) -> Clients:
-        left = part if select is None else select(part, out)
+        left = part if chooser is None else chooser(part, out)
         if not redraws(problem):  # kept sets are compared; sets for one round need no order
             put_in_order(part, problem.pseudo_indptr, out)
         return part[:0] if left is None else left
@@ -109,7 +112,8 @@ def _select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
         out[places] = select_items(places.stop - places.start, device, some.message, problem.config)
 
 
-def _fill(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
+def fill_ratings(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write the virtual ratings of these clients' pseudo items to their places."""
     problem, chosen = some.problem, some.problem.config.virtual_ratings
     found = kernel_of(chosen)
     fill: Fill | None = None if found is None else found.filler(some, chosen.options)

@@ -17,7 +17,7 @@ from fedrecplus.parts import KINDS, built_in
 def kernel_of(choice: Choice) -> ModuleType | None:
     """The kernel of a chosen part; none where it has none for these options, and its own file must do."""
     if choice.rule in built_in(KINDS[choice.kind]):
-        found = _own(choice.kind, choice.rule.replace("-", "_"))
+        found = module_if_there(f"fedrecplus.engines.fast.{choice.kind}", choice.rule.replace("-", "_"))
     else:
         path = getattr(choice.part.module, "KERNEL", None)
         found = None if path is None else importlib.import_module(path)
@@ -26,8 +26,8 @@ def kernel_of(choice: Choice) -> ModuleType | None:
 
 
 @functools.cache
-def _own(kind: str, name: str) -> ModuleType | None:
-    path = f"fedrecplus.engines.fast.{kind}"
-    if importlib.util.find_spec(path) is None or importlib.util.find_spec(f"{path}.{name}") is None:
+def module_if_there(package: str, name: str) -> ModuleType | None:
+    """A module of a package; none where either is missing."""
+    if importlib.util.find_spec(package) is None or importlib.util.find_spec(f"{package}.{name}") is None:
         return None
-    return importlib.import_module(f"{path}.{name}")
+    return importlib.import_module(f"{package}.{name}")

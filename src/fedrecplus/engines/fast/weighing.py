@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import inner, mix, to_unit
+from fedrecplus.engines.fast.compiling import inner, mix, section, to_unit
 
 TABLE, OWN, MEAN_OWN = 0, 1, 2
 """which rows a distance runs over"""
@@ -21,6 +21,8 @@ class Weighing(NamedTuple):
     temperature: float = 0.0
     bound: float = 0.0
     smallest: float = 1e-12
+    unit: float = 1.0
+    """factor on every weight, which everybody knows"""
     rated_rows_only: bool = False
     """leave pseudo rows out of the sums, as denoising clients do"""
     in_steps: bool = False
@@ -73,7 +75,23 @@ def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: fl
     elif how.rows == 2:
         distance /= n
         least /= n
-    return float(max(distance, how.bound * least, how.smallest) ** (-how.temperature))
+    return float(how.unit * max(distance, how.bound * least, how.smallest) ** (-how.temperature))
+
+
+@section
+def update_weight(rows: Any, n: int, moved: Any, how: Any, target: Any) -> float:
+    """w of one update: by its distance to the global step, or 1. A section, since exact kernels must sum in order."""
+    weight, distance, own_step = 1.0, 0.0, 0.0
+    if how.distances:
+        apart, step_sizes, width = target.apart, target.step_sizes, np.uint64(moved.shape[1])
+        for j in range(n):
+            row = np.uint64(rows[j])
+            own_step += step_sizes[row]
+            for c in range(width):
+                gap = moved[j, c] + apart[row, c]
+                distance += gap * gap
+        weight = weight_at(distance, own_step, n, how, target.whole_step)
+    return weight
 
 
 @inner
@@ -107,3 +125,14 @@ def add_steps(
                 else:
                     total[row, c] += np.rint(move)
     return float(steps)
+
+
+@section
+def add_update(weight: float, rows: Any, n: int, moved: Any, total: Any, per_item: Any) -> None:
+    """Add w·Δ to the sums of its rows, and w to their weights."""
+    scaled, width = moved.dtype.type(weight), np.uint64(moved.shape[1])
+    for j in range(n):
+        row = np.uint64(rows[j])
+        per_item[row] += weight
+        for c in range(width):
+            total[row, c] += scaled * moved[j, c]

@@ -8,7 +8,6 @@ diagonal is (n − 1) g². With Δ = −Kη_L g the factors K²η_L² are in Δ 
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
@@ -42,11 +41,13 @@ def update_variance(delta: Array, batch_size: int) -> Array:
 
 def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, batch_size: int) -> Array:
     """K²η_L²Σ_u/B in full, over the flattened table. Ours: as ``update_variance``, which is its diagonal."""
+    from scipy.linalg import block_diag  # here: few need it, and it is 15 MB
+
     n, columns = delta.shape
     check_full(table_rows * columns)
     cells = (items[:, None] * columns + np.arange(columns)).ravel()
     flat = delta.ravel()
-    own = scipy.linalg.block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
+    own = block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
     covariance = np.zeros((table_rows * columns, table_rows * columns))
     covariance[np.ix_(cells, cells)] = own / batch_rows(n, batch_size)
     return covariance

@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 SMALLEST = 1e-12
 """distances below this count as this: a client may agree exactly"""
+LARGEST = 32.0
+"""weight of a client that weighs itself, at most: a step that is nearer than that counts as this near"""
+_NEAR_ONE = 4.0
 NEEDS = frozenset({"last_step"})
 
 
@@ -50,6 +53,12 @@ def check_with(config: Any) -> None:
             "a client can't weigh itself against this round's mean, which it doesn't know",
             "set aggregation.global_step=last or aggregation.weigh_on=server",
         )
+    largest = getattr(config.channel.options, "largest_weight", LARGEST)
+    if config.weighs_on_client and largest < LARGEST:
+        raise UserError(
+            f"channel.largest_weight = {largest:g}: clients that agree with the last step weigh up to {LARGEST:g}",
+            f"set channel.largest_weight to {LARGEST:g} or more",
+        )
     batch_size = getattr(config.model.options, "batch_size", 0)
     if settings.covariance != "none" and settings.batch_size != batch_size:
         raise UserError(
@@ -73,18 +82,39 @@ def largest_weight(settings: Settings) -> float:
     return float(SMALLEST**-settings.temperature)
 
 
+def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
+    """Factor on the weights, and the least D, where clients weigh themselves; both follow from what everybody was told.
+
+    The factor cancels in every weighted mean. It is 4(mean ‖step_i‖²)^τ, so that a weight says how near a client is
+    beside how far a row moved, whatever the size of steps; 4, since one client's update is several times as long as the
+    mean of all, and weights near 1 use the ring best. Where a number of the step exceeds 1, it is over that one, so
+    that w·Δ stays small as well. Before the first step nothing tells the size of updates: the factor is 1.
+
+    Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
+    """
+    step, tau = last_step.astype(np.float64), settings.temperature
+    squares = _squares(step)
+    size = float(squares.sum() if settings.rows == "table" else squares.mean())
+    if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
+        return 1.0, SMALLEST
+    nearest = max(size * (LARGEST / _NEAR_ONE) ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
+    return _NEAR_ONE * size**tau / max(1.0, float(np.abs(step).max())), nearest
+
+
 def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:
     """w = D^(−τ), D the squared distance between the client's update and the global step.
 
     With τ = 1 the normalised weights are p*.
 
     Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
-    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0.
+    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
+    weigh themselves, a factor that cancels (``public_scale``).
     """
     step = broadcast.last_step.astype(np.float64)
+    unit, smallest = public_scale(step, settings)
     least = settings.bound * _over_rows(items, _squares(step), settings)
-    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, SMALLEST)
-    return float(D**-settings.temperature)
+    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, smallest)
+    return float(unit * D**-settings.temperature)
 
 
 def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> float:

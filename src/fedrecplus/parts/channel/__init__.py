@@ -14,7 +14,17 @@ from fedrecplus.parts.channel._ring import (
     of_steps,
     zeros,
 )
-from fedrecplus.parts.channel._summing import RingSettings, encoding_for, layout_of, rounding_keys, senders_of, too_few
+from fedrecplus.parts.channel._summing import (
+    RingSettings,
+    encoding_for,
+    layout_of,
+    mark,
+    rounding_keys,
+    rounding_norm,
+    senders_of,
+    too_few,
+    without_marks,
+)
 
 __all__ = [
     "Encoding",
@@ -30,9 +40,12 @@ __all__ = [
     "encoding_of",
     "from_bytes",
     "layout_of",
+    "mark",
     "of_steps",
     "rounding_keys",
+    "rounding_norm",
     "senders_of",
     "too_few",
+    "without_marks",
     "zeros",
 ]

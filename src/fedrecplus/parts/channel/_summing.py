@@ -86,12 +86,20 @@ def layout_of(shape: tuple[int, ...], statistic_size: int, settings: RingSetting
 
 
 def encoding_for(
-    layout: RingLayout, public: PublicItems, cohort: int, settings: RingSettings, senders: Items | None = None
+    layout: RingLayout,
+    public: PublicItems,
+    cohort: int,
+    settings: RingSettings,
+    senders: Items | None = None,
+    silos: int = 0,
+    noise: int = 0,
 ) -> Encoding:
     """The fixed-point numbers of a round, from public figures.
 
     Whole tables: a row's range is made for its public count where that is exact, else for the whole cohort. Where rows
-    differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count.
+    differ, everybody sees how many clients span a row (``senders``), pseudo items included, and these count; ``silos``
+    are the persons beyond one that each of them may speak for. ``noise`` is the room for the devices' own, counted in
+    contributions at the bound.
     """
     if layout.whole or senders is None:
         # counts of others say little of how many these are, and under a budget counts are weighted and noisy
@@ -99,13 +107,14 @@ def encoding_for(
         most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
         left_out = public.popularity < settings.fewest_contributors
     else:
-        most = np.minimum(senders, cohort)
+        most = np.minimum(senders + silos, cohort)
         left_out = senders < 2 * settings.fewest_contributors  # some may vanish
     expected = public.popularity / max(public.people or cohort, 1)
     try:
         return encoding_of(
-            layout, most, cohort, settings.bound, settings.largest_weight, settings.statistic_bound, left_out, expected
-        )
+            layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,
+            left_out, expected,
+        )  # fmt: skip
     except OutOfBounds as problem:
         raise UserError(str(problem), "set channel.bits=32, or a smaller cohort.fraction") from None
 

@@ -18,6 +18,8 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+POPULARITY_COLUMN = 2
+"""the column of X that has the popularity of items"""
 _MOST_CONTENT = 32
 """columns of a catalogue at most, the ones that most ratings meet: a solve takes time with the square of the columns"""
 _FARTHEST = 3.0

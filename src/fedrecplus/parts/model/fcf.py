@@ -25,6 +25,8 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+CHOICES = True
+"""it learns from what people chose"""
 ALL_ITEMS = True
 """an upload has a row of every item"""
 RATINGS_BY = "means"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model._public import (
+    POPULARITY_COLUMN,
     PublicSettings,
     public_columns,
     ridge_regression,
@@ -30,9 +31,15 @@ from fedrecplus.settings import Annotated, number
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
-POPULARITY = 2
+POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
+CHOICES = True
+"""it learns from what people chose, too"""
 _TIE = 1e-9
+_STANDS_OUT, _CHANCE = 3.2, 2.5
+"""the second component over the mean of all but the first: above the one it is structure, below the other chance"""
+_FEWEST_FACTORS = 16
+"""with fewer, the mean is mostly that of the second"""
 
 
 class Settings(PublicSettings):
@@ -44,7 +51,10 @@ class Settings(PublicSettings):
         number(1, 5, "ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"),
     ] = 1.0
     confidence_slope: Annotated[
-        float, number(0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0")
+        float,
+        number(
+            0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0; less on coarse scales"
+        ),
     ] = 0.35
     unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
     interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.175
@@ -61,9 +71,12 @@ class Settings(PublicSettings):
         float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
     ] = 0.9
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
-    popularity_weight: Annotated[float, number(0, 1e3, "of the popularity column in the score that lists rank by")] = (
-        0.0
-    )
+    popularity_weight: Annotated[
+        float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
+    ] = 0.3
+    few_ratings: Annotated[
+        float, number(1e-6, 1e9, "of an item, averaged over ratings: there, popularity has half its weight in lists")
+    ] = 60.0
     interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
 
 
@@ -114,9 +127,13 @@ def choice_gradient(rows: Rows, W: NDArray[Any], public: PublicItems, settings: 
 
 
 def confidences(ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices."""
+    """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices.
+
+    On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``.
+    """
     chosen = ratings >= min(settings.from_rating, public.mean) - _TIE
-    return np.asarray(chosen * np.maximum(1.0 + settings.confidence_slope * (ratings - public.mean), 0.0))
+    slope = settings.confidence_slope / public.noise
+    return np.asarray(chosen * np.maximum(1.0 + slope * (ratings - public.mean), 0.0))
 
 
 def person_factors(W: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
@@ -193,16 +210,55 @@ def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: 
 def list_weights(
     w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, after: int = 0
 ) -> Array:
-    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating + popularity weight × popularity.
+    """Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity.
+
+    M is ``kept_structure`` of W.
 
     ``after`` W there are more columns.
     """
+    of_rating, of_popularity = mixing_weights(settings, public)
     columns = slice(X.shape[1] - after - settings.interaction_factors, X.shape[1] - after)
     scale = settings.interaction_scale
-    z = settings.rating_weight * w
-    z[POPULARITY] += settings.popularity_weight
-    z[columns] += person_factors(X[:, columns] / scale, items, ratings, settings, public) / scale
+    z = of_rating * w
+    z[POPULARITY] += of_popularity
+    W = X[:, columns] / scale
+    z[columns] += kept_structure(W, public) @ person_factors(W, items, ratings, settings, public) / scale
     return np.asarray(z)
+
+
+def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
+    """M = (1 − α)I + α f fᵀ: where W's components look like chance, only the first, popularity, is kept."""
+    alike, first = likeness_of_components(W, public)
+    return np.asarray((1.0 - alike) * np.eye(len(first)) + alike * np.outer(first, first))
+
+
+def likeness_of_components(W: NDArray[Any], public: PublicItems) -> tuple[float, Array]:
+    """α, from 0 where W's components differ to 1 where all but the first are alike, and the direction f of the first.
+
+    The components' strengths are the eigenvalues of Σ √(1 + n_i) w_i w_iᵀ. What people have in common stands out: the
+    second is several times the mean of all but the first. Of choices at random they are all alike, since a random
+    matrix has no direction of its own, and each of them would only disturb the list. Ours.
+    """
+    W = W.astype(np.float64)
+    strengths, directions = np.linalg.eigh((W * np.sqrt(1.0 + public.popularity)[:, None]).T @ W)
+    strengths, first = strengths[::-1], directions[:, -1]
+    mean = float(strengths[1:].mean()) if W.shape[1] >= _FEWEST_FACTORS else 0.0
+    if mean <= 0.0:
+        return 0.0, first
+    return float(np.clip((_STANDS_OUT - strengths[1] / mean) / (_STANDS_OUT - _CHANCE), 0.0, 1.0)), first
+
+
+def mixing_weights(settings: Settings, public: PublicItems) -> tuple[float, float]:
+    """Weights of the predicted rating and of popularity in the score that lists rank by.
+
+    n̂ = Σn²/Σn is how many ratings the item behind a rating has on average. Rows of W that few people made are mostly
+    chance, and popularity is not: its weight falls with 1/(1 + (n̂/few)⁴). On coarse scales (``public.noise``) ratings
+    say less, and popularity has more weight. Ours: chosen on validation cuts.
+    """
+    counts = public.popularity.astype(np.float64)
+    met = float(counts @ counts / max(counts.sum(), 1.0))
+    rare = 1.0 / (1.0 + (met / settings.few_ratings) ** 4)
+    return settings.rating_weight / public.noise, settings.popularity_weight * public.noise * rare
 
 
 def item_columns(W: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:

@@ -25,6 +25,8 @@ from fedrecplus.settings import Annotated, number, text
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
+CHOICES = True
+"""it learns from what people chose, too"""
 
 
 class Settings(ials.Settings):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model._public import (
+    POPULARITY_COLUMN,
     PublicSettings,
     public_columns,
     public_regression,
@@ -33,6 +34,8 @@ from fedrecplus.settings import Annotated, number, text
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 PREDICTS_COLD_ITEMS = True
+POPULARITY = POPULARITY_COLUMN
+"""the column of X that has the popularity of items"""
 
 
 class Settings(PublicSettings):
@@ -47,6 +50,9 @@ class Settings(PublicSettings):
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
     curvature: Annotated[float, number(0.01, 100, "E[w²] of a factor's weight in the M-step; less where clipped")] = 1.0
     row_variance: Annotated[float, number(0, 100, "share of a row's own variance that adds to the ridge")] = 1.0
+    popularity_weight: Annotated[
+        float, number(0, 1e3, "of the popularity column beside the predicted rating, in the score that lists rank by")
+    ] = 0.0
 
 
 def tables(settings: Settings) -> dict[str, int]:
@@ -149,6 +155,21 @@ def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Set
 def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
     """The posterior mean: a ridge regression that needs public columns and the person's ratings, nothing else."""
     return posterior(X, items, ratings, settings, public)[0]
+
+
+def scores_lists(settings: Settings) -> bool:
+    """Whether lists are ranked by anything else than predicted ratings."""
+    return settings.popularity_weight > 0.0
+
+
+def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
+    """Weights z over X such that X·z = predicted rating + popularity weight × popularity.
+
+    Ours: under a budget noisy counts are released in any case, so lists that lean on them cost nothing.
+    """
+    z = w.copy()
+    z[POPULARITY] += settings.popularity_weight
+    return z
 
 
 def attacker(settings: Settings) -> OfModel:

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 from fedrecplus.parts.privacy._accounting import planned
 
+_POPULARITY = 1.5
+"""ratings that a standard deviation of log popularity is worth in lists: the best at ε = 1, 5, 10 and 20 on validation
+cuts of ML-100K"""
+
 
 @dataclass(frozen=True)
 class Suited:
@@ -40,6 +44,7 @@ class Suited:
         named |= {f"server.{name}": getattr(self, name) for name in ("rounds", "cooldown")}
         of_model = ("factors", "noise", "item_prior", "user_mean", "bias_scale", "public_scale", "init_scale")
         named |= {f"model.{name}": getattr(self, name) for name in (*of_model, "curvature")}
+        named["model.popularity_weight"] = round(_POPULARITY / self.public_scale, 2)
         return named | {"model.row_variance": 0.0, "server_optimizer.learning_rate": 1.0}
 
 

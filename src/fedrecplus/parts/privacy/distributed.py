@@ -11,7 +11,7 @@ After: Kairouz, Liu and Steinke 2021 (the distributed discrete Gaussian mechanis
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,8 @@ ACCOUNTANT = "RDP"
 Array = NDArray[np.float64]
 _STEPS = 2.0**16
 """of the simulated ring in a clip"""
+_ROUNDED = 1.001
+"""of a norm: what rounding to a ring of 32 bits may lift it to"""
 _LEAST_SHARE = 4.0
 """steps that a device's share has as its standard deviation at least: then the sum of shares is a discrete Gaussian to
 within e^(−π²·16), and the τ of the bound is nothing"""
@@ -81,18 +83,24 @@ def share_scale(multiplier: float, sensitivity: float, asked: int, settings: Set
     return multiplier * sensitivity / float(np.sqrt(max(1.0, np.floor(settings.honest * asked))))
 
 
-def ring_sensitivity(clip: float, scales: Array, columns: int, rounding: float = 0.5) -> float:
-    """The norm of one device's rows in the ring: each number moves by half a step, or by one if rounded by chance."""
-    used = scales[scales > 0.0]
-    return clip + rounding * float(np.sqrt(columns * np.sum(used**-2.0)))
+def ring_sensitivity(
+    clip: float, scales: Array, columns: int, rounding: float = 0.5, statistic: tuple[int, float] = (0, 1.0)
+) -> float:
+    """The norm of one device's vector in the ring: each number moves by half a step, or by one if rounded by chance.
+
+    ``statistic`` is how many numbers there are beside the rows, and their steps per unit.
+    """
+    used, (size, steps) = scales[scales > 0.0], statistic
+    return clip + rounding * float(np.sqrt(columns * np.sum(used**-2.0) + size * steps**-2.0))
 
 
-def headroom(multiplier: float, sensitivity: float, bound: float, settings: Settings) -> int:
+def headroom(multiplier: float, sensitivity: float, bound: float, asked: int, settings: Settings) -> int:
     """As how many contributions at the bound a ring must count the noise, so that a sum doesn't wrap around.
 
     All asked devices may answer, and eight standard deviations are exceeded by one number in 10¹⁵.
     """
-    return int(np.ceil(8.0 * multiplier * sensitivity / np.sqrt(settings.honest) / bound))
+    most = np.sqrt(asked) * share_scale(multiplier, sensitivity, asked, settings)
+    return int(np.ceil(8.0 * most / bound))
 
 
 def ring_noise(
@@ -110,6 +118,30 @@ def ring_noise(
             f"{_LEAST_SHARE:g} are needed: set channel.bits=32, or fewer devices in a round",
         )
     return discrete_gaussian(sigma, words)
+
+
+@dataclass(frozen=True)
+class DeviceNoise:
+    """The noise of one sum that devices add up in a ring, and the room that it needs there."""
+
+    multiplier: float
+    norm: float
+    """of one person's vector before it is rounded, at most"""
+    settings: Settings
+
+    def room(self, bound: float, asked: int) -> int:
+        """As how many contributions at the bound the ring must count it."""
+        return headroom(self.multiplier, _ROUNDED * self.norm, bound, asked, self.settings)
+
+    def share(self, scales: Array, columns: int, statistic: tuple[int, float], asked: int) -> float:
+        """Standard deviation of each device's share, for a ring with these steps per unit of each row."""
+        sensitivity = ring_sensitivity(self.norm, scales, columns, statistic=statistic)
+        if sensitivity > _ROUNDED * self.norm:
+            raise UserError(
+                f"rounding to the ring's steps adds {sensitivity / self.norm - 1.0:.2g} to a person's norm",
+                f"{_ROUNDED - 1.0:.2g} is allowed for: set a smaller channel.bound, or fewer devices in a round",
+            )
+        return share_scale(self.multiplier, sensitivity, asked, self.settings)
 
 
 def noisy(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.parts.aggregation.uniform import Settings
+from fedrecplus.protocol import Broadcast
 
 
-def weighing(options: Settings) -> Weighing:
+def weighing(options: Settings, message: Broadcast) -> Weighing:
     """Every client counts the same."""
     return Weighing()

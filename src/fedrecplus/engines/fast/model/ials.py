@@ -15,10 +15,27 @@ from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, predict_clients, rated_rows, solve_clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
+from fedrecplus.engines.fast.weighing import (
+    Target,
+    Weighing,
+    add_steps,
+    add_update,
+    target_of,
+    update_weight,
+    within_bounds,
+)
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.ials import POPULARITY, Settings, confidences, everybody, item_columns, statistic_size
+from fedrecplus.parts.model.ials import (
+    POPULARITY,
+    Settings,
+    confidences,
+    everybody,
+    item_columns,
+    kept_structure,
+    mixing_weights,
+    statistic_size,
+)
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -98,7 +115,7 @@ def updates_with(some: ChoiceRound, problem: Problem, pseudo: PseudoRows, client
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for ratings, solved over its rated rows."""
-    prior, rows = _prior(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
+    prior, rows = no_doubt(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     weights[:, 0] = 1.0
     counts = np.diff(rows.indptr)
@@ -115,9 +132,11 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
     counts = np.diff(rows.indptr)
     able = counts > 0
     on_threads(lambda part: solve_choices(part, rows, choices, factors), chunks(np.flatnonzero(able), counts))
-    Z: NDArray[Any] = X.dtype.type(options.rating_weight) * weights
-    Z[:, columns] += factors / X.dtype.type(options.interaction_scale)
-    Z[:, POPULARITY] += X.dtype.type(options.popularity_weight)
+    of_rating, of_popularity = (X.dtype.type(weight) for weight in mixing_weights(options, problem.public))
+    Z: NDArray[Any] = of_rating * weights
+    kept = kept_structure(choices.W, problem.public).astype(X.dtype)
+    Z[:, columns] += factors @ kept / X.dtype.type(options.interaction_scale)
+    Z[:, POPULARITY] += of_popularity
     Z[~able] = 0.0
     return Z
 
@@ -126,7 +145,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
     problem, options = some.problem, some.problem.config.model.options
     X = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
-    rows, prior = rated_rows(problem, X.dtype), _prior(some.message.public, options, X)
+    rows, prior = rated_rows(problem, X.dtype), no_doubt(some.message.public, options, X)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
@@ -167,7 +186,7 @@ class _Round(ChoiceRound):
         )
 
 
-def _prior(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+def no_doubt(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
     """The same for all columns: no mean, and no doubt about rows."""
     real = X.dtype.type
     return Prior(real(options.noise * public.noise), np.zeros(len(X), dtype=X.dtype), 0, real(0))
@@ -275,7 +294,7 @@ def add_clients(
     """Gradients of clients' choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes = rows.indptr, rows.items, rows.codes
     pseudo_indptr, pseudo_items = rows.pseudo_indptr, rows.pseudo_items
-    apart, step_sizes, left = target.apart, target.step_sizes, target.left
+    left = target.left
     W, levels = choices.W, choices.confidences
     width = np.uint64(total.shape[1])
     numbers, confidence = np.empty(largest, np.int64), np.empty(largest, W.dtype)
@@ -294,15 +313,7 @@ def add_clients(
             confidence[j] = levels[codes[first + j]] if j < rated else W.dtype.type(0)
         choice_factors(numbers, confidence, rated, choices, four, roots, gram, u)
         choice_gradients(numbers, confidence, n, W, u, 0, moved)
-        weight, distance, own_step = 1.0, 0.0, 0.0
-        if how.distances:
-            for j in range(n):
-                row = np.uint64(numbers[j])
-                own_step += step_sizes[row]
-                for c in range(width):
-                    gap = moved[j, c] + apart[row, c]
-                    distance += gap * gap
-            weight = weight_at(distance, own_step, n, how, target.whole_step)
+        weight = update_weight(numbers, n, moved, how, target)
         if how.in_steps:
             if how.marks:
                 n = rated
@@ -314,11 +325,6 @@ def add_clients(
                 add_statistic(weight, u, how, statistic)
             continue
         all_weights += weight
-        scaled = W.dtype.type(weight)
+        add_update(weight, numbers, n, moved, total, per_item)
         add_statistic(weight, u, how, statistic)
-        for j in range(n):
-            row = np.uint64(numbers[j])
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * moved[j, c]
     return all_weights

@@ -31,7 +31,7 @@ from fedrecplus.engines.fast.model.reconstruction import (
     rated_rows,
 )
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.weighing import Weighing, add_steps, weight_at, within_bounds
+from fedrecplus.engines.fast.weighing import Weighing, add_steps, add_update, update_weight, within_bounds
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.joint import Settings, item_columns, mean_row, of_ratings
@@ -167,7 +167,7 @@ def add_clients(
     """Gradients of clients' ratings and choices, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
+    variance, left = prior.variance, target.left
     W, confident = choices.W, choices.confidences
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     factors = np.uint64(W.shape[1])
@@ -199,15 +199,7 @@ def add_clients(
         expected_gradients(numbers, ratings, n, used, X, S, own, moved)
         choice_factors(numbers, confidence, rated, choices, four_choices, roots, choice_gram, u)
         choice_gradients(numbers, confidence, n, W, u, of_V, moved)
-        weight, distance, own_step = 1.0, 0.0, 0.0
-        if how.distances:
-            for j in range(n):
-                row = np.uint64(numbers[j])
-                own_step += step_sizes[row]
-                for c in range(width):
-                    gap = moved[j, c] + apart[row, c]
-                    distance += gap * gap
-            weight = weight_at(distance, own_step, n, how, target.whole_step)
+        weight = update_weight(numbers, n, moved, how, target)
         if how.in_steps:
             if how.marks:
                 n = rated
@@ -219,11 +211,6 @@ def add_clients(
                 add_statistic(weight, u, how, statistic)
             continue
         all_weights += weight
-        scaled = X.dtype.type(weight)
+        add_update(weight, numbers, n, moved, total, per_item)
         add_statistic(weight, u, how, statistic)
-        for j in range(n):
-            row = np.uint64(numbers[j])
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * moved[j, c]
     return all_weights

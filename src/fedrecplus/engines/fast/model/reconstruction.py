@@ -13,10 +13,18 @@ from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
+from fedrecplus.engines.fast.weighing import (
+    Target,
+    Weighing,
+    add_steps,
+    add_update,
+    target_of,
+    update_weight,
+    within_bounds,
+)
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.reconstruction import Settings, item_columns, item_variance
+from fedrecplus.parts.model.reconstruction import POPULARITY, Settings, item_columns, item_variance
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -77,6 +85,14 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 
     on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
     return W
+
+
+def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
+    """Every client's weights for lists; none of those without ratings."""
+    Z = weights.copy()
+    Z[:, POPULARITY] += X.dtype.type(problem.config.model.options.popularity_weight)
+    Z[np.diff(problem.ratings.indptr) == 0] = 0.0
+    return Z
 
 
 def predictor(some: Drawing, steps: int) -> Fill:
@@ -280,7 +296,7 @@ def add_clients(
     """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    apart, step_sizes, variance, left = target.apart, target.step_sizes, prior.variance, target.left
+    variance, left = prior.variance, target.left
     size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
     numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
     gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
@@ -303,16 +319,7 @@ def add_clients(
         if how.rated_rows_only:
             n = rated
         expected_gradients(numbers, ratings, n, used, X, S, own, moved)
-        weight, distance, own_step = 1.0, 0.0, 0.0
-        if how.distances:
-            for j in range(n):
-                row = np.uint64(numbers[j])
-                own_step += step_sizes[row]
-                for c in range(width):
-                    gap = moved[j, c] + apart[row, c]
-                    distance += gap * gap
-        if how.distances:
-            weight = weight_at(distance, own_step, n, how, target.whole_step)
+        weight = update_weight(numbers, n, moved, how, target)
         if how.in_steps:
             if how.marks:
                 n = rated
@@ -322,10 +329,5 @@ def add_clients(
                 all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
             continue
         all_weights += weight
-        scaled = X.dtype.type(weight)
-        for j in range(n):
-            row = np.uint64(numbers[j])
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * moved[j, c]
+        add_update(weight, numbers, n, moved, total, per_item)
     return all_weights

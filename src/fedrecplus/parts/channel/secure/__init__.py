@@ -40,7 +40,7 @@ from fedrecplus.parts.channel._summing import (
     without_marks,
 )
 from fedrecplus.parts.channel.secure.outline import outline
-from fedrecplus.parts.channel.secure.server import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
 from fedrecplus.parts.channel.secure.simulation import VANISHING, secure_sum, shuffling
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
@@ -182,9 +182,12 @@ def with_refusals(
     return found
 
 
-def server_options(settings: Settings) -> ServerOptions:
-    """What the server asks of a cohort."""
-    return ServerOptions(settings.least_cohort, settings.corrupted, settings.dropout_bound, settings.graph == "sparse")
+def server_options(settings: Settings, honest: float = 0.0) -> ServerOptions:
+    """What the server asks of a cohort; ``honest`` is the share that must survive where devices add noise."""
+    return ServerOptions(
+        settings.least_cohort, settings.corrupted, settings.dropout_bound, settings.graph == "sparse",
+        settings.fewest_contributors, honest,
+    )  # fmt: skip
 
 
 def vanishing(clients: NDArray[np.int64], round_number: int, seed: int, settings: Settings) -> dict[int, str]:

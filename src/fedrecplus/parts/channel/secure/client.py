@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
 
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector
 from fedrecplus.parts.channel._summing import too_few
 from fedrecplus.parts.channel.secure import keys, shamir
-from fedrecplus.parts.channel.secure.graph import least_threshold
+from fedrecplus.parts.channel.secure.client_state import ClientState, RandomBytes, Secrets, checked_neighbours
+from fedrecplus.parts.channel.secure.graph import fewest_of
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
@@ -47,29 +47,9 @@ from fedrecplus.parts.channel.secure.messages import (
     unpack,
 )
 
-RandomBytes = Callable[[int], bytes]
 STAGES = ("advertise", "share", "mask", "consent", "reveal")
 SEALED_BYTES = 2 * shamir.SHARE_BYTES + 16
 """two shares and an authentication tag"""
-
-
-class ClientState(msgspec.Struct):
-    """All that a client keeps between stages. As secret as its ratings."""
-
-    number: int
-    session: bytes
-    layout: RingLayout
-    rows: bytes
-    """which blocks its vector spans, as bits"""
-    least_cohort: int
-    fewest: int
-    pinned: bool
-    root: bytes
-    done: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """stage → digest of what it was asked"""
-    neighbourhood: bytes = b""
-    inbox: bytes = b""
-    survivors: bytes = b""
 
 
 class SecureClient:
@@ -86,19 +66,29 @@ class SecureClient:
         identity: Ed25519PrivateKey | None = None,
         pinned: Mapping[int, bytes] | None = None,
         random_bytes: RandomBytes = os.urandom,
+        honest: float = 0.0,
     ) -> None:
         """A client with fresh secrets.
 
         It refuses a cohort smaller than ``least_cohort``, and where rows differ, to help unmask a row of its own that
-        fewer than ``fewest`` survivors span. ``identity`` signs what it sends, and ``pinned`` are the public identities
-        of everybody (Ed25519, raw), which come from outside the server; both or none. ``random_bytes`` is the operating
-        system's except in simulation.
+        fewer than ``fewest`` survivors span. Where devices add noise, it refuses to unmask less than the share
+        ``honest`` of the cohort, which the noise is made for. ``identity`` signs what it sends, and ``pinned`` are the
+        public identities of everybody (Ed25519, raw), which come from outside the server; both or none.
+        ``random_bytes`` is the operating system's except in simulation.
         """
         if (identity is None) != (pinned is None):
             raise ValueError("identities are pinned for signing and for checking, or not at all")
         bits = layout.to_bits(rows)
         state = ClientState(
-            number, session, layout, bits, least_cohort, fewest, pinned is not None, random_bytes(KEY_BYTES)
+            number,
+            session,
+            layout,
+            bits,
+            least_cohort,
+            fewest,
+            pinned is not None,
+            random_bytes(KEY_BYTES),
+            honest=honest,
         )
         self._set(state, identity, pinned)
 
@@ -120,17 +110,24 @@ class SecureClient:
 
     def _set(self, state: ClientState, identity: Any, pinned: Any) -> None:
         self.state, self.identity, self.pinned = state, identity, pinned
-        self.layout = state.layout
+        self.layout, self.secrets = state.layout, Secrets(state.root, state.session)
         self.rows = self.layout.from_bits(state.rows)
         self._agreed: dict[int, bytes] = {}
-        self._privates: dict[bytes, X25519PrivateKey] = {}
         self._shares: dict[int, bytes] = {}
         self._adverts: dict[int, Advertisement] | None = None
 
     @property
     def rounding_key(self) -> int:
         """A secret to draw by where numbers are rounded by chance: the same vector again after a restart."""
-        return int.from_bytes(self._secret(b"rounding")[:8], "big")
+        return int.from_bytes(self.secrets.of(b"rounding")[:8], "big")
+
+    def noise_words(self) -> Callable[[int], NDArray[np.uint64]]:
+        """Uniform words for this sum's noise, from the beginning: the same noise after a restart.
+
+        ChaCha20, keyed from a root of the operating system: a cryptographic generator, and no other sum has its words.
+        """
+        stream = self.secrets.drawing(b"noise")
+        return lambda size: np.frombuffer(stream(8 * size), dtype="<u8")
 
     # Stage 1
 
@@ -138,7 +135,10 @@ class SecureClient:
         """Fresh public keys, signed where identities are pinned."""
         self._once("advertise", b"")
         state = self.state
-        cipher, mask = keys.public_key(self._private(b"cipher key")), keys.public_key(self._private(b"mask key"))
+        cipher, mask = (
+            keys.public_key(self.secrets.private(b"cipher key")),
+            keys.public_key(self.secrets.private(b"mask key")),
+        )
         signature = b""
         if self.identity is not None:
             content = keys.signed_keys(state.session, state.number, cipher, mask, state.rows)
@@ -151,19 +151,19 @@ class SecureClient:
         """A share of the mask key and one of the self-mask seed for every neighbour, encrypted to it."""
         self._after("advertise", "share")
         message = unpack(Neighbourhood, neighbourhood, self.state.session)
-        adverts = self._checked(message)
+        adverts = checked_neighbours(message, self.state, self.secrets, self.pinned)
         self._once("share", neighbourhood)
         self.state.neighbourhood, self._adverts = neighbourhood, adverts
-        draw = self._drawing(b"coefficients")
+        draw = self.secrets.drawing(b"coefficients")
         count = len(adverts)
-        of_key = shamir.split(self._secret(b"mask key"), count, message.threshold, draw)
-        of_seed = shamir.split(self._secret(b"self mask"), count, message.threshold, draw)
+        of_key = shamir.split(self.secrets.of(b"mask key"), count, message.threshold, draw)
+        of_seed = shamir.split(self.secrets.of(b"self mask"), count, message.threshold, draw)
         sealed = []
         for place, other in enumerate(adverts):
             header = keys.pair(self.state.session, self.state.number, other)
             key = keys.derive(self._agree(other), b"shares", header)
             sealed.append(keys.seal(key, of_key[place] + of_seed[place], header))
-        commitment = keys.commit(self.state.session, self._secret(b"self mask"))
+        commitment = keys.commit(self.state.session, self.secrets.of(b"self mask"))
         return pack(SealedShares(VERSION, self.state.session, self._sender, commitment, b"".join(sealed)))
 
     # Stage 3
@@ -172,6 +172,11 @@ class SecureClient:
     def threshold(self) -> int:
         """Shares that restore a secret."""
         return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).threshold
+
+    @property
+    def cohort(self) -> int:
+        """Clients that advertised keys, this one included, as the server says."""
+        return unpack(Neighbourhood, self.state.neighbourhood, self.state.session).cohort
 
     def senders(self, among: Container[int] | None = None) -> Items:
         """Of every row, how many clients span it, this one included. Where rows differ, everybody is a neighbour."""
@@ -197,8 +202,8 @@ class SecureClient:
         self._once("mask", inbox + vector.to_bytes() + context)
         self.state.inbox, self._shares = inbox, plain
         masked = RingVector(vector.rows, vector.moves.copy(), vector.weights.copy())
-        add_mask(masked, keys.mask_key(self._secret(b"self mask"), self.state.session), self.layout, None)
-        private = self._private(b"mask key")
+        add_mask(masked, keys.mask_key(self.secrets.of(b"self mask"), self.state.session), self.layout, None)
+        private = self.secrets.private(b"mask key")
         for other, advert in self._neighbours().items():
             if other in plain:
                 shared = shared_rows(self.rows, self.layout.from_bits(advert.rows))
@@ -233,36 +238,6 @@ class SecureClient:
         shares = (both[size:] if other in alive else both[:size] for other, both in plain.items())
         return pack(Reveal(VERSION, self.state.session, self._sender, b"".join(shares)))
 
-    def _checked(self, message: Neighbourhood) -> dict[int, Advertisement]:
-        """The neighbours' advertisements, if this is a neighbourhood to share secrets in."""
-        adverts = advertisements(message, len(self.state.rows), self.state.pinned)
-        count, least = len(adverts), least_threshold(len(adverts), self.state.pinned)
-        if self.state.number in adverts:
-            raise Refused("a client is no neighbour of itself")
-        if message.cohort < self.state.least_cohort:
-            raise Refused(f"a cohort of {message.cohort}, and at least {self.state.least_cohort} are asked for")
-        if not count < message.cohort or not least <= message.threshold <= count:
-            raise Refused(f"a threshold of {message.threshold} of {count} neighbours, in a cohort of {message.cohort}")
-        if count != message.cohort - 1 and not self.layout.whole:
-            raise Refused("where rows differ, everybody must be a neighbour: a row needs masks with all who send it")
-        if count != message.cohort - 1 and self.state.pinned:
-            raise Refused("with pinned identities everybody must be a neighbour: a lying server could choose them")
-        own = {keys.public_key(self._private(name)) for name in (b"cipher key", b"mask key")}
-        seen = [key for advert in adverts.values() for key in (advert.cipher_key, advert.mask_key)]
-        if len({*own, *seen}) != 2 + len(seen):
-            raise Refused("two of the neighbourhood have the same key")
-        for advert in adverts.values():
-            self._check_rows(advert)
-            if self.pinned is not None:
-                keys.check_signature(advert, self.pinned)
-        return adverts
-
-    def _check_rows(self, advert: Advertisement) -> None:
-        try:
-            self.layout.from_bits(advert.rows)
-        except ValueError as error:
-            raise Refused(f"client {advert.number}: {error}") from None
-
     def _survivors(self, data: bytes) -> set[int]:
         """The survivors among its neighbours, and itself, if they are such that a share can be given away."""
         message = unpack(Survivors, data, self.state.session)
@@ -271,6 +246,8 @@ class SecureClient:
             raise Refused("the server counts this client among those that dropped out")
         if message.count < max(self.state.least_cohort, len(alive)):
             raise Refused(f"{message.count} survivors, and at least {self.state.least_cohort} are asked for")
+        if message.count < fewest_of(self.state.honest, self.cohort):
+            raise Refused(f"{message.count} of {self.cohort} survived: less noise than {self.state.honest:g} would add")
         if len(alive) - 1 < needed:
             raise Refused(f"{len(alive) - 1} neighbours survived, and {needed} are needed")
         self._check_senders(alive)
@@ -321,25 +298,12 @@ class SecureClient:
         """The secret with a neighbour that shares are encrypted under."""
         if other not in self._agreed:
             theirs = self._neighbours()[other].cipher_key
-            self._agreed[other] = keys.agree(self._private(b"cipher key"), theirs, b"cipher", self.state.session)
+            self._agreed[other] = keys.agree(self.secrets.private(b"cipher key"), theirs, b"cipher", self.state.session)
         return self._agreed[other]
 
     @property
     def _sender(self) -> bytes:
         return to_bytes(self.state.number)
-
-    def _secret(self, name: bytes) -> bytes:
-        return keys.derive(self.state.root, name, self.state.session)
-
-    def _private(self, name: bytes) -> X25519PrivateKey:
-        if name not in self._privates:
-            self._privates[name] = keys.private_key(self._secret(name))
-        return self._privates[name]
-
-    def _drawing(self, name: bytes) -> RandomBytes:
-        """Random bytes that follow from the root: a stream of ChaCha20."""
-        encryptor = Cipher(algorithms.ChaCha20(self._secret(name), bytes(16)), None).encryptor()
-        return lambda size: encryptor.update(bytes(size))
 
     def _after(self, before: str, stage: str) -> None:
         if before not in self.state.done:

@@ -57,6 +57,11 @@ def least_threshold(neighbours: int, pinned: bool) -> int:
     return 2 * neighbours // 3 + 1 if pinned else neighbours // 2 + 1
 
 
+def fewest_of(share: float, cohort: int) -> int:
+    """A share of a cohort, rounded down."""
+    return math.floor(share * cohort)
+
+
 def failure_bounds(cohort: int, corrupted: float, dropout: float, k: int, threshold: int) -> tuple[float, float]:
     """Bounds on the probability that a drawn ring is insecure, and that it can't be finished.
 

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from fedrecplus.parts.channel._ring import RingLayout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, from_bytes, zeros
+from fedrecplus.parts.channel._summing import senders_of, too_few
 from fedrecplus.parts.channel.secure import graph, keys, shamir
 from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     KEY_BYTES,
-    NUMBER_BYTES,
     SIGNATURE_BYTES,
     VERSION,
     Advertisement,
@@ -39,56 +37,11 @@ from fedrecplus.parts.channel.secure.messages import (
     cut,
     pack,
     to_bits,
-    to_number,
     unpack,
 )
+from fedrecplus.parts.channel.secure.server_state import Aborted, KeptSum, ServerOptions, Unmasking, sent_by
 
 STAGES = ("advertise", "share", "mask", "consent", "reveal", "done")
-Sent = TypeVar("Sent", Advertisement, SealedShares, MaskedVector, Consent, Reveal)
-
-
-class Aborted(Exception):
-    """The sum can't be finished, and nothing of it is known. The text gives the reason."""
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """What the server asks of a cohort."""
-
-    least_cohort: int = 3
-    """fewer survivors than this are no sum"""
-    corrupted: float = 0.1
-    """share of the cohort that may collude with the server"""
-    dropout: float = 0.1
-    """share of the cohort that may vanish"""
-    sparse: bool = True
-    """few neighbours each in a large cohort; otherwise everybody is everybody's neighbour"""
-
-
-@dataclass
-class Unmasking:
-    """Shares that came back, by the client whose secret they restore: holder → share."""
-
-    seeds: dict[int, dict[int, bytes]] = field(default_factory=dict)
-    keys: dict[int, dict[int, bytes]] = field(default_factory=dict)
-
-
-class KeptSum(msgspec.Struct, frozen=True):
-    """A sum before its last stage, as a server keeps it. It holds no vector of anybody, only their masked sum."""
-
-    session: bytes
-    layout: RingLayout
-    asked: list[int]
-    options: ServerOptions
-    plan: graph.GraphPlan
-    adverts: list[Advertisement]
-    neighbours: dict[int, tuple[int, ...]]
-    shared: list[int]
-    commitments: dict[int, bytes]
-    vectors: list[int]
-    consents: list[int]
-    context: bytes
-    total: bytes
 
 
 class SecureServer:
@@ -158,6 +111,16 @@ class SecureServer:
         return tuple(sorted(self._vectors))
 
     @property
+    def cohort(self) -> int:
+        """Clients that advertised keys."""
+        return len(self._adverts)
+
+    def senders(self, among: Iterable[int] | None = None) -> Items | None:
+        """Of every row, how many clients span it; None where everybody spans all."""
+        some = self._adverts if among is None else among
+        return senders_of((self.layout.from_bits(self._adverts[client].rows) for client in some), self.layout)
+
+    @property
     def waiting_for(self) -> frozenset[int]:
         """The clients that may still answer in this stage."""
         able = {
@@ -196,7 +159,7 @@ class SecureServer:
         return messages
 
     def _take_advertise(self, sender: int, data: bytes) -> None:
-        message = _from(unpack(Advertisement, data, self.session), sender)
+        message = sent_by(unpack(Advertisement, data, self.session), sender)
         try:
             self.layout.from_bits(message.rows)
         except ValueError as error:
@@ -238,7 +201,7 @@ class SecureServer:
         }
 
     def _take_share(self, sender: int, data: bytes) -> None:
-        message = _from(unpack(SealedShares, data, self.session), sender)
+        message = sent_by(unpack(SealedShares, data, self.session), sender)
         pieces = cut(message.sealed, len(self._neighbours[sender]), SEALED_BYTES)
         self._commitments[sender] = message.commitment
         self._shares[sender] = dict(zip(self._neighbours[sender], pieces, strict=True))
@@ -253,7 +216,7 @@ class SecureServer:
         return boxes
 
     def _take_mask(self, sender: int, data: bytes) -> None:
-        message = _from(unpack(MaskedVector, data, self.session), sender)
+        message = sent_by(unpack(MaskedVector, data, self.session), sender)
         rows = self.layout.from_bits(self._adverts[sender].rows)
         try:
             vector = from_bytes(message.data, self.layout, rows)
@@ -263,11 +226,15 @@ class SecureServer:
         self._vectors.add(sender)
 
     def _close_mask(self) -> dict[int, bytes]:
-        self._need(len(self._vectors), self.options.least_cohort, "sent their vectors")
+        least = max(self.options.least_cohort, graph.fewest_of(self.options.honest, self.cohort))
+        self._need(len(self._vectors), least, "sent their vectors")
         assert self.plan is not None
+        willing = self._willing()
         for client in self.survivors:
             left = sum(other in self._vectors for other in self._neighbours[client])
             self._need(left, self.plan.threshold, f"are left of the neighbours of client {client}")
+            left = sum(other in willing for other in self._neighbours[client])
+            self._need(left, self.plan.threshold, f"would help to unmask client {client}: rows have too few senders")
         count = len(self._vectors)
         for client in self.survivors:
             near = sorted((client, *self._neighbours[client]))
@@ -275,8 +242,20 @@ class SecureServer:
             self._told[client] = pack(Survivors(VERSION, self.session, count, alive))
         return dict(self._told)
 
+    def _willing(self) -> set[int]:
+        """Survivors that will unmask: all but those of whom a row has too few senders left.
+
+        Asked before anybody is: a sum that some began to unmask can't be begun anew.
+        """
+        before, after = self.senders(), self.senders(self._vectors)
+        if before is None or after is None:
+            return self._vectors
+        few = too_few(before, after, self.options.fewest)
+        rows = {client: self.layout.from_bits(self._adverts[client].rows) for client in self._vectors}
+        return {client for client, each in rows.items() if not few[each].any()}
+
     def _take_consent(self, sender: int, data: bytes) -> None:
-        message = _from(unpack(Consent, data, self.session), sender)
+        message = sent_by(unpack(Consent, data, self.session), sender)
         assert self.pinned is not None
         signed = keys.signed_survivors(self._told[sender], (sender, *self._neighbours[sender]))
         keys.verify(self.pinned[sender], message.signature, b"survivors", signed, sender)
@@ -294,7 +273,7 @@ class SecureServer:
         return messages
 
     def _take_reveal(self, sender: int, data: bytes) -> None:
-        message = _from(unpack(Reveal, data, self.session), sender)
+        message = sent_by(unpack(Reveal, data, self.session), sender)
         owners = [other for other in self._neighbours[sender] if other in self._shares]
         for owner, share in zip(owners, cut(message.shares, len(owners), shamir.SHARE_BYTES), strict=True):
             kind = self._unmasking.seeds if owner in self._vectors else self._unmasking.keys
@@ -354,11 +333,3 @@ class SecureServer:
         """Forget what came, and say why."""
         self.stage, self.total = "done", zeros(self.layout)
         return Aborted(reason)
-
-
-def _from(message: Sent, sender: int) -> Sent:
-    if len(message.sender) != NUMBER_BYTES:
-        raise Refused(f"client {sender}: a sender of {len(message.sender)} bytes")
-    if to_number(message.sender) != sender:
-        raise Refused(f"client {sender} sent a message in the name of client {to_number(message.sender)}")
-    return message

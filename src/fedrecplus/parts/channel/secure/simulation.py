@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from fedrecplus.parts.channel._ring import RingLayout, RingVector
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
-from fedrecplus.parts.channel.secure.server import SecureServer, ServerOptions
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.server_state import ServerOptions
 from fedrecplus.randomness import subkey
 from fedrecplus.workers import core_count
 

@@ -1,0 +1,181 @@
+"""Many light nodes in one process, each with its own key, store and TLS connection; some vanish, some are killed.
+
+A kill ends a node's object at a call to the server chosen by chance, without a word to the server, and starts it anew
+from its store two seconds later. A dropout takes a message and is away for a while.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import heapq
+import json
+import logging
+import os
+import random
+import resource
+import signal
+import ssl
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.light import NODE_KEY, STORE, Fleet, Key, LightNode, Pace, split_address, trust
+from fedrecplus.deploy.wire import Packet
+
+_BACK_AFTER_A_KILL = 2.0
+
+
+class Gone(BaseException):
+    """A node that is no more; ``for_seconds`` later it is started again."""
+
+    def __init__(self, why: str, for_seconds: float) -> None:
+        super().__init__(why)
+        self.why, self.for_seconds = why, for_seconds
+
+
+@dataclass
+class Fate:
+    """What becomes of nodes that are asked, and what was counted."""
+
+    dropouts: float
+    kills: float
+    away: float
+    count: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, what: str, seconds: float = 0.0) -> None:
+        """Count something that happened."""
+        with self._lock:
+            self.count[what] += 1
+            self.seconds[what] += seconds
+
+
+class CountedFleet(Fleet):
+    """A server's Fleet API whose calls are counted, and which may be the last that a node calls."""
+
+    fate: Fate
+    calls_left: int | None = None
+
+    def call(self, name: str, request: dict[str, Any], seconds: float = 60.0, *, wait: float = 0.0) -> dict[str, Any]:
+        """One call, unless the node dies before it."""
+        if self.calls_left is not None:
+            if self.calls_left == 0:
+                raise Gone("kill", _BACK_AFTER_A_KILL)
+            self.calls_left -= 1
+        before = time.monotonic()
+        try:
+            return super().call(name, request, seconds, wait=wait)
+        finally:
+            self.fate.note(name, time.monotonic() - before)
+
+
+class Crowd:
+    """The nodes of some homes, stepped by as many threads: a server may hold its answer to a look for work."""
+
+    def __init__(self, homes: list[Path], address: str, tls: ssl.SSLContext, fate: Fate, longest_pause: float) -> None:
+        self.address, self.tls, self.fate, self.longest_pause = address, tls, fate, longest_pause
+        self._due = [(time.monotonic() + random.uniform(0.0, 5.0), number) for number in range(len(homes))]
+        heapq.heapify(self._due)
+        self._homes, self._nodes = homes, dict[int, LightNode]()
+        self._changed, self.over = threading.Condition(), False
+
+    def work(self) -> None:
+        """Take due steps until it is over."""
+        while (number := self._next()) is not None:
+            try:
+                if number not in self._nodes:
+                    self._nodes[number] = self._start(self._homes[number])
+                pause = self._nodes[number].step()
+            except Gone as gone:
+                self.fate.note(gone.why)
+                self._nodes.pop(number).fleet.close()
+                pause = gone.for_seconds
+            except Exception:
+                logging.exception("a step failed")
+                self.fate.note("fault")
+                pause = 10.0
+            with self._changed:
+                heapq.heappush(self._due, (time.monotonic() + pause, number))
+                self._changed.notify()
+
+    def _next(self) -> int | None:
+        with self._changed:
+            while not self.over:
+                wait = self._due[0][0] - time.monotonic() if self._due else 1.0
+                if wait <= 0.0:
+                    return heapq.heappop(self._due)[1]
+                self._changed.wait(min(wait, 1.0))
+        return None
+
+    def _start(self, home: Path) -> LightNode:
+        fleet = CountedFleet(*split_address(self.address), self.tls, Key(home / NODE_KEY))
+        fleet.fate = self.fate
+
+        def reply_to(packet: Packet) -> Packet:
+            if random.random() < self.fate.dropouts:
+                raise Gone("dropout", self.fate.away)
+            if random.random() < self.fate.kills:
+                fleet.calls_left = random.randrange(5)
+            before = time.monotonic()
+            reply = answer(packet, home / STORE)
+            self.fate.note("refused" if "refusal" in reply.facts else "answered", time.monotonic() - before)
+            return reply
+
+        return LightNode(fleet, home / STORE, pace=Pace(0.2, self.longest_pause), reply_to=reply_to)
+
+    def leave(self) -> None:
+        """Let everybody tell the server that they go."""
+        self.over = True
+        for node in self._nodes.values():
+            with contextlib.suppress(Gone):
+                node.leave()
+
+
+def main() -> None:
+    """Run the nodes of some homes until told to stop; then write what was counted."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks.crowd")
+    options.add_argument("address")
+    options.add_argument("--ca", type=Path, required=True)
+    options.add_argument("--homes", type=Path, required=True, help="a file with a line for each node's home")
+    options.add_argument("--dropouts", type=float, default=0.0)
+    options.add_argument("--kills", type=float, default=0.0, help="share of answers at which a node is killed")
+    options.add_argument("--away", type=float, default=60.0)
+    options.add_argument("--poll", type=float, default=30.0)
+    options.add_argument("--out", type=Path, required=True)
+    given = options.parse_args()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    fate = Fate(given.dropouts, given.kills, given.away)
+    homes = [Path(line) for line in given.homes.read_text().splitlines()]
+    crowd = Crowd(homes, given.address, trust(given.ca), fate, given.poll)
+    threading.stack_size(512 * 1024)
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
+    threads = [threading.Thread(target=crowd.work, daemon=True) for _ in homes]
+    for thread in threads:
+        thread.start()
+    parent = os.getppid()
+    while not stopped and os.getppid() == parent:
+        time.sleep(0.2)
+    crowd.over = True
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    facts = {
+        "nodes": len(homes), "count": dict(fate.count), "seconds": {n: round(s, 3) for n, s in fate.seconds.items()},
+        "cpu": used.ru_utime + used.ru_stime, "memory": _peak(),
+    }  # fmt: skip
+    given.out.write_text(json.dumps(facts))
+
+
+def _peak() -> int:
+    """Bytes at most resident; ``ru_maxrss`` would have the parent's, from before this program was loaded."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Many light nodes against one real server on this machine: ``python -m benchmarks.load --nodes 200 --cohort 50``.
+
+TLS and keys are on. Measured are a round's time, the server's processor time and memory, and calls by kind; and that
+nothing is lost: rounds follow each other, every store is sound and has its ratings, and each upload that the journal
+counts is in the log of the node that sent it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.config import Config, change, preset
+from fedrecplus.data import load
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.process import CA, NodeHome, ServerHome, deal_out, run_to_the_end, running_server
+from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.wire import ItemCatalogue
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Watched:
+    """Processor time and memory of the processes below this one whose command line names a module."""
+
+    module: str
+    cpu: float = 0.0
+    peak: int = 0
+    _by_pid: dict[int, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Read the kernel's figures."""
+        memory = 0
+        for pid, command in descendants(os.getpid()):
+            if self.module in command:
+                try:
+                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                    self._by_pid[pid] = (int(fields[11]) + int(fields[12])) / TICK
+                    memory += 4096 * int(fields[21])
+                except OSError:
+                    continue
+        self.cpu, self.peak = sum(self._by_pid.values()), max(self.peak, memory)
+
+
+def descendants(root: int) -> list[tuple[int, str]]:
+    """Processes that this one started, with theirs."""
+    parents: dict[int, list[int]] = {}
+    commands: dict[int, str] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+            parents.setdefault(parent, []).append(int(folder.name))
+    found, left = [], [root]
+    while left:
+        children = parents.get(left.pop(), [])
+        left += children
+        found += [(pid, commands[pid]) for pid in children]
+    return found
+
+
+def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
+    """What is trained: our preset in the clear, or one whose updates are summed securely."""
+    config = preset("fedrec+private" if channel == "clear" else "fedmf")
+    changes: dict[str, Any] = {
+        "server.rounds": rounds,
+        "cohort.fraction": min(1.0, cohort / nodes),
+        "model.factors": 16,
+    }
+    if channel == "secure":
+        changes |= {"channel.rule": "secure", "channel.masks": "computed", "channel.least_cohort": max(3, cohort // 2)}
+    for name, value in changes.items():
+        config = change(config, name, value)
+    return config
+
+
+def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given: argparse.Namespace) -> list[Any]:
+    """The nodes, in a few processes."""
+    crowds = []
+    for number in range(given.processes):
+        (folder / f"homes{number}").write_text("\n".join(str(home.path) for home in homes[number :: given.processes]))
+        command = [
+            sys.executable, "-m", "benchmarks.crowd", f"127.0.0.1:{server.port}", "--ca", str(server.certificates / CA),
+            "--homes", str(folder / f"homes{number}"), "--out", str(folder / f"crowd{number}.json"),
+            "--dropouts", str(given.dropouts), "--kills", str(given.kills / (given.rounds * given.cohort)),
+            "--away", str(given.away), "--poll", str(given.poll),
+        ]  # fmt: skip
+        with (folder / f"crowd{number}.log").open("wb") as log:
+            crowds.append(subprocess.Popen(command, stdout=log, stderr=log))
+    return crowds
+
+
+def whole(journal: Journal, homes: list[NodeHome], ratings: int) -> dict[str, Any]:
+    """What must hold in the end."""
+    lines = journal.lines()
+    assert [line["round"] for line in lines] == list(range(1, len(lines) + 1)), "a round is missing or there twice"
+    sent: Counter[tuple[int, int]] = Counter()
+    stored = 0
+    for home in homes:
+        with Store.open(home.store) as store:
+            assert store.value("PRAGMA integrity_check") == "ok", home
+            stored += int(store.value("SELECT COUNT(*) FROM ratings"))
+            model = (store.models() or [{"model": ""}])[0]["model"]
+            number = store.wire_number(model, 0) if model else 0
+            sent.update({(number, line["round"]): 1 for line in store.sent() if line["stage"] == "upload"})
+    assert stored == ratings, "a rating is lost"
+    counted = [(client, line["round"] - 1) for line in lines for client in line["clients"]]
+    assert len(set(counted)) == len(counted), "a person counts twice in a round"
+    assert all(one in sent for one in counted), "an upload that no node has sent"
+    return {"rounds": len(lines), "uploads": len(counted), "ratings": stored}
+
+
+def main() -> None:
+    """Prepare, run, measure."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks.load")
+    options.add_argument("--nodes", type=int, default=50)
+    options.add_argument("--cohort", type=int, default=20)
+    options.add_argument("--rounds", type=int, default=20)
+    options.add_argument("--dropouts", type=float, default=0.1)
+    options.add_argument("--kills", type=int, default=50)
+    options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--channel", choices=("clear", "secure"), default="clear")
+    options.add_argument("--quorum", type=float, default=0.85)
+    options.add_argument("--deadline", type=float, default=120.0)
+    options.add_argument("--away", type=float, default=60.0, help="seconds that a dropout is away")
+    options.add_argument("--poll", type=float, default=30.0)
+    options.add_argument("--items", type=int, default=1000)
+    options.add_argument("--json", type=Path)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="load") as name:
+        facts = measured(Path(name), given)
+    print(json.dumps(facts, indent=1))
+    if given.json is not None:
+        given.json.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """One run in a folder, from ratings to figures."""
+    ratings = load(f"synthetic:clients={given.nodes},items={given.items},ratings_per_client=30")
+    config = settings(given.nodes, given.cohort, given.rounds, given.channel)
+    # some are away at any time; who is not there isn't waited for
+    present = max(1, int(0.9 * given.nodes))
+    deployment = Deployment(present, given.quorum, given.deadline, patience=1200.0)
+    begin(folder / "run", config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
+    homes = deal_out(ratings, folder / "nodes", given.nodes, None)
+    superlink, app = Watched("deploy.flower.superlink"), Watched("serverapp")
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.5):
+            superlink.look()
+            app.look()
+
+    with running_server(folder / "server", print) as server:
+        for home in homes:
+            server.admit(home.make_key())
+        began = time.monotonic()
+        threading.Thread(target=watch, daemon=True).start()
+        crowds = start_crowds(server, homes, folder, given)
+        try:
+            run_to_the_end(server, folder / "run", _show, print)
+        finally:
+            seconds = time.monotonic() - began
+            database = sum(file.stat().st_size for file in (folder / "server").glob("superlink.db*"))
+            over.set()
+            for crowd in crowds:
+                crowd.send_signal(signal.SIGTERM)
+            for crowd in crowds:
+                crowd.wait(60)
+    lines = Journal(folder / "run").lines()
+    said = [json.loads((folder / f"crowd{number}.json").read_text()) for number in range(given.processes)]
+    rounds = [line["seconds"] for line in lines]
+    calls = sum((Counter(one["count"]) for one in said), Counter[str]())
+    spent = sum((Counter(one["seconds"]) for one in said), Counter[str]())
+    return {
+        "channel": given.channel, "nodes": given.nodes, "cohort": given.cohort,
+        "whole": whole(Journal(folder / "run"), homes, len(ratings)),
+        "seconds": round(seconds, 1), "round median": round(statistics.median(rounds), 2),
+        "round slowest": round(max(rounds), 2), "round by round": [round(one, 1) for one in rounds],
+        "answers": [len(line["nodes"]) for line in lines], "silent": sum(len(line["silent"]) for line in lines),
+        "lost": dict(Counter(why for line in lines for why in line["lost"].values())),
+        "refused": lines[-1]["refusals"]["refused"],
+        "superlink cpu": round(superlink.cpu, 1), "superlink MB": superlink.peak // 10**6,
+        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6, "database MB": database / 1e6,
+        "nodes' cpu": round(sum(one["cpu"] for one in said), 1),
+        "nodes' MB": [one["memory"] // 10**6 for one in said],
+        "events": {name: calls[name] for name in ("answered", "refused", "kill", "dropout", "fault")},
+        "calls": {name: count for name, count in calls.items() if "-" in name},
+        "ms a call": {name: round(1000 * spent[name] / calls[name], 1) for name in calls if "-" in name},
+        "load average": os.getloadavg(),
+    }  # fmt: skip
+
+
+def _show(progress: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+    """A line now and then, for whoever waits."""
+    shown = (len(lines), progress.get("phase"), progress.get("nodes") if progress.get("phase") == "waiting" else None)
+    if shown != getattr(_show, "last", None):
+        print(time.strftime("%H:%M:%S"), "round", len(lines), progress.get("phase"), shown[2] or "", flush=True)
+    _show.last = shown  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()

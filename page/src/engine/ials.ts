@@ -1,0 +1,93 @@
+/** What people chose: `parts/model/ials.py`. */
+import { beside, columns, dot, gram, part, solve, transposedTimes, type Table } from "./linear";
+import { POPULARITY, numberOf, publicColumns, ridgeRegression, sum, type PublicItems, type Settings } from "./public_items";
+
+export const predictsColdItems = true;
+const TIE = 1e-9;
+
+/** X = (b_i, constant, popularity, average, content, scaled W_i). */
+export function itemColumns(W: Table, known: PublicItems, settings: Settings): Table {
+  const scale = numberOf(settings, "interaction_scale");
+  return beside([publicColumns(known, settings), { ...W, data: W.data.map((value) => scale * value) }]);
+}
+
+/** A ridge regression of the person's ratings on public columns and W. */
+export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
+  const ridge = new Float64Array(X.columns - 1).fill(numberOf(settings, "noise") * known.noise);
+  return ridgeRegression(X, items, ratings, ridge, new Float64Array(X.columns - 1)).mean;
+}
+
+/** Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity. */
+export function listWeights(
+  w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
+): Float64Array {
+  const lists = known.lists;
+  if (!lists) throw new Error("model.json has no facts of lists");
+  const to = X.columns - after;
+  const from = to - numberOf(settings, "interaction_factors");
+  const scale = numberOf(settings, "interaction_scale");
+  const z = w.map((value) => lists.rating * value);
+  z[POPULARITY]! += lists.popularity;
+  const u = personFactors(choices(X, from, to, scale), items, ratings, settings, known);
+  const along = lists.first.reduce((total, value, k) => total + value * u[k]!, 0);
+  u.forEach((value, k) => (z[from + k]! += ((1 - lists.alike) * value + lists.alike * along * (lists.first[k] ?? 0)) / scale));
+  return z;
+}
+
+const unscaled = new WeakMap<Table, Table>();
+
+/** W, as it was before it became columns of X. */
+function choices(X: Table, from: number, to: number, scale: number): Table {
+  let W = unscaled.get(X);
+  if (!W) {
+    const scaled = columns(X, from, to);
+    unscaled.set(X, (W = { ...scaled, data: scaled.data.map((value) => value / scale) }));
+  }
+  return W;
+}
+
+/** c = 1 + γ(r − mean) of choices, 0 of ratings that are none; γ is less on coarse scales. */
+export function confidence(rating: number, settings: Settings, known: PublicItems): number {
+  if (rating < Math.min(numberOf(settings, "from_rating"), known.mean) - TIE) return 0;
+  return Math.max(1 + (numberOf(settings, "confidence_slope") / known.noise) * (rating - known.mean), 0);
+}
+
+/** u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w. */
+export function personFactors(W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
+  const common = everybody(W, settings, known);
+  const c = ratings.map((rating) => confidence(rating, settings, known));
+  const rows = part(W, items);
+  const own = gram(rows, c);
+  const choicesTotal = sum(c) + numberOf(settings, "unobserved_weight") * W.rows;
+  const ridge = numberOf(settings, "interaction_ridge") * Math.sqrt(choicesTotal);
+  const d = W.columns;
+  const G = { ...own, data: own.data.map((value, at) => value + common.gram.data[at]! + (at % (d + 1) === 0 ? ridge : 0)) };
+  const chosen = transposedTimes(rows, c);
+  return solve(G, chosen.map((value, k) => value + common.moment[k]!));
+}
+
+interface Common {
+  readonly gram: Table;
+  readonly moment: Float64Array;
+}
+const commons = new WeakMap<Table, Common>();
+
+/** The part of a person's normal equations that is the same for all, and public. */
+function everybody(W: Table, settings: Settings, known: PublicItems): Common {
+  let common = commons.get(W);
+  if (!common) {
+    const a = numberOf(settings, "unobserved_weight");
+    const k = numberOf(settings, "popular_choices");
+    const total = Math.max(sum(known.popularity), 1);
+    const moment = transposedTimes(W, known.popularity.map((count) => (k * count) / total));
+    common = { gram: gram(W, known.popularity.map((count) => a + (k * count) / total)), moment };
+    commons.set(W, common);
+  }
+  return common;
+}
+
+/** c_i (1 − s_i) u, the gradient of a chosen item's row. */
+export function choiceGradient(w: Float64Array, u: Float64Array, c: number): Float64Array {
+  const left = c * (1 - dot(w, u));
+  return u.map((value) => left * value);
+}

@@ -1,0 +1,64 @@
+/** Ratings and choices together, T = [V | W]: `parts/model/joint.py`. */
+import { beside, columns, dot, row, type Table } from "./linear";
+import { numberOf, sum, type PublicItems, type Settings } from "./public_items";
+import * as ials from "./ials";
+import * as reconstruction from "./reconstruction";
+
+export const predictsColdItems = true;
+
+/** X = (b_i, constant, popularity, average, content, scaled W_i, V_i). */
+export function itemColumns(T: Table, known: PublicItems, settings: Settings): Table {
+  const k = numberOf(settings, "factors");
+  return beside([ials.itemColumns(columns(T, k, T.columns), known, settings), columns(T, 0, k)]);
+}
+
+/** The ridge regression of `reconstruction`, with W's columns among the public ones and a prior from choices. */
+export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
+  const from = X.columns - numberOf(settings, "factors");
+  const prior = priorFromChoices(X, items, settings, known);
+  const left = ratings.map((rating, j) => rating - dot(row(X, items[j]!).subarray(from), prior));
+  const w = reconstruction.foldIn(X, items, left, ofRatings(settings), known);
+  prior.forEach((value, k) => (w[from + k]! += value));
+  return w;
+}
+
+export function listWeights(
+  w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
+): Float64Array {
+  return ials.listWeights(w, X, items, ratings, settings, known, numberOf(settings, "factors"));
+}
+
+/** η Σ_j (V_j − V̄)/√n over a person's n rated items. */
+function priorFromChoices(X: Table, items: ArrayLike<number>, settings: Settings, known: PublicItems): Float64Array {
+  const factors = numberOf(settings, "factors");
+  const mean = meanRow(X, factors, known);
+  const prior = new Float64Array(factors);
+  for (let j = 0; j < items.length; j++) {
+    const v = row(X, items[j]!).subarray(X.columns - factors);
+    for (let k = 0; k < factors; k++) prior[k]! += v[k]! - mean[k]!;
+  }
+  const scale = numberOf(settings, "choice_prior") / Math.sqrt(Math.max(items.length, 1));
+  return prior.map((value) => scale * value);
+}
+
+const means = new WeakMap<Table, Float64Array>();
+
+/** V̄, the mean row over all ratings. */
+function meanRow(X: Table, factors: number, known: PublicItems): Float64Array {
+  let mean = means.get(X);
+  if (!mean) {
+    mean = new Float64Array(factors);
+    const total = Math.max(sum(known.popularity), 1);
+    for (let i = 0; i < X.rows; i++) {
+      const share = known.popularity[i]! / total;
+      for (let k = 0; k < factors; k++) mean[k]! += share * X.data[(i + 1) * X.columns - factors + k]!;
+    }
+    means.set(X, mean);
+  }
+  return mean;
+}
+
+/** The options of V: a row's variance adds to the ridge in full. */
+export function ofRatings(settings: Settings): Settings {
+  return { ...settings, row_variance: 1 };
+}

@@ -1,0 +1,174 @@
+/** A newcomer's weights, predictions, list and reasons: `training/recommender.py` and `training/lists.py`. */
+import { dot, part, row, times, unitRows, type Table } from "./linear";
+import type { Scale, SharedModel } from "./format";
+
+export type By = "list" | "rating";
+
+export interface Person {
+  readonly model: SharedModel;
+  /** rated items, by number */
+  readonly items: Int32Array;
+  /** in standard units */
+  readonly ratings: Float64Array;
+  readonly w: Float64Array;
+  /** weights for lists; null where predicted ratings rank */
+  readonly z: Float64Array | null;
+}
+
+export interface Reason {
+  readonly item: number;
+  /** how much lower the recommended item would score without this rating */
+  readonly contribution: number;
+}
+
+const LOW = 1;
+const HIGH = 5;
+const REASONS = 3;
+const MOST_ASKED = 250;
+
+export function standardise(scale: Scale, rating: number): number {
+  return LOW + ((HIGH - LOW) * (rating - scale.low)) / (scale.high - scale.low);
+}
+
+/** Standard units as a rating, clipped to the scale. */
+export function restore(scale: Scale, standard: number): number {
+  const rating = scale.low + ((scale.high - scale.low) * (standard - LOW)) / (HIGH - LOW);
+  return Math.min(Math.max(rating, scale.low), scale.high);
+}
+
+/** Whether the model can say something about an item. */
+export function knows(model: SharedModel, item: number): boolean {
+  return model.rule.predictsColdItems || model.known.popularity[item]! > 0;
+}
+
+/** A person with these ratings (item number → rating on the data's scale). */
+export function foldIn(model: SharedModel, ratings: ReadonlyMap<number, number>): Person {
+  const items = Int32Array.from(ratings.keys());
+  const standard = Float64Array.from(ratings.values(), (rating) => standardise(model.facts.scale, rating));
+  const known = keep(items, standard, (item) => knows(model, item));
+  return { model, items, ratings: standard, ...weights(model, known.items, known.ratings) };
+}
+
+function weights(model: SharedModel, items: Int32Array, ratings: Float64Array): { w: Float64Array; z: Float64Array | null } {
+  const { rule, X, settings, known } = model;
+  const w = rule.foldIn(X, items, ratings, settings, known);
+  if (!rule.listWeights || !model.facts.scores_lists) return { w, z: null };
+  return { w, z: items.length ? rule.listWeights(w, X, items, ratings, settings, known) : new Float64Array(w.length) };
+}
+
+function keep(items: Int32Array, ratings: Float64Array, wanted: (item: number, place: number) => boolean) {
+  const places = Array.from(items.keys()).filter((j) => wanted(items[j]!, j));
+  return { items: Int32Array.from(places, (j) => items[j]!), ratings: Float64Array.from(places, (j) => ratings[j]!) };
+}
+
+/** Predictions for all items in standard units; one that the model knows nothing of gets the person's mean. */
+export function rawRatings(person: Person): Float64Array {
+  const { model, ratings } = person;
+  if (ratings.length === 0 && !model.rule.predictsColdItems) return new Float64Array(model.X.rows).fill(model.known.mean);
+  const raw = times(model.X, person.w);
+  if (!model.rule.predictsColdItems) {
+    const mean = ratings.reduce((total, rating) => total + rating, 0) / ratings.length;
+    for (let i = 0; i < raw.length; i++) if (model.known.popularity[i] === 0) raw[i] = mean;
+  }
+  return raw;
+}
+
+/** Predicted ratings of some items, on the data's scale: where few are shown, all others need not be computed. */
+export function predictedRatings(person: Person, items: readonly number[]): number[] {
+  const { model, ratings } = person;
+  const standard = (item: number): number => {
+    if (knows(model, item) && (ratings.length || model.rule.predictsColdItems)) return dot(row(model.X, item), person.w);
+    return ratings.length ? ratings.reduce((total, rating) => total + rating, 0) / ratings.length : model.known.mean;
+  };
+  return items.map((item) => restore(model.facts.scale, standard(item)));
+}
+
+/** What ranks all items; of a person without ratings, weights for lists know nothing, and popularity ranks. */
+export function scores(person: Person, by: By): Float64Array {
+  const { model } = person;
+  if (!person.z || by === "rating") return rawRatings(person);
+  if (!person.items.some((item) => knows(model, item))) return Float64Array.from(model.known.popularity);
+  const found = times(model.X, person.z);
+  if (!model.rule.predictsColdItems) {
+    const least = found.reduce((low, value) => Math.min(low, value), Infinity);
+    for (let i = 0; i < found.length; i++) if (!knows(model, i)) found[i] = least;
+  }
+  return found;
+}
+
+/** The n best wanted items, best first; of equals the more popular, then the one that comes first. */
+export function top(ranked: Float64Array, popularity: Float64Array, n: number, wanted: (item: number) => boolean): number[] {
+  const better = (a: number, b: number): boolean =>
+    ranked[a]! !== ranked[b]! ? ranked[a]! > ranked[b]! : popularity[a]! !== popularity[b]! ? popularity[a]! > popularity[b]! : a < b;
+  const best: number[] = [];
+  for (let item = 0; item < ranked.length; item++) {
+    if (best.length === n && !better(item, best[n - 1]!)) continue;
+    if (!wanted(item)) continue;
+    let low = 0;
+    for (let high = best.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (better(best[middle]!, item)) low = middle + 1;
+      else high = middle;
+    }
+    best.splice(low, 0, item);
+    if (best.length > n) best.pop();
+  }
+  return best;
+}
+
+/** Which of the own items may be reasons: all, or those most like the wanted ones, so that a list never takes long. */
+function askedOf(model: SharedModel, own: Int32Array, wanted: readonly number[]): number[] {
+  const all = Array.from(own.keys());
+  if (all.length <= MOST_ASKED) return all;
+  const rows = unitRows(centred(model, [...own, ...wanted]));
+  const nearest = all.map((j) => Math.max(...wanted.map((_, at) => dot(row(rows, j), row(rows, own.length + at)))));
+  return all.sort((a, b) => nearest[b]! - nearest[a]! || a - b).slice(0, MOST_ASKED).sort((a, b) => a - b);
+}
+
+/** Some items' factors, less the mean item's: trained factors all point its way. */
+function centred(model: SharedModel, items: readonly number[]): Table {
+  const { V, known } = model;
+  const mean = new Float64Array(V.columns);
+  let count = 0;
+  for (let i = 0; i < V.rows; i++) {
+    if (known.popularity[i]! <= 0) continue;
+    count += 1;
+    for (let k = 0; k < V.columns; k++) mean[k]! += V.data[i * V.columns + k]!;
+  }
+  const rows = part(V, items);
+  return { ...rows, data: rows.data.map((value, at) => value - mean[at % V.columns]! / Math.max(count, 1)) };
+}
+
+/** For each wanted item, the own ones without which it would score lowest: leave one out. */
+export function reasons(person: Person, wanted: readonly number[], by: By): Reason[][] {
+  const steps = reasonsInSteps(person, wanted, by);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same, one fold-in at a time, for a page that must not stand still meanwhile. */
+export function* reasonsInSteps(person: Person, wanted: readonly number[], by: By): Generator<void, Reason[][]> {
+  const { model } = person;
+  const own = keep(person.items, person.ratings, (item) => knows(model, item));
+  const asked = askedOf(model, own.items, wanted);
+  const scoresOf = (some: { items: Int32Array; ratings: Float64Array }): number[] => {
+    const { w, z } = weights(model, some.items, some.ratings);
+    const ranking = by === "list" && z ? z : w;
+    return wanted.map((item) => dot(row(model.X, item), ranking));
+  };
+  const whole = scoresOf(own);
+  const without: number[][] = [];
+  for (const place of asked) {
+    yield;
+    without.push(scoresOf(keep(own.items, own.ratings, (_, j) => j !== place)));
+  }
+  return wanted.map((_, at) =>
+    asked
+      .map((place, j) => ({ item: own.items[place]!, contribution: whole[at]! - without[j]![at]! }))
+      .filter((reason) => reason.contribution > 0)
+      .sort((a, b) => b.contribution - a.contribution)
+      .slice(0, REASONS),
+  );
+}

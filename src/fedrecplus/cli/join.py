@@ -1,0 +1,69 @@
+"""``fedrecplus join``: a device takes part, by one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.display import say
+from fedrecplus.cli.node import join as run_node
+from fedrecplus.data import Scale
+from fedrecplus.deploy.device import Store, import_own, remove_store
+from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.process import Invitation, fetch_model, join_by
+from fedrecplus.errors import UserError
+
+_SCALE = "1:5:1"
+
+
+def join_command(
+    link: Annotated[str, typer.Argument(metavar="LINK", help="The invitation, in quotes for its &; - reads it.")],
+    ratings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your ratings to begin with: lines of item and rating.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What the operator shall see, if the invitation names nobody.")] = "",
+    scale: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on. Default: 1:5:1.")
+    ] = None,
+    stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Take part in a server's rounds: make a store and a key, register, fetch the model, and stay.
+
+    \b
+    Example:
+      fedrecplus join 'fedrecplus://fed.example.org:9092/join?code=…&authority=…' --ratings mine.csv
+    """
+    invitation = Invitation.parse(sys.stdin.readline() if link == "-" else link)  # others see a command line
+    device, elsewhere = home_of(home), "" if home == DEFAULT_HOME else f" --home {home}"
+    _prepare_store(device, scale, ratings)
+    number, known_as = join_by(invitation, device.path, device.make_key(), name)
+    say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
+    model = fetch_model(invitation, device.path)
+    if model is not None:
+        say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
+    if stay:
+        run_node(invitation.address, ca=device.path / "ca.crt", home=home)
+    else:
+        say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{elsewhere}")
+
+
+def _prepare_store(device: NodeHome, scale: str | None, ratings: Path | None) -> None:
+    """A store on this scale, with these ratings; none is left where the ratings can't be taken."""
+    new = not device.store.exists()
+    if new:
+        Store.create(device.store, Scale.parse(scale or _SCALE))
+    try:
+        with Store.open(device.store) as store:
+            if scale is not None and not new:
+                store.change_scale(Scale.parse(scale))
+            if ratings is not None:
+                say(f"{import_own(store, ratings)} ratings are stored in {device.store}")
+    except UserError:
+        if new:
+            remove_store(device.store)
+        raise

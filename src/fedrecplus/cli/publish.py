@@ -1,0 +1,32 @@
+"""``fedrecplus publish``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedrecplus.cli.display import say
+from fedrecplus.cli.options import Allow
+from fedrecplus.cli.registries import DEFAULT_REGISTRY, RegistryFolder, in_words
+from fedrecplus.training.registry import Registry
+
+
+def publish_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    registry: RegistryFolder = DEFAULT_REGISTRY,
+    allow: Allow = None,
+) -> None:
+    """Copy a finished run's public model into a registry and make it the current one.
+
+    \b
+    Examples:
+      fedrecplus publish runs/ml-100k-fedrec+-fold0-seed0
+      fedrecplus publish runs/first --registry models
+
+    The public table alone is copied: no ratings and no weights of a client. What was published before stays, and
+    `fedrecplus rollback` makes it current again. A service that runs on the registry takes the new model by itself.
+    """
+    published = Registry(registry).publish(run, allow or ())
+    say(f"{in_words(published)} is current in {registry}")

@@ -1,0 +1,69 @@
+"""Items by what people call them: an id or a title, looked up in the catalogues that servers have sent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from safetensors.numpy import load
+
+from fedrecplus.deploy.device.store import Store
+from fedrecplus.errors import UserError
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class FoundItem:
+    """An item that was asked for."""
+
+    item: str
+    title: str
+    known: bool
+    """whether a catalogue has it; False where none has come yet, so that nobody can tell"""
+
+
+def find_item(store: Store, text: str) -> FoundItem:
+    """The item with this id, this title, or the only one whose title has these words.
+
+    Before the first catalogue came, every text is taken for an id.
+    """
+    titles = _titles(store)
+    if not titles:
+        return FoundItem(text, "", known=False)
+    if text in titles:
+        return FoundItem(text, titles[text], known=True)
+    wanted = _plain(text)
+    exact = [item for item, title in titles.items() if wanted in (_plain(title), _plain(_without_year(title)))]
+    matches = exact or [item for item, title in titles.items() if wanted and wanted in _plain(title)]
+    if not matches:
+        problem = f"no item here has the id or the title {text!r}"
+        raise UserError(problem, "give an id, or some words of the title, as the server's catalogue writes it")
+    if len(matches) > 1:
+        lines = [f"\n    {item}  {titles[item]}" for item in matches[:_SHOWN]]
+        more = f"\n    and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else ""
+        raise UserError(f"{text!r} fits {len(matches)} items", f"give the id of one:{''.join(lines)}{more}")
+    return FoundItem(matches[0], titles[matches[0]], known=True)
+
+
+def _titles(store: Store) -> dict[str, str]:
+    """Id → title over all catalogues, the newest winning; empty titles where there are none."""
+    titles: dict[str, str] = {}
+    for (content,) in store.connection.execute("SELECT content FROM catalogues ORDER BY rowid"):
+        ids, names = _ids_and_titles(content)
+        titles |= dict(zip(ids, names or [""] * len(ids), strict=True))
+    return titles
+
+
+def _ids_and_titles(content: bytes) -> tuple[list[str], list[str]]:
+    """The two columns alone: a whole catalogue would bring a model's modules with it."""
+    about = json.loads(load(content)["about"].tobytes())
+    return about["ids"], about["titles"]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _without_year(title: str) -> str:
+    return title.rpartition(" (")[0] or title

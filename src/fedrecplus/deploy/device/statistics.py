@@ -1,0 +1,47 @@
+"""A node's part in the statistics: each person's counts and residuals, for one secure sum before the first round."""
+
+from __future__ import annotations
+
+import logging
+
+from fedrecplus.deploy.device.batching import Items, Values, rated_items
+from fedrecplus.deploy.device.store import Store
+from fedrecplus.deploy.device.uploads import uploads_packet
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request, deployed_budget
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import contribution
+from fedrecplus.protocol import Upload
+
+log = logging.getLogger("fedrecplus")
+
+
+def statistics_uploads(store: Store, request: Request, catalogue: ItemCatalogue) -> Packet:
+    """Everybody's contributions, computed and kept; they leave in a secure sum alone.
+
+    Refused where no noise would come to the sum, and after the model's first round: figures are never refreshed.
+    """
+    if not request.session or store.value("SELECT round FROM models WHERE model = ?", request.model) is not None:
+        raise Refusal("policy", "statistics are summed before the first round, in a secure sum, and never again")
+    try:
+        cap = deployed_budget(request.config)[0].cap
+    except UserError as error:
+        raise Refusal("policy", str(error)) from None
+    items, uploads = len(catalogue.ids), []
+    for person, ratings in store.ratings().items():
+        rated, values = rated_items(ratings, catalogue)
+        if len(rated):
+            number = store.wire_number(request.model, person)
+            uploads.append(statistics_upload(number, rated, values, items, cap))
+    if not uploads:
+        log.warning("none of the ratings here is of an item that the server knows: nothing to count")
+    reply = uploads_packet(uploads, 2)
+    with store.changing():
+        store.put("answers", [(request.model, request.round, request.digest, reply.to_bytes())])
+    return reply
+
+
+def statistics_upload(client: int, items: Items, ratings: Values, item_count: int, cap: int) -> Upload:
+    """One person's contribution: a row for each rated item, counts and residuals, and two numbers beside them."""
+    vector = contribution(items, ratings, item_count, cap)
+    rows = vector[:-2].reshape(2, item_count).T[items]
+    return Upload(client, items, rows, 0.0, statistic=vector[-2:])

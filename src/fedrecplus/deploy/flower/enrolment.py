@@ -1,0 +1,126 @@
+"""Joining by invitation: one-time codes that expire, for strangers who have nothing else yet.
+
+`/v1/join/authority` gives the authority's certificate, which a link pins by its fingerprint; `/v1/join/enrol` takes a
+code and a key; `/v1/join/model` gives the current model to nodes that were admitted. Codes have 120 bits, stand on the
+disk as hashes, work once, and nobody tries many of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from fedrecplus.deploy.flower.counters import COUNTERS
+from fedrecplus.deploy.flower.limits import Buckets
+from fedrecplus.deploy.flower.operations import pem_of
+from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
+from fedrecplus.deploy.flower.roster import LONGEST_NAME, Roster
+from fedrecplus.deploy.process import CA, check_private, write_private
+from fedrecplus.errors import UserError
+
+PREFIX = "/v1/join/"
+INVITATIONS = "invitations.json"
+_LONGEST = 4096
+_PER_SECOND, _AT_ONCE = 0.2, 10.0
+_ALL_PER_SECOND, _ALL_AT_ONCE = 5.0, 100.0
+"""requests of one address, and of all together"""
+MOST_OPEN = 1000
+
+
+class Invitations:
+    """Open codes in a file of the server's home: hash of the code → name and end."""
+
+    def __init__(self, home: Path) -> None:
+        self._path, self._lock = home / INVITATIONS, threading.Lock()
+        check_private(self._path)
+
+    def make(self, name: str, seconds: float) -> str:
+        """A new code."""
+        code = secrets.token_urlsafe(15)
+        with self._lock:
+            open_ones = self._read()
+            if len(open_ones) >= MOST_OPEN:
+                raise UserError(f"{MOST_OPEN} invitations are open", "wait until some expire")
+            self._write({**open_ones, _hash(code): {"name": name[:LONGEST_NAME], "until": time.time() + seconds}})
+        return code
+
+    def use(self, code: str) -> str | None:
+        """The name that a code was made for, once; None where it is no code, was used, or has expired."""
+        with self._lock:
+            open_ones = self._read()
+            found = open_ones.pop(_hash(code), None)
+            if found is not None:
+                self._write(open_ones)
+        return None if found is None else str(found["name"])
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            content: dict[str, dict[str, Any]] = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return {name: one for name, one in content.items() if one["until"] > time.time()}
+
+    def _write(self, open_ones: dict[str, dict[str, Any]]) -> None:
+        write_private(self._path, json.dumps(open_ones).encode())
+
+
+class Enrolment:
+    """The ASGI endpoint of all paths below ``PREFIX``."""
+
+    def __init__(self, home: Path, roster: Roster, invitations: Invitations, authenticate: Any) -> None:
+        self._home, self._roster, self._invitations = home, roster, invitations
+        self._authenticate = authenticate
+        self._rates, self._all = Buckets(_PER_SECOND, _AT_ONCE), Buckets(_ALL_PER_SECOND, _ALL_AT_ONCE)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        name, headers = scope["path"].removeprefix(PREFIX), dict(scope["headers"])
+        if name == "model" and scope["method"] == "GET":
+            key, _ = await self._authenticate(headers, "model")
+            if not self._rates.take(key):  # each answer is a whole table in memory
+                raise Unserved(429, "too many tries")
+            content = await run_in_threadpool(_content, self._home / "model" / "model.safetensors")
+            await respond(send, 200, content, b"application/octet-stream")
+            return
+        if not self._rates.take((scope.get("client") or ("",))[0]) or not self._all.take("all"):
+            raise Unserved(429, "too many tries")
+        if name == "authority" and scope["method"] == "GET":
+            content = await run_in_threadpool(_content, self._home / "certificates" / CA)
+            await respond(send, 200, content, b"application/x-pem-file")
+            return
+        if name != "enrol" or scope["method"] != "POST":
+            raise Unserved(404, "no such call")
+        reply = await run_in_threadpool(self._enrol, await body_of(headers, receive, _LONGEST))
+        await respond(send, 200, json.dumps(reply).encode(), b"application/json")
+
+    def _enrol(self, content: bytes) -> dict[str, Any]:
+        try:
+            facts = json.loads(content)
+            code, key, wished = str(facts["code"]), pem_of(str(facts["key"])), str(facts.get("name", ""))
+            code.encode()
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UserError):
+            raise Unserved(400, "malformed") from None
+        name = self._invitations.use(code)
+        if name is None:
+            raise Unserved(403, "no such invitation, or it was used, or has expired")
+        number, _ = self._roster.admit(key, name or wished)
+        COUNTERS.enrolled += 1
+        return {"node-id": str(number), "name": name or wished}
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise Unserved(404, "there is none") from None
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

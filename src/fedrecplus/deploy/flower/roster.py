@@ -1,0 +1,154 @@
+"""Who was admitted: keys, names and numbers, in a file of the server's own.
+
+Flower keeps keys in its database beside messages in flight, and deals out numbers at random. Here a number follows from
+a key and stays: a lost database is filled again from this file, an expelled key can come back, and a node that gets a
+new key keeps its number, so that strikes and persons stay with whom they belong to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fedrecplus.deploy.flower import private
+from fedrecplus.deploy.process import check_private, write_private
+from fedrecplus.errors import UserError
+
+ROSTER = "nodes.json"
+LONGEST_NAME = 40
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A node that was let in."""
+
+    number: int
+    key: str
+    """public, PEM"""
+    name: str = ""
+    since: str = ""
+    expelled: str = ""
+    """when; empty where it may connect"""
+
+
+class Roster:
+    """The nodes of a server's home, and their rows in Flower's database."""
+
+    def __init__(self, home: Path, state: Any) -> None:
+        self._path, self._state, self._lock = home / ROSTER, state, threading.Lock()
+        check_private(self._path)
+        self._nodes = {node.number: node for node in _read(self._path)}
+        self._adopt()
+        self._fill_in()
+        self._index()
+
+    def number_of(self, key: bytes) -> int | None:
+        """The number of a node that may connect, by its public key."""
+        return self._numbers.get(key)
+
+    def all(self) -> list[Admitted]:
+        """Everybody in the order they came, expelled ones too."""
+        with self._lock:
+            return list(self._nodes.values())
+
+    def admit(self, key: bytes, name: str = "", instead_of: int | None = None) -> tuple[int, bool]:
+        """Let a key in; returns the node's number and whether that is news. ``instead_of``: the node has a new key."""
+        with self._lock:  # many may join at once
+            return self._admit(key, name, instead_of)
+
+    def _admit(self, key: bytes, name: str, instead_of: int | None) -> tuple[int, bool]:
+        pem, known = key.decode(), next((one for one in self._nodes.values() if one.key == key.decode()), None)
+        if instead_of is not None and instead_of not in self._nodes:
+            raise UserError(f"there is no node {instead_of}", "`server nodes` lists them")
+        if instead_of is not None and known is not None and known.number != instead_of:
+            raise UserError(f"this key is node {known.number}'s", "make a new key on the node")
+        if known is not None and not known.expelled:
+            return known.number, False
+        before = known if instead_of is None else self._nodes[instead_of]
+        number = before.number if before is not None else self._free_number(key)
+        name = _readable(name) or (before.name if before is not None else "")
+        self._nodes[number] = Admitted(number, pem, name, _now())
+        self._write()
+        self._put(self._nodes[number])
+        self._index()
+        return number, True
+
+    def expel(self, number: int) -> None:
+        """Let a node connect no more; it stays in the list, and `admit` takes its key again."""
+        with self._lock:
+            node = self._nodes.get(number)
+            if node is None or node.expelled:
+                raise UserError(f"there is no node {number}", "`server nodes` lists them")
+            self._nodes[number] = msgspec.structs.replace(node, expelled=_now())
+            self._write()
+            self._index()
+        self._state.delete_node(private.get("flwr.common.constant.NOOP_FLWR_AID"), number)
+
+    def _index(self) -> None:
+        self._numbers = {node.key.encode(): node.number for node in self._nodes.values() if not node.expelled}
+
+    def _write(self) -> None:
+        rows = [msgspec.to_builtins(node) for node in self._nodes.values()]
+        for row in rows:
+            row["number"] = str(row["number"])  # 64 bits, more than JSON's readers take
+        write_private(self._path, json.dumps(rows, indent=1).encode())
+
+    def _free_number(self, key: bytes) -> int:
+        number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
+        return number if number > 1 and number not in self._nodes else number ^ (1 << 40)
+
+    def _adopt(self) -> None:
+        """Take over who was registered before there was a list."""
+        known, found = {node.key for node in self._nodes.values()}, False
+        for row in self._rows():
+            key = bytes(row["public_key"]).decode()
+            if key not in known and row["status"] != "unregistered" and row["owner_aid"]:
+                number = row["node_id"] % 2**64
+                self._nodes[number] = Admitted(number, key, row["name"] or "", row["registered_at"] or _now())
+                found = True
+        if found:
+            self._write()
+
+    def _fill_in(self) -> None:
+        """Register again whom the database has lost."""
+        there = {(row["node_id"] % 2**64, bytes(row["public_key"])) for row in self._rows()}
+        for node in self._nodes.values():
+            if not node.expelled and (node.number, node.key.encode()) not in there:
+                self._put(node)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        query = "SELECT node_id, public_key, status, owner_aid, name, registered_at FROM node"
+        return list(self._state.query(query))
+
+    def _put(self, node: Admitted) -> None:
+        signed, key = node.number - 2**64 if node.number >= 2**63 else node.number, node.key.encode()
+        with self._state.session():
+            self._state.query("DELETE FROM node WHERE public_key = :key OR node_id = :id", {"key": key, "id": signed})
+            owner = (private.get(f"flwr.common.constant.NOOP_{what}") for what in ("FLWR_AID", "ACCOUNT_NAME"))
+            self._state.create_node(*owner, key, 30.0, name=node.name or None)
+            self._state.query("UPDATE node SET node_id = :id WHERE public_key = :key", {"key": key, "id": signed})
+
+
+def _read(path: Path) -> list[Admitted]:
+    if not path.exists():
+        return []
+    try:
+        rows = json.loads(path.read_bytes())
+        return msgspec.convert([{**row, "number": int(row["number"])} for row in rows], list[Admitted])
+    except (ValueError, TypeError, KeyError, msgspec.ValidationError) as error:
+        remedy = "restore it from a backup (`server restore`), or admit all nodes again"
+        raise UserError(f"{path}: {error}", remedy) from None
+
+
+def _readable(name: str) -> str:
+    """A name for the operator's terminal: no control characters, not long."""
+    return "".join(letter for letter in name if letter.isprintable())[:LONGEST_NAME].strip()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,140 @@
+"""Calls to a server's Fleet API: one TLS connection, a signed time with each request, and errors by what to do next."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+from fedrecplus.deploy.light.keys import Key
+from fedrecplus.deploy.light.messages import CALLS
+from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
+from fedrecplus.errors import UserError
+
+_SECONDS = 60.0
+_LONGEST = 64 * 2**20
+"""bytes of an answer"""
+_WAIT = "x-fedrecplus-wait"
+_MEDIA = "application/protobuf"
+_NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
+
+
+class NoAnswer(Exception):
+    """The server didn't answer, or couldn't: try again."""
+
+
+class Rejected(Exception):
+    """The server refuses this request: asking again the same way is in vain."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status}: {why}" if why else str(status))
+        self.status = status
+
+
+def trust(ca: Path | None) -> ssl.SSLContext:
+    """TLS to a server whose certificate this authority signed, and to no other."""
+    remedy = "copy ca.crt from the server, and give it with --ca"
+    if ca is None or not ca.exists():
+        raise UserError("the server's ca.crt is needed", remedy)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cafile=str(ca))
+    except ssl.SSLError:
+        raise UserError(f"{ca} is no certificate", remedy) from None
+    except OSError as error:
+        raise UserError(f"{ca}: {error.strerror}", remedy) from None
+    return context
+
+
+class Fleet:
+    """A server as a node calls it. Without ``tls`` the connection is plain, for a server on this machine."""
+
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, key: Key) -> None:
+        self.host, self.port, self.key = host, port, key
+        self._tls = tls
+        self._connection: http.client.HTTPConnection | None = None
+
+    def call(
+        self, name: str, request: dict[str, Any], seconds: float = _SECONDS, *, wait: float = 0.0
+    ) -> dict[str, Any]:
+        """One call. A connection that the server closed since the last one is opened anew, once.
+
+        ``wait`` asks the server to hold its answer for so many seconds if it has nothing to say; it may not do so.
+        """
+        asks, answers = CALLS[name]
+        body = encode(asks, request)
+        headers = {"content-type": _MEDIA, "accept": _MEDIA, **self.key.headers()}
+        if wait > 0.0:
+            headers[_WAIT] = f"{wait:.1f}"
+        again = self._connection is not None
+        try:
+            content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
+        except NoAnswer:
+            if not again:
+                raise
+            content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
+        try:
+            return decode(answers, content)
+        except Malformed as error:
+            raise Rejected(200, f"not the answer of a Flower server ({error})") from None
+
+    def _post(self, path: str, body: bytes, headers: dict[str, str], seconds: float) -> bytes:
+        try:
+            if self._connection is None:
+                self._connection = self._connect(seconds)
+            if self._connection.sock is not None:
+                self._connection.sock.settimeout(seconds)
+            self._connection.request("POST", path, body, headers)
+            reply = self._connection.getresponse()
+            content = reply.read(_LONGEST + 1)
+            if reply.will_close or len(content) > _LONGEST:
+                self.close()
+        except ssl.SSLCertVerificationError as error:
+            self.close()
+            where = f"{self.host}:{self.port}"
+            problem = f"the certificate of {where} is not signed by the authority in --ca ({error.verify_message})"
+            raise UserError(problem, f"if the operator has changed the authority, {_NEW_CA}") from None
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise NoAnswer(str(error) or type(error).__name__) from None
+        if reply.status >= 500 or reply.status in (408, 429):
+            raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
+        if reply.status != 200:
+            raise Rejected(reply.status, _reason(content))
+        return content
+
+    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
+        if self._tls is None:
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=seconds)
+        else:
+            connection = http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=self._tls)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def sibling(self) -> Fleet:
+        """The same server over another connection."""
+        return Fleet(self.host, self.port, self._tls, self.key)
+
+    def close(self) -> None:
+        """Let the connection go."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+            self._connection = None
+
+
+def _reason(content: bytes) -> str:
+    """The server's reason, from JSON or plain text; it goes to a terminal, so it is kept short and printable."""
+    text = content[:2000].decode("utf-8", "replace")
+    with contextlib.suppress(ValueError, RecursionError):
+        facts = json.loads(text)
+        if isinstance(facts, dict):
+            text = str(facts.get("message") or facts.get("public_message") or facts.get("detail") or text)
+    return "".join(mark for mark in text if mark.isprintable())[:200]

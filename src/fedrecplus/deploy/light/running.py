@@ -1,0 +1,104 @@
+"""A node from its home folder to its end: one at a time, stopped by a signal, for good or for one look."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from fedrecplus.deploy.device import check_private
+from fedrecplus.deploy.light.addresses import is_loopback, split_address
+from fedrecplus.deploy.light.fleet import Fleet, trust
+from fedrecplus.deploy.light.home import LOCK, NODE_KEY, STORE
+from fedrecplus.deploy.light.keys import Key
+from fedrecplus.deploy.light.node import LightNode
+from fedrecplus.deploy.light.pace import Pace
+from fedrecplus.errors import UserError
+from fedrecplus.files import locked
+
+_GRACE = 10
+"""seconds that an answer may take that is being made when the node is told to stop"""
+
+
+def prepare(
+    home: Path, address: str, ca: Path | None, *, insecure: bool, longest_pause: float = 30.0, share_error: bool = False
+) -> LightNode:
+    """The node of a home folder, ready to connect."""
+    host, port = split_address(address)
+    if insecure and not is_loopback(host):
+        raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
+    if not (home / STORE).exists():
+        raise UserError(f"{home / STORE}: no store of ratings here", "make one with `fedrecplus device init`")
+    check_private(home / STORE)
+    fleet = Fleet(host, port, None if insecure else trust(ca), Key(home / NODE_KEY))
+    pace = Pace(min(0.2, longest_pause), longest_pause)
+    return LightNode(fleet, home / STORE, share_error=share_error, registers=insecure, pace=pace)
+
+
+def join(home: Path, node: LightNode, *, wait: float | None = None, back_in: float | None = None) -> None:
+    """Run the node of a home until it is told to stop; with ``wait``, for one visit. A second one is refused."""
+    remedy = "stop that node first, or give this one another --home"
+    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node):
+        if wait is None:
+            run_node(node)
+        else:
+            run_once(node, wait, back_in)
+
+
+def run_node(node: LightNode) -> None:
+    """Take steps until the end."""
+    try:
+        while True:
+            pause = node.step()
+            if node.stopping:
+                raise KeyboardInterrupt
+            time.sleep(pause)
+    finally:
+        node.leave()
+
+
+def run_once(node: LightNode, wait: float, back_in: float | None = None) -> None:
+    """Connect, take part if asked within ``wait`` seconds, and leave.
+
+    After an answer it stays as long again: a secure sum has several stages. With ``back_in`` messages that come until
+    then wait for the next visit.
+    """
+    end, answered = time.monotonic() + wait, 0
+    try:
+        while True:
+            pause = node.step()
+            if node.answered > answered:
+                end, answered = time.monotonic() + wait, node.answered
+            if node.stopping or (time.monotonic() + pause > end and not node.at_work):
+                return
+            time.sleep(pause)
+    finally:
+        if back_in is None:
+            node.leave()
+        else:
+            node.away_for(back_in)
+
+
+@contextmanager
+def _told_to_stop(node: LightNode) -> Iterator[None]:
+    """A service manager's signal ends the node as Ctrl-C does; an answer that is being made may take a while."""
+    told = False
+
+    def stop(_: int, __: FrameType | None) -> None:
+        nonlocal told
+        if told or not node.at_work:
+            raise KeyboardInterrupt
+        told = True
+        node.stopping = True
+        signal.alarm(_GRACE)
+
+    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        for name, handler in before.items():
+            signal.signal(name, handler)

@@ -1,0 +1,161 @@
+"""Keeping a server: backup and restore of its home, a note of its last run, and what is wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import sqlite3
+import stat
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fedrecplus.deploy.process import processes
+from fedrecplus.deploy.process.homes import DATABASE, ServerHome
+from fedrecplus.deploy.process.private_files import check_private, write_private
+from fedrecplus.deploy.server import figures_of
+from fedrecplus.errors import UserError
+
+_KEPT = ("server.json", "nodes.json", "certificates", "model", DATABASE)
+"""what a backup holds; tokens are made anew"""
+_LAST = "last_run"
+_FEW_DAYS, _LITTLE_ROOM, _LARGE = 30.0, 2 * 2**30, 2**30
+
+
+def note_run(home: Path, folder: Path) -> None:
+    """Note which run folder the server works in."""
+    write_private(home / _LAST, str(folder).encode())
+
+
+def last_run(home: Path) -> Path | None:
+    """The run folder that the server worked in last, if it is still there."""
+    with contextlib.suppress(OSError):
+        folder = Path((home / _LAST).read_text(encoding="utf-8"))
+        return folder if folder.is_dir() else None
+    return None
+
+
+def back_up(home: Path, target: Path) -> None:
+    """Everything that a server needs to be itself again, in one file that its owner alone may read."""
+    if target.exists():
+        raise UserError(f"{target} is there already", "give another name")
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive, tempfile.TemporaryDirectory() as folder:
+        for name in _KEPT:
+            path = home / name
+            if name == DATABASE and path.exists():
+                copy = Path(folder) / DATABASE
+                with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(copy)) as to:
+                    live.backup(to)  # also while the server writes
+                path = copy
+            if path.exists():
+                archive.add(path, name)
+    write_private(target, content.getvalue())
+
+
+def restore(source: Path, home: Path) -> None:
+    """Make a home of a backup."""
+    if home.exists() and any(home.iterdir()):
+        raise UserError(f"{home} isn't empty", "move it away first, or give another --home")
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.chmod(0o700)  # before the first key is in it
+    try:
+        with tarfile.open(source) as archive:
+            for member in archive.getmembers():
+                if member.name.split("/")[0] not in _KEPT or not (member.isfile() or member.isdir()):
+                    raise UserError(f"{source} holds {member.name}, which is no part of a server's home", "check it")
+            archive.extractall(home, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        raise UserError(f"{source}: {error}", "give a file that `server backup` wrote") from None
+    for path in home.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    good: bool
+    remedy: str = ""
+
+
+def look_over(server: ServerHome) -> list[Finding]:
+    """What is right and what is wrong with a server, and what to do."""
+    home, found = server.path, list[Finding]()
+
+    def note(what: str, good: bool, remedy: str = "") -> None:
+        found.append(Finding(what, good, "" if good else remedy))
+
+    try:
+        names = ("control.token", "superexec.secret", "metrics.token", "nodes.json")
+        certificates = (server.certificates / name for name in ("ca.key", processes.SERVER_KEY))
+        check_private(*(home / name for name in names), *certificates)
+        note("keys and tokens are their owner's alone", True)
+    except UserError as error:
+        note(error.problem, False, error.remedy)
+    mode = stat.S_IMODE(home.stat().st_mode)
+    note(f"{home} has mode {mode:o}", not mode & 0o077, f"chmod 700 {home}")
+    try:
+        server.check_database()
+        size = (home / DATABASE).stat().st_size if (home / DATABASE).exists() else 0
+        note(f"{DATABASE} is sound, {size / 1e6:.1f} MB", size < _LARGE, "restart the server: old messages are pruned")
+    except UserError as error:
+        note(error.problem, False, error.remedy)
+    if not server.insecure:
+        days = days_left(server.certificates / processes.SERVER)
+        note(f"the certificate lasts {days:.0f} days", days > _FEW_DAYS, "fedrecplus server renew")
+    room = shutil.disk_usage(home).free
+    note(f"{room / 1e9:.1f} GB are free under {home}", room > _LITTLE_ROOM, "make room: a full disk stops runs")
+    up = server.is_up()
+    note(f"the server answers on port {server.port}" if up else "the server doesn't answer", up, "fedrecplus server up")
+    if up:
+        _look_at_nodes(server, note)
+    run = last_run(home)
+    if run is not None:
+        _look_at_run(run, note)
+    return found
+
+
+def _look_at_nodes(server: ServerHome, note: Callable[..., None]) -> None:
+    try:
+        everybody = [node for node in server.nodes() if node["status"] != "expelled"]
+    except UserError as error:
+        note(error.problem, False, error.remedy)
+        return
+    online = sum(node["status"] == "online" for node in everybody)
+    remedy = "invite nodes (`server invite`), or look into the nodes' logs"
+    note(f"{online} of {len(everybody)} admitted nodes are here", online > 0, remedy)
+
+
+def _look_at_run(run: Path, note: Callable[..., None]) -> None:
+    figures = figures_of(run)
+    failed = figures.phase == "failed"
+    said = f": {figures.progress.get('error')}" if failed else ""
+    note(f"{run}: round {figures.round}, {figures.phase or 'not begun'}{said}", not failed, "then --resume")
+    if figures.set_aside:
+        numbers = ", ".join(figures.set_aside)
+        note(f"nodes set aside: {numbers}", False, f"read {run / 'server.log'}; then --resume --pardon, or expel them")
+    if figures.odd_items:
+        note(
+            f"{figures.odd_items} times an item moved oddly far", False,
+            f"read {run / 'server.log'}; go on with --learn-bound 4, or offer an earlier run (`server offer`)",
+        )  # fmt: skip
+    silent = figures.phase in ("round", "waiting") and time.time() - float(figures.progress.get("at", 0.0)) > 600
+    note("the run gives signs of life" if not silent else "the run is silent", not silent, "deploy run … --resume")
+
+
+def days_left(path: Path) -> float:
+    """Days until a certificate expires; 0 where there is none."""
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        end = load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    except (OSError, ValueError):
+        return 0.0
+    return (end - datetime.now(UTC)).total_seconds() / 86_400

@@ -1,0 +1,59 @@
+"""Whom a round asks: a sample, and somewhat more than it needs where nodes are known to be lost on the way."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.randomness import subkey, uniform
+
+_REMEMBERED, _MOST_LOST = 10, 0.8
+ALL, ENOUGH, DEADLINE = "all", "enough", "deadline"
+"""what closed a round"""
+
+
+@dataclass(frozen=True)
+class AskedNodes:
+    """Nodes to ask, and how many sound answers close the round."""
+
+    asked: list[int]
+    target: int
+
+
+def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wanted: int, dropout: float) -> AskedNodes:
+    """The cohort of a round among the nodes that are connected.
+
+    ``wanted`` nodes, or ``cohort.fraction`` of all if that is 0. ``dropout`` is the share that was lost so far; so many
+    more are asked. With ``cohort.sampling = "poisson"`` each node is asked by a coin of its own, which nobody can
+    foresee, and nobody is asked in another's place.
+    """
+    how = config.cohort
+    if how.sampling == "poisson" and not wanted:
+        coins = secrets.SystemRandom()
+        asked = [node for node in connected if coins.random() < how.fraction]
+        return AskedNodes(asked, len(asked))
+    target = min(len(connected), wanted or max(1, round(how.fraction * len(connected))))
+    count = min(len(connected), math.ceil(target / (1.0 - min(dropout, _MOST_LOST)) - 1e-9))
+    if count == len(connected):
+        return AskedNodes(list(connected), target)
+    draws = uniform(subkey(config.seed, "nodes", round_number), np.array(connected, dtype=np.uint64))
+    return AskedNodes([connected[place] for place in np.argsort(draws)[:count]], target)
+
+
+def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
+    """The share of asked nodes that recent rounds have lost.
+
+    Who hadn't answered when a round had enough isn't counted either way.
+    """
+    lost = asked = 0
+    for line in lines[-_REMEMBERED:]:
+        silent = len(line["silent"]) if line.get("closed", ALL) == DEADLINE else 0
+        lost += len(line["lost"]) + silent
+        asked += len(line["nodes"]) + len(line["lost"]) + silent
+    return lost / asked if asked else 0.0

@@ -1,0 +1,128 @@
+"""The CUDA engine: all clients of a cohort at once on a graphics card.
+
+Ratings, pseudo items and the clients' private state stay there between rounds; V and its last step come in, sums go
+out. A rule without a CUDA kernel runs through the fast engine, and that is said once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Choice, Config
+from fedrecplus.engines.cuda.arrays import CardArray, on_host
+from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
+from fedrecplus.engines.cuda.ratings import CardRatings
+from fedrecplus.engines.cuda.registry import kernel_of, say_on_processor
+from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.fast import FastEngine
+from fedrecplus.engines.fast.engine import report_of, weighing_of
+from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState, RoundReport
+from fedrecplus.protocol import Broadcast, Sums, Upload
+
+
+class CudaEngine(Engine):
+    """CUDA kernels where all parts on the way to the sums have them, the fast engine where not."""
+
+    def __init__(self, precision: str = "float32", deterministic: bool = False) -> None:
+        super().__init__(precision)
+        self.deterministic = deterministic
+        self._on_processor = FastEngine(precision)
+        self._ratings: tuple[Problem, CardRatings] | None = None
+        self._cohort: Cohort | None = None
+
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """See ``Engine.sums``."""
+        model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
+        if model is None or how is None:
+            missing = _without_kernel(problem.config)
+            say_on_processor(missing.kind, missing.rule)
+            return self._on_processor.sums(problem, _on_host(private), message, clients)
+        ratings = self._ratings_of(problem, message)
+        cohort = self._cohort_of(clients, ratings)
+        private, pseudo = pseudo_rows(problem, private, message, cohort, ratings)
+
+        def train(
+            problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
+        ) -> tuple[Sums, Any]:
+            sums, U = model.train(Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic))
+            return sums.on_host(), U
+
+        ring_sums = getattr(fast_kernel_of(problem.config.channel), "ring_sums", None)
+        if ring_sums is not None:
+            found, U, report = ring_sums(problem, private, message, pseudo, how, clients, train)
+            return found, replace(private, U=U), report
+        found, U = train(problem, private, message, pseudo, how, clients)
+        if cohort.report is None or fast_kernel_of(problem.config.channel) is not None:
+            rows: Any = pseudo
+            cohort.report = report_of(problem, message, clients, rows)  # by sizes: the same while the cohort is
+        return found, replace(private, U=U), cohort.report
+
+    def uploads(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState]:
+        """Single uploads are made on the processor: they have to be there."""
+        return self._on_processor.uploads(problem, _on_host(private), message, clients)
+
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """See ``Engine.item_sets``; on the processor, like uploads."""
+        return self._on_processor.item_sets(problem, _on_host(private), message, clients)
+
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """See ``Engine.user_weights``."""
+        model = kernel_of(problem.config.model)
+        if model is not None and hasattr(model, "user_weights"):
+            own: NDArray[Any] = model.user_weights(private)
+            return own
+        if model is None or not hasattr(model, "solve_weights"):
+            return self._on_processor.user_weights(problem, _on_host(private), X)
+        ratings = self._ratings_of(problem, X)
+        cohort = Cohort.of(problem.able, ratings.counts(pseudo=False))
+        weights: NDArray[Any] = cast(Any, CardArray(model.solve_weights(problem, problem.public, X, ratings, cohort)))
+        return weights
+
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """See ``Engine.list_weights``; once at a training's end, on the processor."""
+        return self._on_processor.list_weights(problem, W, X)
+
+    def _ratings_of(self, problem: Problem, precise: Any) -> CardRatings:
+        """The ratings on the card, copied once for a problem."""
+        dtype = precise.V.dtype if isinstance(precise, Broadcast) else precise.dtype
+        if self._ratings is None or self._ratings[0] is not problem:
+            self._ratings, self._cohort = (problem, CardRatings.of(problem, dtype)), None
+        known = self._ratings[1]
+        return known._replace(levels=CardRatings.levels_of(problem, dtype)) if known.real != dtype else known
+
+    def _cohort_of(self, clients: Clients, ratings: CardRatings) -> Cohort:
+        """The cohort in size classes, sorted once as long as it is the same array."""
+        if self._cohort is None or self._cohort.clients is not clients:
+            self._cohort = Cohort.of(clients, ratings.counts(pseudo=True))
+        return self._cohort
+
+
+def _on_host(private: PrivateState) -> PrivateState:
+    """The private state as NumPy arrays."""
+    return PrivateState(*(on_host(array) for array in vars(private).values()))
+
+
+def _without_kernel(config: Config) -> Choice:
+    """The first part, in the order of a round, that keeps the sums from being made on the card."""
+    if kernel_of(config.model) is None:
+        return config.model
+    if config.privacy.part.has("protect"):
+        return config.privacy
+    aggregation = fast_kernel_of(config.aggregation)
+    if aggregation is None or not hasattr(aggregation, "weighing"):
+        return config.aggregation
+    return config.channel

@@ -1,0 +1,285 @@
+"""Kernels of gradient steps on U and on a client's rows of V. ``parts/model/mf.py`` is the readable form."""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+from fedrecplus.engines.cuda.card import kernel
+from fedrecplus.engines.cuda.ratings import rows_of
+from fedrecplus.engines.cuda.summing import weight_at
+
+
+@kernel
+def move_user(
+    own: tl.tensor, learn: tl.tensor, pull: tl.tensor, rows: tl.tensor, rate: tl.tensor, decay: tl.tensor
+) -> tl.tensor:
+    """U ← U − η_L (λ U − pull / rows), trained columns alone. See ``mf.user_step``."""
+    return own - rate * learn * (decay * own - pull / rows)
+
+
+@kernel
+def train_clients(
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
+    V: tl.tensor,
+    U: tl.tensor,
+    moved_U: tl.tensor,
+    trained: tl.tensor,
+    how: tl.tensor,
+    step: tl.tensor,
+    step_sizes: tl.tensor,
+    weighing: tl.tensor,
+    table: tl.tensor,
+    per_item: tl.tensor,
+    numbers: tl.tensor,
+    weights: tl.tensor,
+    epochs: tl.tensor,
+    width: tl.tensor,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    BIASES: tl.constexpr,
+    SCALED: tl.constexpr,
+    AGAIN: tl.constexpr,
+    RATED_ONLY: tl.constexpr,
+    SUM_RATED: tl.constexpr,
+    DISTANCES: tl.constexpr,
+    WHICH: tl.constexpr,
+    KEEP: tl.constexpr,
+    PSEUDO: tl.constexpr,
+) -> None:
+    """K epochs of one client, whose rows are in registers; its update is added to ``table``, or kept there apart.
+
+    After a step on the rows, U·V_j is known without another look at them: (1 − η_L λ) U·V_j + η_L e_j ‖U‖². Where
+    numbers stay in range (SCALED), the rows are kept divided by (1 − η_L λ)^k, so that a step is one multiplication and
+    addition. Rows of V are read twice (AGAIN) instead of being kept: registers are what limits how many clients are
+    under way. Beyond a client's last row all is zero and stays so; with BIASES errors there are silenced.
+    """
+    at = tl.program_id(0).to(tl.int64)
+    client = tl.load(clients + at)
+    first = tl.load(indptr + client)
+    rated = tl.load(indptr + client + 1) - first
+    pseudo_first = tl.load(pseudo_indptr + client)
+    n = rated
+    if PSEUDO:
+        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
+    mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
+    j = tl.arange(0, ROWS)
+    c = tl.arange(0, COLUMNS)
+    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+    there = j < n
+    row = row.to(tl.int32)
+    places = row[:, None] * COLUMNS + c[None, :]
+    before = tl.load(V + places, mask=there[:, None], other=0.0)
+    own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
+    bias = tl.load(U + client * (width + 1) + width)
+    learn = tl.load(trained + c, mask=c < width, other=0.0)
+    learn_bias = tl.load(trained + width)
+    used = n
+    if RATED_ONLY:
+        used = rated
+    used_rows = used.to(before.dtype)
+    target = tl.where(there, rating - mean, 0.0)
+    keep = 1.0 - rate * decay
+    shrink = keep * 0.0 + 1.0
+    rows = before
+    dots = tl.sum(rows * own[None, :], axis=1)
+    for _ in range(epochs):
+        e = target - dots
+        if BIASES:
+            e = tl.where(there, e - bias, 0.0)
+        if RATED_ONLY:
+            e = tl.where(j < used, e, 0.0)
+        pull = shrink * tl.sum(e[:, None] * rows, axis=0)
+        own = move_user(own, learn, pull, used_rows, rate, decay)
+        dots = shrink * tl.sum(rows * own[None, :], axis=1)
+        if BIASES:
+            bias = move_user(bias, learn_bias, tl.sum(e, axis=0), used_rows, rate, decay)
+            e = tl.where(there, target - bias - dots, 0.0)
+        else:
+            e = target - dots
+        if SCALED:
+            shrink *= keep
+            rows += (rate / shrink * e)[:, None] * own[None, :]
+        else:
+            rows = keep * rows + (rate * e)[:, None] * own[None, :]
+        dots = keep * dots + rate * tl.sum(own * own, axis=0) * e
+    tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
+    tl.store(moved_U + client * (width + 1) + width, bias)
+    if AGAIN:
+        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+        row = row.to(tl.int32)
+        places = row[:, None] * COLUMNS + c[None, :]
+        before = tl.load(V + places, mask=there[:, None], other=0.0)
+    if SCALED:
+        rows = shrink * rows
+    moved = rows - before
+    if KEEP:
+        tl.store(table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], moved)
+        tl.store(numbers + at * ROWS + j, tl.where(there, row, -1).to(tl.int32))
+    else:
+        summed = n
+        if SUM_RATED:
+            summed = rated
+        counts = j < summed
+        inside = counts[:, None]
+        if DISTANCES:
+            gap = tl.where(inside, moved - tl.load(step + places, mask=inside, other=0.0), 0.0)
+            distance = tl.sum(tl.sum(gap * gap, axis=1), axis=0)
+            own_step = tl.sum(tl.load(step_sizes + row, mask=counts, other=0.0), axis=0)
+            weight = weight_at(distance, own_step, summed, weighing, WHICH)
+            tl.store(weights + at, weight)
+            moved = weight.to(moved.dtype) * moved
+            tl.atomic_add(per_item + row, weight + tl.zeros((ROWS,), dtype=tl.float64), mask=counts, sem="relaxed")
+        tl.atomic_add(table + places, moved, mask=inside, sem="relaxed")
+
+
+@kernel
+def train_long(
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
+    V: tl.tensor,
+    U: tl.tensor,
+    moved_U: tl.tensor,
+    trained: tl.tensor,
+    how: tl.tensor,
+    table: tl.tensor,
+    numbers: tl.tensor,
+    epochs: tl.tensor,
+    width: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    RATED_ONLY: tl.constexpr,
+    PSEUDO: tl.constexpr,
+) -> None:
+    """K epochs of one client with too many rows for registers: ``table`` holds them, and at the end their moves."""
+    at = tl.program_id(0).to(tl.int64)
+    client = tl.load(clients + at)
+    first = tl.load(indptr + client)
+    rated = tl.load(indptr + client + 1) - first
+    pseudo_first = tl.load(pseudo_indptr + client)
+    n = rated
+    if PSEUDO:
+        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
+    used = n
+    if RATED_ONLY:
+        used = rated
+    mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
+    c = tl.arange(0, COLUMNS)
+    block = tl.arange(0, BLOCK)
+    own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
+    bias = tl.load(U + client * (width + 1) + width)
+    learn = tl.load(trained + c, mask=c < width, other=0.0)
+    learn_bias = tl.load(trained + width)
+    used_rows = used.to(own.dtype)
+    for epoch in range(epochs):
+        pull = tl.zeros((COLUMNS,), dtype=own.dtype)
+        pull_bias = tl.zeros((BLOCK,), dtype=own.dtype)
+        for start in range(0, used, BLOCK):
+            j = start + block
+            row, rating = rows_of(
+                j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
+            )
+            inside = (j < n)[:, None]
+            kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
+            source = V + row[:, None] * COLUMNS + c[None, :]
+            if epoch > 0:
+                source = kept
+            rows = tl.load(source, mask=inside, other=0.0)
+            e = tl.where(j < used, rating - mean - bias - tl.sum(rows * own[None, :], axis=1), 0.0)
+            pull += tl.sum(e[:, None] * rows, axis=0)
+            pull_bias += e
+        own = move_user(own, learn, pull, used_rows, rate, decay)
+        bias = move_user(bias, learn_bias, tl.sum(pull_bias, axis=0), used_rows, rate, decay)
+        for start in range(0, n, BLOCK):
+            j = start + block
+            row, rating = rows_of(
+                j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO
+            )
+            inside = (j < n)[:, None]
+            kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
+            source = V + row[:, None] * COLUMNS + c[None, :]
+            if epoch > 0:
+                source = kept
+            rows = tl.load(source, mask=inside, other=0.0)
+            e = rating - mean - bias - tl.sum(rows * own[None, :], axis=1)
+            tl.store(kept, rows - rate * (decay * rows - e[:, None] * own[None, :]), mask=inside)
+        tl.debug_barrier()
+    for start in range(0, ROWS, BLOCK):
+        j = start + block
+        row, _ = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+        inside = (j < n)[:, None]
+        kept = table + (at * ROWS + j)[:, None] * COLUMNS + c[None, :]
+        before = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        tl.store(kept, tl.load(kept, mask=inside, other=0.0) - before)
+        tl.store(numbers + at * ROWS + j, tl.where(j < n, row, -1).to(tl.int32))
+    tl.store(moved_U + client * (width + 1) + c, own, mask=c < width)
+    tl.store(moved_U + client * (width + 1) + width, bias)
+
+
+@kernel
+def predict_longer(
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    V: tl.tensor,
+    U: tl.tensor,
+    trained: tl.tensor,
+    how: tl.tensor,
+    out: tl.tensor,
+    more: tl.tensor,
+    width: tl.tensor,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+) -> None:
+    """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
+    client = tl.load(clients + tl.program_id(0))
+    first = tl.load(indptr + client)
+    rated = tl.load(indptr + client + 1) - first
+    pseudo_first = tl.load(pseudo_indptr + client)
+    pseudo = tl.load(pseudo_indptr + client + 1) - pseudo_first
+    mean, rate, decay = tl.load(how), tl.load(how + 1), tl.load(how + 2)
+    c = tl.arange(0, COLUMNS)
+    block = tl.arange(0, BLOCK)
+    own = tl.load(U + client * (width + 1) + c, mask=c < width, other=0.0)
+    bias = tl.load(U + client * (width + 1) + width)
+    learn = tl.load(trained + c, mask=c < width, other=0.0)
+    learn_bias = tl.load(trained + width)
+    for _ in range(more):
+        pull = tl.zeros((COLUMNS,), dtype=own.dtype)
+        pull_bias = tl.zeros((BLOCK,), dtype=own.dtype)
+        for start in range(0, rated, BLOCK):
+            j = start + block
+            there = j < rated
+            row = tl.load(items + first + j, mask=there, other=0).to(tl.int64)
+            rating = tl.load(levels + tl.load(codes + first + j, mask=there, other=0).to(tl.int64))
+            inside = there[:, None]
+            rows = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+            e = tl.where(there, rating - mean - bias - tl.sum(rows * own[None, :], axis=1), 0.0)
+            pull += tl.sum(e[:, None] * rows, axis=0)
+            pull_bias += e
+        own = move_user(own, learn, pull, rated.to(own.dtype), rate, decay)
+        bias = move_user(bias, learn_bias, tl.sum(pull_bias, axis=0), rated.to(own.dtype), rate, decay)
+    for start in range(0, pseudo, BLOCK):
+        j = start + block
+        there = j < pseudo
+        row = tl.load(pseudo_items + pseudo_first + j, mask=there, other=0).to(tl.int64)
+        inside = there[:, None]
+        rows = tl.load(V + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        tl.store(out + pseudo_first + j, mean + bias + tl.sum(rows * own[None, :], axis=1), mask=there)

@@ -1,0 +1,87 @@
+"""CUDA kernels of ``parts/model/joint.py``: both gradients of a client, one weight for both, and their sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
+from fedrecplus.engines.cuda.model._predicting import predict_rows
+from fedrecplus.engines.cuda.model._solving import (
+    expected_gradients,
+    gathered,
+    parts_of,
+    posterior,
+    prior_of,
+    row_marks,
+    wide,
+)
+from fedrecplus.engines.cuda.model.ials import choice_factors, choice_gradients, choices_of
+from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_of_rows
+from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.summing import CardSums
+from fedrecplus.engines.problem import Problem
+from fedrecplus.parts.model.joint import Settings, item_columns, mean_row, of_ratings, statistic_size
+from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
+from fedrecplus.protocol import PublicItems
+
+
+def train(some: Round) -> tuple[CardSums, Any]:
+    """Train these clients and add up their weighted updates and statistics; nothing is kept on devices."""
+    options: Settings = some.problem.config.model.options
+    V, W = some.message.V[:, : options.factors], some.message.V[:, options.factors :]
+    columns = rating_columns(V, some.message.public, of_ratings(options)).astype(V.dtype, copy=False)
+    prior, X = prior_of(some.message.public, of_ratings(options), columns), to_card(columns)
+    choices = choices_of(W, some.problem, some.message.public)
+    sums = some.sums(statistic_size(options))
+    for each in some.classes:
+        for part in parts_of(each, X.shape[1] + choices.W.shape[1]):
+            numbers, ratings = table_of_rows(some.rows, part, pseudo=True)
+            _, confidence = table_of_rows(some.rows, part, pseudo=True, levels=choices.confidences)
+            is_rated, rated, there = row_marks(some.rows, part)
+            confidence = torch.where(is_rated, confidence, 0.0)
+            used = numbers >= 0 if options.solve_over == "all" else is_rated
+            rows, chosen = gathered(X, numbers), gathered(choices.W, numbers)
+            found = posterior(rows, numbers, ratings, used, prior)
+            of_V = expected_gradients(rows, ratings, used, found, options.factors, prior.noise)
+            u = choice_factors(chosen, confidence, choices)
+            moved = wide(torch.cat([of_V, choice_gradients(chosen, confidence, u)], dim=2), sums.total.shape[1])
+            summed = rated if some.how.rated_rows_only else there
+            sums.leave_out(part.clients, u, numbers, moved, summed)
+            sums.add_statistic(sums.add(part.clients, numbers, moved, rated, summed), u)
+    return sums, some.private.U
+
+
+def solve_weights(
+    problem: Problem, public: PublicItems, X: NDArray[Any], ratings: CardRatings, cohort: Cohort
+) -> Tensor:
+    """Weights for ratings of these clients, with a prior mean of V's from what they rated. See ``joint.fold_in``."""
+    options: Settings = problem.config.model.options
+    prior, factors = prior_of(public, of_ratings(options), X), options.factors
+    middle = to_card(mean_row(X, options, public).astype(X.dtype))
+    table, rows = to_card(np.ascontiguousarray(X)), no_pseudo_rows(ratings)
+    weights = torch.zeros((len(ratings.indptr) - 1, X.shape[1]), dtype=table.dtype, device=DEVICE)
+    weights[:, 0] = 1.0
+    weights[:, -factors] = options.user_mean
+    for each in cohort.classes:
+        for part in parts_of(each, X.shape[1]):
+            numbers, given = table_of_rows(rows, part, pseudo=False)
+            own, there = gathered(table, numbers), numbers >= 0
+            count = there.sum(1).to(own.dtype)[:, None]
+            V = own[:, :, -factors:]
+            lean = options.choice_prior * (V.sum(1) - count * middle) / torch.sqrt(count)
+            given = given - torch.bmm(V, lean[:, :, None]).squeeze(2)
+            found = posterior(own, numbers, given, there, prior).weights
+            found[:, -factors:] += lean
+            weights[part.clients] = found
+    return weights
+
+
+def predict(some: Round, steps: int, out: Tensor) -> None:
+    """Predictions for pseudo items, from weights solved over rated rows."""
+    problem, message = some.problem, some.message
+    X = item_columns(message.V, message.public, problem.config.model.options).astype(message.V.dtype, copy=False)
+    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)

@@ -1,0 +1,184 @@
+"""CUDA kernels of ``parts/model/mf.py``, which serve ``biased-mf`` too.
+
+A client is a program. Its rows of V stay in registers through all local epochs; where there are too many, they go
+through memory. Updates are weighed and added to the table as they are made or, where sums have a fixed order or are
+whole steps, kept apart for ``summing.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from fedrecplus.engines.cuda.arrays import CardArray
+from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, padded, to_card
+from fedrecplus.engines.cuda.model import _steps
+from fedrecplus.engines.cuda.ratings import CardRows, SizeClass
+from fedrecplus.engines.cuda.round import Round
+from fedrecplus.engines.cuda.summing import CardSums
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model import mf
+from fedrecplus.protocol import Broadcast
+
+LARGEST_IN_REGISTERS = 1 << 17
+"""bytes of the largest table of rows that a program may keep in registers: half of those that there are"""
+NUMBERS_PER_WARP = 1 << 11
+REGISTERS = 128
+"""of a thread that holds 64 numbers of the rows"""
+
+
+class CardSteps(NamedTuple):
+    """How a client trains."""
+
+    numbers: Tensor
+    """mean, rate, decay: plain numbers would come in 32 bits"""
+    trained: Tensor
+    epochs: int
+    rated_only: bool
+    biases: bool
+    scaled: bool
+    """whether rows may be kept divided by (1 − η_L λ)^k"""
+
+
+def handles(options: mf.Settings) -> bool:
+    """CardSteps over all of a client's rows at once."""
+    return options.batch_size == 0
+
+
+def train(some: Round) -> tuple[CardSums, Any]:
+    """Train these clients and add up their weighted updates; everybody's U besides."""
+    steps, sums = steps_of(some.problem, some.message), some.sums()
+    V, U, moved_U = tables_of(some)
+    for each in some.classes:
+        if _fused(each, V, sums):
+            train_at_once(each, some.rows, steps, V, U, moved_U, sums)
+        else:
+            for part in each.parts(NUMBERS_AT_ONCE // (each.rows * V.shape[1])):
+                _train_apart(part, some.rows, steps, V, U, moved_U, sums)
+    if not sums.how.distances and any(_fused(each, V, sums) for each in some.classes):
+        sums.per_item += some.row_counts([each for each in some.classes if _fused(each, V, sums)])
+    return sums, CardArray(moved_U)
+
+
+def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
+    """V, U, and where the trained U go."""
+    U = to_card(some.private.U)
+    return padded(to_card(some.message.V)), U, U.clone()
+
+
+def user_weights(private: PrivateState) -> Any:
+    """The weights for predictions are the clients' own U."""
+    return private.U
+
+
+def predict(some: Round, steps: int, out: Tensor) -> None:
+    """Predictions for pseudo items, after so many more U steps over the rated rows with V fixed."""
+    V, U, how = padded(to_card(some.message.V)), to_card(some.private.U), steps_of(some.problem, some.message)
+    known, width = some.rows.ratings, some.message.V.shape[1]
+    for each in some.classes:
+        block = min(each.rows, max(16, NUMBERS_PER_WARP * 8 // V.shape[1]))
+        _steps.predict_longer[(len(each.clients),)](
+            each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+            some.rows.pseudo_items, V, U, how.trained, how.numbers, out, steps, width,
+            BLOCK=block, COLUMNS=V.shape[1], num_warps=_warps(block * V.shape[1]),
+        )  # fmt: skip
+
+
+def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
+    """How clients train in a round."""
+    model = problem.config.model
+    options, biases = model.options, model.part.BIASES
+    numbers = [
+        mf.global_mean(message.public, biases),
+        mf.local_rate(options, message.round),
+        options.regularisation,
+    ]
+    return CardSteps(
+        to_card(np.array(numbers).astype(message.V.dtype)),
+        to_card(mf.trained_columns(options, biases).astype(message.V.dtype)),
+        options.local_epochs,
+        options.user_step == "rated",
+        biases,
+        0.1 < abs(1.0 - numbers[1] * numbers[2]) ** options.local_epochs < 10.0,
+    )
+
+
+def _fused(each: SizeClass, V: Tensor, sums: CardSums) -> bool:
+    """Whether the updates of a size class are added up as they are made."""
+    return _in_registers(each, V) and not sums.deterministic and not sums.how.in_steps
+
+
+def _in_registers(each: SizeClass, V: Tensor) -> bool:
+    """Whether a program can keep the rows of a client of this size class in registers."""
+    return each.rows * V.shape[1] * V.element_size() <= LARGEST_IN_REGISTERS
+
+
+def _warps(numbers: int) -> int:
+    """Warps of a program for a table of so many numbers."""
+    return min(32, max(1, numbers // NUMBERS_PER_WARP))
+
+
+def _shape(numbers: int, V: Tensor) -> dict[str, int]:
+    """Warps of a program and, where it pays, registers of a thread: fewer let more clients be under way at once."""
+    warps = _warps(numbers)
+    narrow = V.dtype == torch.float32 and numbers == warps * NUMBERS_PER_WARP
+    return {"num_warps": warps, "maxnreg": REGISTERS} if narrow else {"num_warps": warps}
+
+
+def train_at_once(
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+) -> None:
+    """Train the clients of a size class and add up their updates as they are made."""
+    weights = torch.ones(len(each.clients), dtype=torch.float64, device=DEVICE)
+    _launch(each, rows, steps, V, U, moved_U, sums, sums.total, weights, weights, keep=False)
+    sums.overall += weights.sum()
+    sums.clients += len(each.clients)
+
+
+def _train_apart(
+    each: SizeClass, rows: CardRows, steps: CardSteps, V: Tensor, U: Tensor, moved_U: Tensor, sums: CardSums
+) -> None:
+    count, columns = len(each.clients), V.shape[1]
+    moved = torch.empty((count, each.rows, columns), dtype=V.dtype, device=DEVICE)
+    numbers = torch.empty((count, each.rows), dtype=torch.int32, device=DEVICE)
+    if _in_registers(each, V):
+        _launch(each, rows, steps, V, U, moved_U, sums, moved, numbers, numbers, keep=True)
+    else:
+        known = rows.ratings
+        _steps.train_long[(count,)](
+            each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+            rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, moved, numbers,
+            steps.epochs, sums.width, ROWS=each.rows, BLOCK=min(each.rows, 4096 // min(columns, 256)),
+            COLUMNS=columns, RATED_ONLY=steps.rated_only, PSEUDO=rows.has_pseudo, num_warps=4,
+        )  # fmt: skip
+    rated = rows.ratings.counts(pseudo=False)[each.clients]
+    all_rows = rows.ratings.counts(pseudo=rows.has_pseudo)[each.clients]
+    sums.add(each.clients, numbers, moved, rated, rated if sums.how.rated_rows_only else all_rows)
+
+
+def _launch(
+    each: SizeClass,
+    rows: CardRows,
+    steps: CardSteps,
+    V: Tensor,
+    U: Tensor,
+    moved_U: Tensor,
+    sums: CardSums,
+    table: Tensor,
+    numbers: Tensor,
+    weights: Tensor,
+    keep: bool,
+) -> None:
+    known = rows.ratings
+    _steps.train_clients[(len(each.clients),)](
+        each.clients, known.indptr, known.items, known.codes, known.levels, known.pseudo_indptr,
+        rows.pseudo_items, rows.virtual_ratings, V, U, moved_U, steps.trained, steps.numbers, sums.step,
+        sums.step_sizes, sums.numbers, table, sums.per_item, numbers, weights, steps.epochs, sums.width,
+        ROWS=each.rows, COLUMNS=V.shape[1], BIASES=steps.biases, SCALED=steps.scaled, AGAIN=True,
+        RATED_ONLY=steps.rated_only, SUM_RATED=sums.how.rated_rows_only,
+        DISTANCES=sums.how.distances and not keep, WHICH=sums.how.rows, KEEP=keep, PSEUDO=rows.has_pseudo,
+        **_shape(each.rows * V.shape[1], V),
+    )  # fmt: skip

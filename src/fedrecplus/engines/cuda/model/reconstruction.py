@@ -1,0 +1,74 @@
+"""CUDA kernels of ``parts/model/reconstruction.py``: solve for clients' weights, weigh their updates, add them up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
+from fedrecplus.engines.cuda.model._predicting import predict_rows
+from fedrecplus.engines.cuda.model._solving import (
+    expected_gradients,
+    gathered,
+    parts_of,
+    posterior,
+    prior_of,
+    row_marks,
+    wide,
+)
+from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_of_rows
+from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.summing import CardSums
+from fedrecplus.engines.problem import Problem
+from fedrecplus.parts.model.reconstruction import Settings, item_columns
+from fedrecplus.protocol import PublicItems
+
+
+def train(some: Round) -> tuple[CardSums, Any]:
+    """Train these clients and add up their weighted updates; nothing is kept on devices."""
+    options: Settings = some.problem.config.model.options
+    columns = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
+    prior, X, sums = prior_of(some.message.public, options, columns), to_card(columns), some.sums()
+    for each in some.classes:
+        for part in parts_of(each, X.shape[1]):
+            numbers, ratings = table_of_rows(some.rows, part, pseudo=True)
+            is_rated, rated, there = row_marks(some.rows, part)
+            used = numbers >= 0 if options.solve_over == "all" else is_rated
+            rows = gathered(X, numbers)
+            found = posterior(rows, numbers, ratings, used, prior)
+            moved = expected_gradients(rows, ratings, used, found, options.factors, prior.noise)
+            summed = rated if some.how.rated_rows_only else there
+            sums.add(part.clients, numbers, wide(moved, sums.total.shape[1]), rated, summed)
+    return sums, some.private.U
+
+
+def solve_weights(
+    problem: Problem, public: PublicItems, X: NDArray[Any], ratings: CardRatings, cohort: Cohort
+) -> Tensor:
+    """Weights for predictions of these clients, solved over their rated rows; the prior's for all others."""
+    options, prior = problem.config.model.options, prior_of(public, problem.config.model.options, X)
+    return solve_with(X, prior, ratings, cohort, options.user_mean)
+
+
+def solve_with(X: NDArray[Any], prior: Any, ratings: CardRatings, cohort: Cohort, user_mean: float) -> Tensor:
+    """Posterior means over rated rows."""
+    table, rows = to_card(np.ascontiguousarray(X)), no_pseudo_rows(ratings)
+    weights = torch.zeros((len(ratings.indptr) - 1, X.shape[1]), dtype=table.dtype, device=DEVICE)
+    weights[:, 0] = 1.0
+    weights[:, 1 + prior.first] = user_mean
+    for each in cohort.classes:
+        for part in parts_of(each, X.shape[1]):
+            numbers, given = table_of_rows(rows, part, pseudo=False)
+            own = gathered(table, numbers)
+            weights[part.clients] = posterior(own, numbers, given, numbers >= 0, prior).weights
+    return weights
+
+
+def predict(some: Round, steps: int, out: Tensor) -> None:
+    """Predictions for pseudo items, from weights solved over rated rows; ``steps`` add nothing to a solution."""
+    problem, message = some.problem, some.message
+    X = item_columns(message.V, message.public, problem.config.model.options).astype(message.V.dtype, copy=False)
+    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)

@@ -1,0 +1,180 @@
+"""Everybody's ratings on the card, in narrow types, and a cohort's clients in size classes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import triton.language as tl
+from numpy.typing import NDArray
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
+from fedrecplus.engines.problem import Problem
+
+SMALLEST_CLASS = 16
+"""rows of the smallest size class"""
+
+
+class CardRatings(NamedTuple):
+    """Everybody's ratings by client, and the places of everybody's pseudo items."""
+
+    indptr: Tensor
+    items: Tensor
+    codes: Tensor
+    levels: Tensor
+    """code → rating on the standard scale"""
+    pseudo_indptr: Tensor
+    secrets: Tensor
+    item_count: int
+
+    @property
+    def real(self) -> Any:
+        """The precision of the tables."""
+        return np.float64 if self.levels.dtype == torch.float64 else np.float32
+
+    @staticmethod
+    def levels_of(problem: Problem, dtype: Any) -> Tensor:
+        """Code → rating, in a precision."""
+        return to_card(problem.levels.astype(dtype))
+
+    @classmethod
+    def of(cls, problem: Problem, dtype: Any) -> CardRatings:
+        """Copy them to the card."""
+        ratings = problem.ratings
+        return cls(
+            to_card(ratings.indptr),
+            to_card(ratings.items),
+            to_card(ratings.codes),
+            cls.levels_of(problem, dtype),
+            to_card(problem.pseudo_indptr),
+            to_card(problem.secrets),
+            ratings.item_count,
+        )
+
+    def counts(self, pseudo: bool) -> Tensor:
+        """Rows of each client: rated ones, and pseudo rows too."""
+        rows = self.indptr.diff()
+        return rows + self.pseudo_indptr.diff() if pseudo else rows
+
+
+class CardRows(NamedTuple):
+    """The rows of a round: everybody's rated rows and pseudo rows."""
+
+    ratings: CardRatings
+    pseudo_items: Tensor
+    virtual_ratings: Tensor
+    """empty, with the items, where there are no pseudo rows"""
+
+    @property
+    def has_pseudo(self) -> bool:
+        """Whether there are pseudo rows."""
+        return len(self.pseudo_items) > 0
+
+
+class SizeClass(NamedTuple):
+    """Clients with about as many rows: at most ``rows``, a power of two, and mostly more than half of that."""
+
+    clients: Tensor
+    rows: int
+
+    def parts(self, most: int) -> list[SizeClass]:
+        """The same clients in runs of at most so many."""
+        most = max(1, most)
+        firsts = range(0, len(self.clients), most)
+        return [SizeClass(self.clients[first : first + most], self.rows) for first in firsts]
+
+
+def size_classes(clients: NDArray[np.int64], counts: Tensor) -> list[SizeClass]:
+    """A cohort by size class, instead of padding everybody to the longest; client numbers ascend in each."""
+    chosen = to_card(clients)
+    rows = counts[chosen].clamp(min=1)
+    bits = torch.ceil(torch.log2(rows.to(torch.float64))).to(torch.int64)
+    least = SMALLEST_CLASS.bit_length() - 1
+    bits, order = torch.sort(bits.clamp(min=least), stable=True)
+    sizes = torch.bincount(bits, minlength=1).tolist()
+    found, first = [], 0
+    for bit, size in enumerate(sizes):
+        if size:
+            found.append(SizeClass(chosen[order[first : first + size]], 1 << bit))
+        first += size
+    return found
+
+
+@kernel
+def rows_of(
+    j: tl.tensor,
+    first: tl.tensor,
+    rated: tl.tensor,
+    pseudo_first: tl.tensor,
+    n: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
+    PSEUDO: tl.constexpr,
+) -> tl.tensor:
+    """Items and ratings of a client's rows j: rated ones first, then pseudo rows; item 0 beyond the last."""
+    is_rated = j < rated
+    row = tl.load(items + first + j, mask=is_rated, other=0).to(tl.int64)
+    code = tl.load(codes + first + j, mask=is_rated, other=0).to(tl.int64)
+    rating = tl.load(levels + code)
+    if PSEUDO:
+        is_pseudo = (j >= rated) & (j < n)
+        place = pseudo_first + j - rated
+        row += tl.load(pseudo_items + place, mask=is_pseudo, other=0).to(tl.int64)
+        rating = tl.where(is_pseudo, tl.load(virtual_ratings + place, mask=is_pseudo, other=0.0), rating)
+    return row, rating
+
+
+@kernel
+def write_rows(
+    clients: tl.tensor,
+    indptr: tl.tensor,
+    items: tl.tensor,
+    codes: tl.tensor,
+    levels: tl.tensor,
+    pseudo_indptr: tl.tensor,
+    pseudo_items: tl.tensor,
+    virtual_ratings: tl.tensor,
+    numbers: tl.tensor,
+    ratings: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PSEUDO: tl.constexpr,
+) -> None:
+    """Items and ratings of clients as rows of two tables, −1 and 0 beyond the last."""
+    at = tl.program_id(0).to(tl.int64)
+    client = tl.load(clients + at)
+    first = tl.load(indptr + client)
+    rated = tl.load(indptr + client + 1) - first
+    pseudo_first = tl.load(pseudo_indptr + client)
+    n = rated
+    if PSEUDO:
+        n += tl.load(pseudo_indptr + client + 1) - pseudo_first
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row, rating = rows_of(j, first, rated, pseudo_first, n, items, codes, levels, pseudo_items, virtual_ratings, PSEUDO)
+    there = j < n
+    tl.store(numbers + at * ROWS + j, tl.where(there, row, -1).to(tl.int32))
+    tl.store(ratings + at * ROWS + j, tl.where(there, rating, 0.0))
+
+
+def table_of_rows(rows: CardRows, some: SizeClass, pseudo: bool, levels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Items (−1: none) and ratings of some clients, a row per client; other ``levels`` give other numbers by code."""
+    known, width = rows.ratings, some.rows
+    table = known.levels if levels is None else levels
+    numbers = torch.empty((len(some.clients), width), dtype=torch.int32, device=DEVICE)
+    ratings = torch.empty((len(some.clients), width), dtype=table.dtype, device=DEVICE)
+    virtual = rows.virtual_ratings if levels is None else torch.zeros_like(rows.virtual_ratings)
+    block = min(width, 1024)
+    write_rows[(len(some.clients), width // block)](
+        some.clients, known.indptr, known.items, known.codes, table, known.pseudo_indptr, rows.pseudo_items,
+        virtual, numbers, ratings, ROWS=width, BLOCK=block, PSEUDO=pseudo and rows.has_pseudo,
+    )  # fmt: skip
+    return numbers, ratings
+
+
+def no_pseudo_rows(ratings: CardRatings) -> CardRows:
+    """Everybody's rated rows alone."""
+    return CardRows(ratings, ratings.items[:0], ratings.levels[:0])

@@ -1,0 +1,89 @@
+"""What the kernels of a round share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import triton.language as tl
+from numpy.typing import NDArray
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel
+from fedrecplus.engines.cuda.ratings import CardRows, SizeClass, size_classes
+from fedrecplus.engines.cuda.summing import CardSums
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState, RoundReport
+from fedrecplus.protocol import Broadcast
+
+_ROWS_AT_ONCE = 256
+
+
+@dataclass
+class Cohort:
+    """The clients of a round in size classes, and what is the same in all rounds of these clients."""
+
+    clients: NDArray[np.int64]
+    classes: list[SizeClass]
+    rated_counts: dict[int, Tensor] = field(default_factory=dict)
+    """rows of a size class → how often each item is rated by its clients"""
+    report: RoundReport | None = None
+    """what a round of these clients costs"""
+
+    @classmethod
+    def of(cls, clients: NDArray[np.int64], counts: Tensor) -> Cohort:
+        """Sort clients into size classes, by their numbers of rows."""
+        return cls(clients, size_classes(clients, counts))
+
+
+@dataclass(frozen=True)
+class Round:
+    """The clients' half of a round."""
+
+    problem: Problem
+    private: PrivateState
+    message: Broadcast
+    rows: CardRows
+    cohort: Cohort
+    how: Weighing = field(default_factory=Weighing)
+    deterministic: bool = False
+
+    @property
+    def classes(self) -> list[SizeClass]:
+        """The round's clients."""
+        return self.cohort.classes
+
+    def sums(self, statistic: int = 0) -> CardSums:
+        """Sums with nothing in them."""
+        return CardSums.start(self.message, self.how, self.deterministic, statistic)
+
+    def row_counts(self, classes: list[SizeClass]) -> Tensor:
+        """How many clients of these size classes upload each item."""
+        known = self.rows.ratings
+        found = torch.zeros(known.item_count, dtype=torch.int32, device=DEVICE)
+        for each in classes:
+            if each.rows not in self.cohort.rated_counts:
+                self.cohort.rated_counts[each.rows] = _counted(each, known.indptr, known.items, known.item_count)
+            found += self.cohort.rated_counts[each.rows]
+            if self.rows.has_pseudo and not self.how.rated_rows_only:
+                found += _counted(each, known.pseudo_indptr, self.rows.pseudo_items, known.item_count)
+        return found
+
+
+def _counted(each: SizeClass, indptr: Tensor, items: Tensor, item_count: int) -> Tensor:
+    counts = torch.zeros(item_count, dtype=torch.int32, device=DEVICE)
+    count_rows[(len(each.clients),)](each.clients, indptr, items, counts, BLOCK=min(each.rows, _ROWS_AT_ONCE))
+    return counts
+
+
+@kernel
+def count_rows(clients: tl.tensor, indptr: tl.tensor, items: tl.tensor, counts: tl.tensor, BLOCK: tl.constexpr) -> None:
+    """Count each client's items."""
+    client = tl.load(clients + tl.program_id(0))
+    first, last = tl.load(indptr + client), tl.load(indptr + client + 1)
+    for start in range(first, last, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        there = j < last
+        row = tl.load(items + j, mask=there, other=0).to(tl.int64)
+        tl.atomic_add(counts + row, tl.full((BLOCK,), 1, tl.int32), mask=there, sem="relaxed")

@@ -1,0 +1,317 @@
+"""From clients' updates to a cohort's sums: weights by distance, then sums by atomic additions or in a fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import triton.language as tl
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
+from fedrecplus.engines.cuda.drawing import mix, to_unit
+from fedrecplus.engines.fast.weighing import Weighing
+from fedrecplus.protocol import Broadcast, Sums
+
+_ROWS_AT_ONCE = 32
+_SORTED_AT_ONCE = 16
+
+
+@dataclass
+class CardSums:
+    """The sums of a round, as they grow."""
+
+    total: Tensor
+    per_item: Tensor
+    """Σ w of each item"""
+    overall: Tensor
+    """Σ w"""
+    step: Tensor
+    """the last step, which distances are measured to"""
+    step_sizes: Tensor
+    """Σ step² of each row"""
+    how: Weighing
+    width: int
+    deterministic: bool
+    clients: int = 0
+    numbers: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """whole_step, temperature, bound, smallest, unit: kernels would take plain numbers in 32 bits"""
+    left_out: Tensor = field(default_factory=lambda: torch.zeros(0))
+    statistic: Tensor = field(default_factory=lambda: torch.zeros(0))
+    bounds: Ring | None = None
+
+    @classmethod
+    def start(cls, message: Broadcast, how: Weighing, deterministic: bool, statistic: int = 0) -> CardSums:
+        """Nothing added yet."""
+        real = real_type(message.V.dtype)
+        step = padded(to_card(message.last_step))
+        sizes = (step.to(torch.float64) ** 2).sum(1)
+        whole = float(sizes.sum())
+        exact = torch.float64
+        numbers = torch.tensor([whole, how.temperature, how.bound, how.smallest, how.unit], dtype=exact, device=DEVICE)
+        sums = torch.zeros(step.shape, dtype=exact if how.in_steps else real, device=DEVICE)
+        return cls(
+            sums,
+            torch.zeros(len(step), dtype=exact, device=DEVICE),
+            torch.zeros(1, dtype=exact, device=DEVICE),
+            step,
+            sizes,
+            how,
+            message.V.shape[1],
+            deterministic,
+            numbers=numbers,
+            left_out=to_card(how.left_out),
+            statistic=torch.zeros(statistic, dtype=exact, device=DEVICE),
+            bounds=Ring.of(how) if how.in_steps else None,
+        )
+
+    def add(self, clients: Tensor, numbers: Tensor, moved: Tensor, rated: Tensor, summed: Tensor) -> Tensor:
+        """Weigh the updates of some clients, a table of rows each, and add them up; returns their weights.
+
+        ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
+        clients that the ring has no room for.
+        """
+        weights = self._weights(numbers, moved, summed)
+        if self.bounds is not None:
+            summed = rated if self.how.marks else summed
+            moved, row_weights, weights = self.bounds.steps(self, clients, numbers, moved, weights, summed)
+        else:
+            row_weights = weights
+        self.clients += len(numbers)
+        self.overall += row_weights.sum()
+        self._add_rows(numbers, moved, row_weights, summed)
+        return weights
+
+    def leave_out(self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor) -> None:
+        """Leave those out whose statistic the ring has no room for, before anything of them is added."""
+        if self.bounds is None:
+            return
+        weights = self._weights(numbers, moved, summed)
+        largest = u.abs().amax(1).to(torch.float64)
+        beyond = ~(weights * largest * largest <= self.how.largest_statistic)
+        self.left_out[clients] |= beyond.to(self.left_out.dtype)
+
+    def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
+        """Each client's weight."""
+        count, rows = numbers.shape
+        weights = torch.ones(count, dtype=torch.float64, device=DEVICE)
+        if self.how.distances:
+            weigh_clients[(count,)](
+                numbers, moved, summed, self.step, self.step_sizes, self.numbers, weights,
+                ROWS=rows, BLOCK=min(power_of_two(rows), _ROWS_AT_ONCE), COLUMNS=moved.shape[2], WHICH=self.how.rows,
+            )  # fmt: skip
+        return weights
+
+    def _add_rows(self, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor) -> None:
+        count, rows = numbers.shape
+        if not self.deterministic:
+            block = min(power_of_two(rows), _ROWS_AT_ONCE)
+            add_rows[(count, -(-rows // block))](
+                numbers, moved, weights, summed, self.total, self.per_item,
+                ROWS=rows, BLOCK=block, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
+            )  # fmt: skip
+            return
+        places = torch.arange(rows, device=DEVICE)
+        items = torch.where(places[None, :] < summed[:, None], numbers, -1).reshape(-1)
+        items, order = torch.sort(items, stable=True)
+        starts = torch.searchsorted(items, torch.arange(len(self.total) + 1, device=DEVICE, dtype=items.dtype))
+        add_in_order[(len(self.total),)](
+            starts, order, moved, weights, self.total, self.per_item,
+            ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
+        )  # fmt: skip
+
+    def add_statistic(self, weights: Tensor, u: Tensor) -> None:
+        """Add the upper triangles of w u uᵀ, row by row; in whole steps where the sums are."""
+        first, second = torch.triu_indices(u.shape[1], u.shape[1], device=DEVICE)
+        values = weights[:, None] * (u[:, first] * u[:, second]).to(torch.float64)
+        if self.how.in_steps:
+            values = torch.round(values * self.how.statistic_scale)
+        self.statistic += values.sum(0)
+
+    def on_host(self) -> Sums:
+        """The sums, for the server."""
+        if self.bounds is not None:
+            self.how.left_out[:] = self.left_out.cpu().numpy()
+        total = self.total[:, : self.width].cpu().numpy()
+        return Sums(
+            np.ascontiguousarray(total),
+            self.per_item.cpu().numpy(),
+            float(self.overall.item()),
+            self.clients,
+            statistic=self.statistic.cpu().numpy(),
+        )
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Whole steps instead of numbers, as ``parts/channel/_ring.py`` encodes updates."""
+
+    scales: Tensor
+    rounding_keys: Tensor
+
+    @classmethod
+    def of(cls, how: Weighing) -> Ring:
+        """On the card."""
+        return cls(to_card(how.scales), to_card(how.rounding_keys))
+
+    def steps(
+        self, sums: CardSums, clients: Tensor, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Updates and weights in whole steps, and the weights; zero for clients that are left out.
+
+        See ``add_steps`` and ``within_bounds`` in ``engines/fast/weighing.py``.
+        """
+        how, rows = sums.how, numbers.shape[1]
+        there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
+        items = torch.where(there, numbers, 0).to(torch.int64)
+        moves = torch.where(there[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
+        largest = moves.abs().flatten(1).amax(1)
+        fits = (largest <= how.largest_move) & (weights >= 0) & (weights <= how.largest_weight)
+        out = (sums.left_out[clients] != 0) | ~fits
+        sums.left_out[clients] = out.to(sums.left_out.dtype)
+        scale = torch.where(there, self.scales[items], 0.0)
+        steps = moves * scale[:, :, None]
+        if how.by_chance:
+            draws = torch.empty_like(steps)
+            draw_by_cell[(len(clients), rows)](
+                clients, items, self.rounding_keys, draws, sums.width, ROWS=rows, COLUMNS=moved.shape[2]
+            )
+            steps = torch.floor(steps + draws)
+        else:
+            steps = torch.round(steps)
+        steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
+        in_steps = torch.where(out, 0.0, torch.round(weights * how.weight_scale))
+        return steps, in_steps, torch.where(out, 0.0, weights)
+
+
+@kernel
+def weight_at(
+    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr
+) -> tl.tensor:
+    """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
+    whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
+    bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
+    distance = distance.to(tl.float64)
+    least = own_step
+    if WHICH == 0:
+        distance += whole_step - own_step
+        least = whole_step
+    elif WHICH == 2:
+        distance /= n
+        least /= n
+    floor = tl.maximum(bound * least, smallest)
+    return tl.load(numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
+
+
+@kernel
+def weigh_clients(
+    items: tl.tensor,
+    moved: tl.tensor,
+    summed: tl.tensor,
+    step: tl.tensor,
+    step_sizes: tl.tensor,
+    numbers: tl.tensor,
+    weights: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    WHICH: tl.constexpr,
+) -> None:
+    """Each client's weight, by the distance of its rows from the last step."""
+    at = tl.program_id(0).to(tl.int64)
+    n = tl.load(summed + at)
+    c = tl.arange(0, COLUMNS)
+    distance = tl.zeros((BLOCK,), dtype=tl.float64)
+    own_step = tl.zeros((BLOCK,), dtype=tl.float64)
+    for start in range(0, ROWS, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        there = (j < n) & (j < ROWS)
+        row = tl.load(items + at * ROWS + j, mask=there, other=0).to(tl.int64)
+        inside = there[:, None]
+        move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        gap = move - tl.load(step + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        distance += tl.sum(gap * gap, axis=1).to(tl.float64)
+        own_step += tl.load(step_sizes + row, mask=there, other=0.0)
+    tl.store(weights + at, weight_at(tl.sum(distance, axis=0), tl.sum(own_step, axis=0), n, numbers, WHICH))
+
+
+@kernel
+def add_rows(
+    items: tl.tensor,
+    moved: tl.tensor,
+    weights: tl.tensor,
+    summed: tl.tensor,
+    total: tl.tensor,
+    per_item: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STEPS: tl.constexpr,
+) -> None:
+    """Add w·moved to the rows' sums and w to their weights, by atomic additions: in any order."""
+    at = tl.program_id(0).to(tl.int64)
+    n, weight = tl.load(summed + at), tl.load(weights + at)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    c = tl.arange(0, COLUMNS)
+    there = (j < n) & (j < ROWS)
+    row = tl.load(items + at * ROWS + j, mask=there, other=0).to(tl.int64)
+    inside = there[:, None]
+    move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+    if not STEPS:  # steps have their weights in them
+        move = (weight * move).to(move.dtype)
+    tl.atomic_add(total + row[:, None] * COLUMNS + c[None, :], move, mask=inside, sem="relaxed")
+    tl.atomic_add(per_item + row, weight + tl.zeros((BLOCK,), dtype=tl.float64), mask=there, sem="relaxed")
+
+
+@kernel
+def add_in_order(
+    starts: tl.tensor,
+    order: tl.tensor,
+    moved: tl.tensor,
+    weights: tl.tensor,
+    total: tl.tensor,
+    per_item: tl.tensor,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STEPS: tl.constexpr,
+) -> None:
+    """The same, an item at a time: its rows in the order of clients."""
+    item = tl.program_id(0).to(tl.int64)
+    first, last = tl.load(starts + item), tl.load(starts + item + 1)
+    c = tl.arange(0, COLUMNS)
+    table = total + item * COLUMNS + c
+    found = tl.load(table)
+    all_weights = tl.load(per_item + item)
+    for start in range(first, last, BLOCK):
+        j = start + tl.arange(0, BLOCK)
+        there = j < last
+        place = tl.load(order + j, mask=there, other=0)
+        weight = tl.load(weights + place // ROWS, mask=there, other=0.0)
+        inside = there[:, None]
+        move = tl.load(moved + place[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
+        if not STEPS:
+            move = (weight[:, None] * move).to(move.dtype)
+        found += tl.sum(move, axis=0)
+        all_weights += tl.sum(weight, axis=0)
+    tl.store(table, found)
+    tl.store(per_item + item, all_weights)
+
+
+@kernel
+def draw_by_cell(
+    clients: tl.tensor,
+    items: tl.tensor,
+    keys: tl.tensor,
+    draws: tl.tensor,
+    width: tl.tensor,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+) -> None:
+    """The draws that round moves up or down, one per number of a row."""
+    at, j = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    key = tl.load(keys + tl.load(clients + at))
+    item = tl.load(items + at * ROWS + j)
+    c = tl.arange(0, COLUMNS)
+    drawn = to_unit(mix(key, (item * width + c).to(tl.uint64)))
+    tl.store(draws + (at * ROWS + j) * COLUMNS + c, drawn)

@@ -1,0 +1,313 @@
+"""The engine: a round is one message to all shards, and one sum over them in the order of their numbers.
+
+State is passed, not kept: each shard's U comes back as an object that the driver owns, so it is the snapshot from which
+another worker goes on. Floating-point sums depend on their order, which is that of shards: how many workers there are,
+and which of them died, changes no bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.config import Config
+from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.data.shards.write import of_clients
+from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.ray.cluster import Cluster
+from fedrecplus.engines.ray.suited import check_suited
+from fedrecplus.engines.ray.worker import FileShard, HeldShard, Look, Place, Setup, ShardOutcome, ShardView
+from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, SimulationState
+from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
+from fedrecplus.rounds import start_server
+
+Ask = Callable[[PrivateState, Look], list[Any]]
+"""private states, a function → what it says of each shard"""
+_KEPT = PRIVATE_ARRAYS[1:]
+_NOBODY = PublicItems(np.zeros((0, 0)), np.zeros(0, np.int64))
+"""what a message has in place of public things, which workers have already"""
+
+
+class ShardedPrivate(PrivateState):
+    """Private states of all shards, where they are; an array is fetched and put together when somebody asks for it."""
+
+    places: tuple[Place, ...]
+    _ask: Ask
+
+    def __init__(self, places: Sequence[Place], drawn: NDArray[np.bool_], ask: Ask) -> None:
+        for name, value in {"places": tuple(places), "drawn": drawn, "_ask": ask}.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in PRIVATE_ARRAYS:
+            raise AttributeError(name)
+        parts = self._ask(self, _PRIVATE_LOOKS[name])
+        object.__setattr__(self, name, np.concatenate(parts))
+        return vars(self)[name]
+
+    def finite(self) -> bool:
+        """Whether all numbers that clients keep are finite."""
+        return all(self._ask(self, _is_finite))
+
+
+class RayEngine(Engine):
+    """Shards on workers, each with another engine inside."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__("float64" if config.cluster.engine == "reference" else config.precision)
+        self._problem: Problem | None = None
+        self._cluster: Cluster | None = None
+        self._firsts = np.zeros(0, np.int64)
+        self._versions = itertools.count(1)
+
+    def cluster_of(self, problem: Problem) -> Cluster:
+        """The workers for a problem, started when it is first met."""
+        if self._cluster is None or self._problem is not problem:
+            self._cluster, self._problem = Cluster(lambda ray: _setup(ray, problem)), problem
+            self._firsts = np.array([*_firsts(problem), problem.ratings.clients])
+        return self._cluster
+
+    def start(self, problem: Problem) -> SimulationState:
+        """The state before the first round."""
+        cluster = self.cluster_of(problem)
+        private = self._sharded(problem, [Place(shard, 0) for shard in range(cluster.shards)], _nobody(problem))
+        return SimulationState(start_server(problem.config, problem.public, self.dtype), private)
+
+    def sums(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[Sums, PrivateState, RoundReport]:
+        """See ``Engine.sums``."""
+        whole, reports = Addition(), []
+        seconds: dict[str, float] = {}
+
+        def take(outcome: ShardOutcome) -> None:
+            whole.add(outcome.answer)
+            reports.append(outcome.report)
+            seconds[outcome.worker] = seconds.get(outcome.worker, 0.0) + outcome.seconds
+
+        private = self._train(problem, private, message, clients, take, single=False)
+        up, down = (sum(getattr(each, name) for each in reports) for name in ("bytes_up", "bytes_down"))
+        return whole.sums(message.V.dtype), private, RoundReport(len(clients), up, down, seconds)
+
+    def uploads(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> tuple[list[Upload], PrivateState]:
+        """See ``Engine.uploads``."""
+        found: list[Upload] = []
+        private = self._train(problem, private, message, clients, lambda one: found.extend(one.answer), single=True)
+        return found, private
+
+    def _train(
+        self,
+        problem: Problem,
+        private: PrivateState,
+        message: Broadcast,
+        clients: Clients,
+        take: Callable[[ShardOutcome], None],
+        *,
+        single: bool,
+    ) -> ShardedPrivate:
+        """The clients' half of a round; ``take`` gets every shard's outcome, in the order of shards."""
+        cluster, before = self.cluster_of(problem), self._given(problem, private)
+        told, some = (cluster.ray.put(replace(message, public=_NOBODY)),), self._of_shards(problem, clients)
+        version = next(self._versions)
+
+        def submit(actor: Any, shard: int, lost: bool) -> Sequence[Any]:
+            place, call = replace(before.places[shard], lost=lost), actor.train.options(num_returns=3)
+            refs: Sequence[Any] = call.remote(cluster.setup, place, told, some[shard], version, single)
+            return refs
+
+        places, drawn = [], before.drawn
+        for shard, outcome, (U, kept) in cluster.gather(submit):
+            old = before.places[shard]
+            if outcome.drawn is not None:
+                drawn = drawn.copy() if drawn is before.drawn else drawn
+                drawn[self._firsts[shard] : self._firsts[shard + 1]] = outcome.drawn
+            places.append(Place(shard, version, (U,), old.kept if outcome.drawn is None else (kept,)))
+            take(outcome)
+        return self._sharded(problem, places, drawn)
+
+    def look(
+        self,
+        problem: Problem,
+        private: PrivateState,
+        function: Look,
+        shared: Any = None,
+        own: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """What a function says of each shard, in order; it runs where the shard is."""
+        cluster, places = self.cluster_of(problem), self._given(problem, private).places
+        told = () if shared is None else (cluster.ray.put(shared),)
+
+        def submit(actor: Any, shard: int, lost: bool) -> Sequence[Any]:
+            place = replace(places[shard], lost=lost)
+            return (actor.look.remote(cluster.setup, place, function, told, None if own is None else own[shard]),)
+
+        return [outcome.answer for _, outcome, _ in cluster.gather(submit)]
+
+    def item_sets(
+        self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
+    ) -> dict[int, NDArray[np.int64]]:
+        """See ``Engine.item_sets``."""
+        self.cluster_of(problem)
+        some = [self._local(clients, shard) for shard in range(len(self._firsts) - 1)]
+        found = self.look(problem, private, _item_sets, replace(message, public=_NOBODY), some)
+        return {client: items for sets in found for client, items in sets.items()}
+
+    def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
+        """See ``Engine.user_weights``."""
+        return np.concatenate(self.look(problem, private, _user_weights, X))
+
+    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+        """See ``Engine.list_weights``."""
+        if not problem.config.scores_lists:
+            return None
+        parts = np.split(W, self._firsts[1:-1])
+        places = [Place(shard, 0) for shard in range(len(parts))]
+        private = self._sharded(problem, places, _nobody(problem))
+        return np.concatenate(self.look(problem, private, _list_weights, X, parts))
+
+    def _sharded(self, problem: Problem, places: Sequence[Place], drawn: NDArray[np.bool_]) -> ShardedPrivate:
+        def ask(private: PrivateState, function: Look) -> list[Any]:
+            return self.look(problem, private, function)
+
+        return ShardedPrivate(places, drawn, ask)
+
+    def _given(self, problem: Problem, private: PrivateState) -> ShardedPrivate:
+        """Private states in shards; arrays, from a checkpoint, are cut and sent to where they belong."""
+        if isinstance(private, ShardedPrivate):
+            return private
+        cluster = self.cluster_of(problem)
+        start = self._sharded(problem, [Place(shard, 0) for shard in range(cluster.shards)], private.drawn)
+        ends = np.cumsum(self.look(problem, start, _kept_places), axis=0)[:-1]
+        cut = [np.split(private.U, self._firsts[1:-1]), np.split(private.drawn, self._firsts[1:-1])]
+        cut += [np.split(getattr(private, name), ends[:, place]) for place, name in enumerate(_KEPT[1:])]
+        put, version = cluster.ray.put, next(self._versions)
+        places = [
+            Place(shard, version, (put(U),), (put(tuple(kept)),))
+            for shard, (U, *kept) in enumerate(zip(*cut, strict=True))
+        ]
+        return self._sharded(problem, places, private.drawn)
+
+    def _of_shards(self, problem: Problem, clients: Clients) -> list[Clients | None]:
+        """The cohort by shard; None where it is everybody, so that nothing need be sent."""
+        able = np.diff(problem.ratings.indptr) > 0
+        cohort = []
+        for shard, (first, end) in enumerate(itertools.pairwise(self._firsts)):
+            local = self._local(clients, shard)
+            cohort.append(None if len(local) == np.count_nonzero(able[first:end]) else local)
+        return cohort
+
+    def _local(self, clients: Clients, shard: int) -> Clients:
+        first, end = np.searchsorted(clients, self._firsts[shard : shard + 2])
+        return np.asarray(clients[first:end] - self._firsts[shard])
+
+
+class Addition:
+    """Sums of sums, in the order in which they come, in 64 bits; one table is held, however many shards there are."""
+
+    _TABLES = ("total", "weights", "covariance", "statistic")
+
+    def __init__(self) -> None:
+        self._whole: Sums | None = None
+
+    def add(self, part: Sums) -> None:
+        """One shard's sums more."""
+        if self._whole is None:
+            self._whole = replace(part, **{name: getattr(part, name).astype(np.float64) for name in self._TABLES})
+            return
+        for name in self._TABLES:
+            table = getattr(self._whole, name)
+            table += getattr(part, name)
+        overall, clients = self._whole.overall + part.overall, self._whole.clients + part.clients
+        self._whole = replace(self._whole, overall=overall, clients=clients)
+
+    def sums(self, dtype: Any) -> Sums:
+        """All of them together."""
+        assert self._whole is not None, "there is no cluster without shards"
+        return replace(self._whole, total=self._whole.total.astype(dtype))
+
+
+def engine(config: Config) -> Engine:
+    """The engine, if the training is a sum over shards."""
+    check_suited(config)
+    return RayEngine(config)
+
+
+def _nobody(problem: Problem) -> NDArray[np.bool_]:
+    return np.zeros(problem.ratings.clients, dtype=bool)
+
+
+def _firsts(problem: Problem) -> list[int]:
+    """The number of each shard's first client."""
+    ratings = problem.ratings
+    if isinstance(ratings, ShardedRatings):
+        return [shard.first for shard in ratings.folder.shards]
+    shards = min(problem.config.cluster.shards, ratings.clients)
+    return [int(cut) for cut in np.linspace(0, ratings.clients, shards + 1)[:-1]]
+
+
+def _setup(ray: Any, problem: Problem) -> Setup:
+    """What workers need besides messages. Ratings in memory go to Ray's store, once."""
+    config, ratings = replace(problem.config, engine=problem.config.cluster.engine), problem.ratings
+    shards: list[FileShard | HeldShard] = []
+    if isinstance(ratings, ShardedRatings):
+        folder = replace(ratings.folder, path=ratings.folder.path.absolute())
+        shards = [FileShard(folder, shard, ratings.fold) for shard in folder.shards]
+    else:
+        plain = replace(ratings, catalogue=None, timestamps=None, folds=None)
+        for first, end in itertools.pairwise([*_firsts(problem), ratings.clients]):
+            shards.append(HeldShard(first, (ray.put(of_clients(plain, first, end)),)))
+    return Setup(config, problem.public, tuple(shards))
+
+
+def _U(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
+    return view.private.U
+
+
+def _drawn(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
+    return view.private.drawn
+
+
+def _pseudo_items(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
+    return view.private.pseudo_items
+
+
+def _virtual_ratings(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
+    return view.private.virtual_ratings
+
+
+_PRIVATE_LOOKS: dict[str, Look] = {
+    "U": _U,
+    "drawn": _drawn,
+    "pseudo_items": _pseudo_items,
+    "virtual_ratings": _virtual_ratings,
+}
+
+
+def _is_finite(view: ShardView, shared: Any, own: Any) -> bool:
+    return view.private.finite()
+
+
+def _kept_places(view: ShardView, shared: Any, own: Any) -> tuple[int, int]:
+    return len(view.private.pseudo_items), len(view.private.virtual_ratings)
+
+
+def _user_weights(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
+    return view.engine.user_weights(view.problem, view.private, shared)
+
+
+def _list_weights(view: ShardView, shared: Any, own: Any) -> NDArray[Any] | None:
+    return view.engine.list_weights(view.problem, np.array(own), shared)
+
+
+def _item_sets(view: ShardView, shared: Broadcast, own: Clients) -> dict[int, NDArray[np.int64]]:
+    message = replace(shared, public=view.problem.public)
+    sets = view.engine.item_sets(view.problem, view.private, message, np.array(own))
+    return {client + view.first: items for client, items in sets.items()}

@@ -1,0 +1,141 @@
+"""Judging a training on shards: each worker looks at its own, and what it adds up is added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
+from fedrecplus.engines.ray import RayEngine
+from fedrecplus.engines.ray.worker import ShardView
+from fedrecplus.randomness import uniform
+from fedrecplus.training.divergence import Watch
+from fedrecplus.training.evaluation import ErrorSums, Fallback, Predictor, Scores, error_sums
+from fedrecplus.training.groups import Errors, by_group, errors_of, tail_items
+from fedrecplus.training.judging import Judge
+from fedrecplus.training.measures import Evaluation
+
+
+class Question(NamedTuple):
+    """What all shards are told, to be judged."""
+
+    X: NDArray[Any]
+    """public columns of items; none: predict the mean everywhere"""
+    mean: float
+    known_item: NDArray[np.bool_]
+    tail: NDArray[np.bool_]
+    share: float
+    """of the training ratings that are looked at; 0: the test ratings"""
+
+
+@dataclass(frozen=True)
+class ShardJudge(Judge):
+    """Judges by the ratings of shards, without bringing them together."""
+
+    ratings: ShardedRatings
+    """those of training"""
+    most: int
+    """training ratings that are looked at, where there are no test ratings"""
+
+    @property
+    def likes_alone(self) -> bool:
+        """See ``Judge.likes_alone``."""
+        return self.ratings.likes_alone
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """How many training ratings come before each shard."""
+        return [int(self.ratings.indptr[shard.first]) for shard in self.ratings.folder.shards]
+
+    def watch(self, engine: Engine, problem: Problem, state: SimulationState) -> Watch:
+        """See ``Judge.watch``."""
+        trivial = self._sums(engine, problem, state, np.zeros((0, 0))).scores()
+        return Watch.between(trivial, self.scores(engine, problem, state), self.likes_alone)
+
+    def scores(self, engine: Engine, problem: Problem, state: SimulationState) -> Scores:
+        """See ``Judge.scores``."""
+        return self._sums(engine, problem, state, item_columns(problem, state.server.V)).scores()
+
+    def final(self, engine: Engine, problem: Problem, state: SimulationState) -> tuple[Predictor | None, Scores]:
+        """See ``Judge.final``."""
+        return None, self.scores(engine, problem, state)
+
+    def evaluation(self, engine: Engine, problem: Problem, state: SimulationState) -> Evaluation:
+        """Errors on the test ratings, by group, too. Lists are not judged: each would be of all items."""
+        found = _look(engine, problem, state, _errors_in_shard, self._question(problem, state), self._ends)
+        scores = ErrorSums.together([sums for sums, _ in found]).scores()
+        tails = np.array([errors.tail for _, errors in found]).sum(axis=0)
+        count, absolute, squared = (
+            np.concatenate([getattr(errors, name) for _, errors in found]) for name in ("count", "absolute", "squared")
+        )
+        errors = Errors(count, absolute, squared, (int(tails[0]), float(tails[1]), float(tails[2])))
+        return Evaluation(
+            mae=scores.mae,
+            rmse=scores.rmse,
+            nmse=scores.nmse,
+            ratings=scores.ratings,
+            cold=scores.cold,
+            groups=by_group(errors, self.ratings),
+            ranking={},
+            rmse_by_client=errors.rmse_by_client(),
+            ndcg_by_client=np.full(self.ratings.clients, np.nan),
+        )
+
+    def _question(self, problem: Problem, state: SimulationState, X: NDArray[Any] | None = None) -> Question:
+        counts = self.ratings.item_counts()
+        known = counts > 0
+        if problem.config.model.part.has("PREDICTS_COLD_ITEMS"):
+            known[:] = True
+        share = 0.0 if self.ratings.fold is not None else min(1.0, self.most / max(len(self.ratings), 1))
+        X = item_columns(problem, state.server.V) if X is None else X
+        return Question(X, self.ratings.mean(), known, tail_items(counts), share)
+
+    def _sums(self, engine: Engine, problem: Problem, state: SimulationState, X: NDArray[Any]) -> ErrorSums:
+        asked = self._question(problem, state, X)
+        return ErrorSums.together(_look(engine, problem, state, _sums_in_shard, asked, self._ends))
+
+
+def largest_upload(engine: Engine, problem: Problem, state: SimulationState) -> int:
+    """Rows in the largest upload of all shards."""
+    return int(max(_look(engine, problem, state, _largest_in_shard, None, None)))
+
+
+def _look(engine: Engine, problem: Problem, state: SimulationState, function: Any, shared: Any, own: Any) -> list[Any]:
+    assert isinstance(engine, RayEngine), "ratings in shards are refused for other engines"
+    return engine.look(problem, state.private, function, shared, own)
+
+
+def _sums_in_shard(view: ShardView, asked: Question, before: int) -> ErrorSums:
+    """One shard's errors, added up."""
+    test, predictor, fallback = _to_judge(view, asked, before)
+    if not len(asked.X):
+        return error_sums(test, lambda clients, _: np.full(len(clients), asked.mean), fallback)
+    return error_sums(test, predictor.predict, fallback)
+
+
+def _errors_in_shard(view: ShardView, asked: Question, before: int) -> tuple[ErrorSums, Errors]:
+    """One shard's errors, added up over all, by client and on tail items."""
+    test, predictor, fallback = _to_judge(view, asked, before)
+    sums = error_sums(test, predictor.predict, fallback)
+    return sums, errors_of(test, predictor.predict, fallback, view.problem.ratings, asked.tail)
+
+
+def _to_judge(view: ShardView, asked: Question, before: int) -> tuple[Any, Predictor, Fallback]:
+    """What is judged, by what, and what is predicted where the model knows too little."""
+    training = view.problem.ratings
+    test = view.test
+    if asked.share > 0.0 or test is None:
+        test = training.where(uniform(0, before + np.arange(len(training))) < asked.share)
+    fallback = Fallback.of(training, mean=asked.mean, known_item=np.array(asked.known_item))
+    X = np.array(asked.X)
+    W = view.engine.user_weights(view.problem, view.private, X) if len(X) else np.zeros((0, 0))
+    return test, Predictor(W, X), fallback
+
+
+def _largest_in_shard(view: ShardView, asked: None, own: None) -> int:
+    return int((np.diff(view.problem.ratings.indptr) + np.diff(view.problem.pseudo_indptr)).max(initial=0))

@@ -1,0 +1,109 @@
+"""What the panel "What leaves" needs to know: each preset's parts, and which item table its client step can run at.
+
+A preset runs at this run's V where the run's model has the table that the preset's model trains. Other runs may be laid
+beside it, for presets with another model; a preset without any table is named, and said to have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.transcript import assumptions
+from fedrecplus.config import Choice, Config, preset, preset_summary
+from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import SharedModel
+
+SHOWN = ("fedmf", "fedrec", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
+"""presets with a tab, from no protection to only sums"""
+
+
+@dataclass(frozen=True)
+class TrainedTable:
+    """One run's item table, with the config that it was trained by."""
+
+    config: Config
+    V: NDArray[Any]
+
+
+def tables_beside(model: SharedModel, beside: Sequence[SharedModel]) -> list[TrainedTable]:
+    """This run's table, and those of runs over the same items."""
+    for other in beside:
+        if not np.array_equal(other.item_ids, model.item_ids):
+            raise UserError(
+                f"a run of {other.config.algorithm} has other items than the run of {model.config.algorithm}",
+                "lay runs of the same data beside each other",
+            )
+    return [TrainedTable(one.config, one.V) for one in (model, *beside)]
+
+
+def facts_of(tables: Sequence[TrainedTable]) -> list[dict[str, Any]]:
+    """Every tab: the presets, with a run's own settings where it is a run of that preset, and runs of none."""
+    own = {table.config.algorithm: table.config for table in reversed(tables)}
+    configs = [own.get(name) or preset(name) for name in SHOWN]
+    configs += [config for name, config in own.items() if name not in SHOWN]
+    return [_facts(config, tables, config.algorithm == tables[0].config.algorithm) for config in configs]
+
+
+def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[str, Any]:
+    found = table_for(config, tables)
+    assumed = assumptions(config)[0]
+    of = config.model.part.attacker(config.model.options) if config.model.part.has("attacker") else None
+    known = config.algorithm in SHOWN
+    return {
+        "name": config.algorithm,
+        "summary": preset_summary(config.algorithm) if known else "",
+        "own": own,
+        "table": None if found is None else {"number": found[0], "from": found[1], "to": found[2]},
+        "trained_by": tables[found[0]].config.algorithm if found else "",
+        "round": tables[found[0]].config.server.rounds if found else 0,
+        "columns": _columns(config),
+        "model": _choice(config.model),
+        "pseudo_items": _choice(config.pseudo_items),
+        "virtual_ratings": _choice(config.virtual_ratings),
+        "encoder": _choice(config.encoder),
+        "channel": _choice(config.channel),
+        "view": config.channel.part.VIEW,
+        "hides_rows": config.hides_rows,
+        "needs_features": config.needs_features,
+        "weighs_on_client": config.weighs_on_client,
+        "ratio": float(getattr(config.pseudo_items.options, "ratio", 0.0)) if config.hides_rows else 0.0,
+        "attacker": {
+            "popularity": assumed.pseudo_items.popularity,
+            "residual": assumed.virtual_ratings.residual,
+            "fitted": of.fitted if of else None,
+            "over": of.over if of else None,
+        },
+    }
+
+
+def table_for(config: Config, tables: Sequence[TrainedTable]) -> tuple[int, int, int] | None:
+    """The first table that the config's model can step from: its number and columns.
+
+    ``joint`` has the table of ``reconstruction`` as its first columns.
+    """
+    wanted = _columns(config)
+    for number, table in enumerate(tables):
+        has = table.config.model.rule
+        same = has == config.model.rule and table.V.shape[1] == wanted
+        if same or (has == "joint" and config.model.rule == "reconstruction" and _factors(table.config) == wanted):
+            return number, 0, wanted
+    return None
+
+
+def _columns(config: Config) -> int:
+    tables = config.model.part.tables(config.model.options) if config.model.part.has("tables") else {}
+    return sum(tables.values())
+
+
+def _factors(config: Config) -> int:
+    return int(getattr(config.model.options, "factors", 0))
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {"rule": choice.rule, "options": msgspec.to_builtins(choice.options)}

@@ -1,0 +1,47 @@
+"""One audit: every attack on every case, and how much of the ratings each reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from fedrecplus.audit.tables import Row, case_name, cases, frontier_table, percent, summary
+from fedrecplus.web.report.elements import Section, bullets, paragraph, table
+from fedrecplus.web.report.origins import made
+
+
+def audit_section(content: dict[str, Any]) -> Section:
+    """Scheme × ρ × K against error, bytes and every attack's AUC."""
+    rows: list[Row] = [defaultdict(lambda: None, row) for row in content["rows"]]
+    watched = [f"{content[name]} {name}" for name in ("users", "rounds") if name in content]
+    about = f"{content.get('dataset', 'Data not named')}" + (f", {' and '.join(watched)} watched." if watched else ".")
+    caption = (
+        "KB up per client and round; the most ratings that an attack reads exactly, and its control; the AUC of each "
+        "attack: 0.5 is chance, 1 is certainty, – where it has nothing to look at."
+    )
+    parts = [
+        paragraph(
+            about,
+            "The control is the same attack without the watched person's uploads.",
+            "Attacks that assume the attacker to know more than a server does are named in the sentences below.",
+        ),
+        table(*frontier_table(rows), caption),
+        _ratings_read(rows),
+        bullets([f"{sentence}." for sentence in summary(rows)]),
+        made(content.get("made"), {f"config of {name}": text for name, text in content.get("configs", {}).items()}),
+    ]
+    return Section("audit", "Privacy audit", parts)
+
+
+def _ratings_read(rows: Sequence[Row]) -> str:
+    """Shares of ratings that attacks read exactly, beside what guessing the commonest gives."""
+    attacks = list(dict.fromkeys(row["attack"] for row in rows if row["rating_exact"] is not None))
+    if not attacks:
+        return ""
+    cells = []
+    for case in cases(rows):
+        read = {row["attack"]: percent(row["rating_exact"]) for row in case}
+        floor = next((row["rating_floor"] for row in case if row["rating_floor"] is not None), None)
+        cells.append([case_name(case[0]), percent(floor), *(read.get(name, "–") for name in attacks)])
+    return table(["case", "by guessing", *attacks], cells, "Ratings that an attack reads exactly.")

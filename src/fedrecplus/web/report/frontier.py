@@ -1,0 +1,235 @@
+"""The privacy–accuracy frontier: error, lists, bytes and seconds of every case against what attacks make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fedrecplus.audit.audit import ORDER
+from fedrecplus.audit.tables import number, percent
+from fedrecplus.markdown import markdown_table
+from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
+from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, text, trace
+
+_HEADINGS = (
+    "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "KB up per client", "seconds", "ratings read",
+    "strongest attack", "AUC", "worst tenth",
+)  # fmt: skip
+_CHANCE = 0.5
+_GAP = 0.04
+"""between two panels, as a share of the width"""
+_LINE = 26
+"""pixels of a case in the figure"""
+_LEAST_WIDTH = 760
+"""pixels that four panels need"""
+_FULL_COLOUR = 0.5
+"""of AUC over its control"""
+_GUARANTEES = ("none", "assumed", "computational", "ε")
+"""colours of the figure, in this order"""
+
+
+def frontier_section(
+    comparisons: Sequence[Content], audits: Sequence[Content], runs: Sequence[Content] = ()
+) -> Section | None:
+    """Everything that was both trained and attacked, or is to be compared with that; None without an audit."""
+    if not audits:
+        return None
+    found = cases_of(comparisons, audits, [run["result"] for run in runs])
+    parts = [
+        paragraph(
+            "A good case is far to the left in every panel: low error, nothing read, attacks no better than their",
+            "control, few bytes. The control is the same attack on the same person without that person's uploads:",
+            "popularity and public figures tell something about everybody.",
+            "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
+            "ε bounds every attack, for a person's whole data unless it says “per number”.",
+        )
+    ]
+    for dataset in dict.fromkeys(case.dataset for case in found):
+        own = [case for case in found if case.dataset == dataset]
+        parts += [f"<h3>{text(dataset or 'data not named')}</h3>", _panels(own), table(*frontier_table(own), _CAPTION)]
+        parts += [_gains(own), _each_attack(own)]
+    return Section("frontier", "Privacy–accuracy frontier", parts)
+
+
+_CAPTION = (
+    "KB that a client sends in the whole training; seconds of all rounds, – where the simulation left "
+    "cryptography out or nothing was compared. In brackets the control. The strongest attack gains most."
+)
+
+
+def frontier_table(cases: Sequence[Case]) -> tuple[Sequence[str], list[list[str]]]:
+    """Headings and cells, a row per case."""
+    return _HEADINGS, [_line(case) for case in cases]
+
+
+def to_markdown(comparisons: Sequence[Content], audits: Sequence[Content], runs: Sequence[Content] = ()) -> str:
+    """The table of every data set, and the figures of each attack, for a document."""
+    found, tables = cases_of(comparisons, audits, [run["result"] for run in runs]), []
+    for dataset in dict.fromkeys(case.dataset for case in found):
+        own = [case for case in found if case.dataset == dataset]
+        tables += [f"{dataset or 'Data not named'}:\n", markdown_table(*frontier_table(own))]
+        if any(case.attacks for case in own):
+            tables.append(markdown_table(*_attack_table(own)))
+    return "\n".join(tables)
+
+
+def _line(case: Case) -> list[str]:
+    reader, strongest = case.reader, case.strongest
+    sent = ", ".join(filter(None, (case.channel, case.rows)))
+    costs = [number(case.rmse, 4), number(case.ndcg, 4), _amount(case.kb), _amount(case.seconds)]
+    read = "–" if reader is None else _with(percent(reader[1].exact), _percent_or_none(reader[1].exact_control))
+    if strongest is None:
+        return [case.algorithm, sent, case.protection, *costs, read, "–", "–", "–"]
+    name, found = strongest
+    told = [name, _with(number(found.auc), _number_or_none(found.control)), number(found.worst_tenth)]
+    return [case.algorithm, sent, case.protection, *costs, read, *told]
+
+
+def _with(figure: str, control: str | None) -> str:
+    return figure if control is None else f"{figure} ({control})"
+
+
+def _number_or_none(value: float | None) -> str | None:
+    return None if value is None else number(value)
+
+
+def _percent_or_none(value: float | None) -> str | None:
+    return None if value is None else percent(value)
+
+
+def _amount(value: float | None) -> str:
+    """Three figures, and no more: 0.41, 12.3, 4,120."""
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _each_attack(cases: Sequence[Case]) -> str:
+    if not any(case.attacks for case in cases):
+        return ""
+    caption = "Each attack's AUC, in brackets its control, and after the slash the worst tenth of users."
+    return table(*_attack_table(cases), caption)
+
+
+def _attack_table(cases: Sequence[Case]) -> tuple[list[str], list[list[str]]]:
+    attacks = _attacks(cases)
+    rows = [[case.name, *(_figures(case.attacks.get(name)) for name in attacks)] for case in cases if case.attacks]
+    return ["case", *attacks], rows
+
+
+def _attacks(cases: Sequence[Case]) -> list[str]:
+    """All attacks on some case, in the audit's order."""
+    found = dict.fromkeys(name for case in cases for name in case.attacks)
+    return sorted(found, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
+def _figures(found: Attacked | None) -> str:
+    if found is None or found.auc is None:
+        return "–"
+    return f"{_with(number(found.auc), _number_or_none(found.control))} / {number(found.worst_tenth)}"
+
+
+def _panels(cases: Sequence[Case]) -> str:
+    """A line per case; beside each other its error, the ratings read, the strongest attack, and the bytes."""
+    names = [case.name for case in cases]
+    traces, drawn = [], [case for case in cases if case.attacks]
+    traces += _dots(cases, "x", lambda case: case.rmse)
+    traces += _spans(drawn, "x2", lambda case: _read(case, "exact"), lambda case: _read(case, "exact_control"))
+    traces += _spans(drawn, "x3", lambda case: _told(case, "auc"), lambda case: _told(case, "control"))
+    worst = [(case.name, _told(case, "worst_tenth")) for case in drawn]
+    traces.append(_trace("worst tenth of users", "x3", worst, "diamond-open", 9))
+    traces += _dots(cases, "x4", lambda case: case.kb)
+    width = (1 - 3 * _GAP) / 4
+    domains = [[place * (width + _GAP), place * (width + _GAP) + width] for place in range(4)]
+    chance = {"type": "line", "xref": "x3", "yref": "paper", "x0": _CHANCE, "x1": _CHANCE, "y0": 0, "y1": 1}
+    layout = {
+        "xaxis": figure_axis("RMSE", domain=domains[0]),
+        "xaxis2": axis("ratings read", domain=domains[1], range=[-0.05, 1.05], tickformat=".0%", hoverformat=".1%"),
+        "xaxis3": axis("AUC, strongest attack", domain=domains[2], range=[0.38, 1.04], hoverformat=".3f"),
+        "xaxis4": axis(
+            "KB up per client",
+            domain=domains[3],
+            type="log",
+            hoverformat=",.0f",
+        ),
+        "yaxis": {"type": "category", "categoryarray": names[::-1], "categoryorder": "array", "automargin": True},
+        "shapes": [{**chance, "line": {"dash": "dot"}}],
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "margin": {"l": 64, "r": 16, "t": 64, "b": 56},
+    }
+    caption = (
+        "Every case in one line. Filled: what was measured, coloured by what protects it. Bar: the control; the line "
+        "between the two is what uploads add. Diamond: the worst tenth of users. Dotted: chance."
+    )
+    return plot(traces, layout, caption, height=150 + _LINE * len(cases), least_width=_LEAST_WIDTH)
+
+
+Figure = Callable[[Case], float | None]
+
+
+def _dots(cases: Sequence[Case], place: str, figure: Figure) -> list[dict[str, Any]]:
+    """A dot per case, coloured by its guarantee; the first panel brings the legend."""
+    traces = []
+    for number_, guarantee in enumerate(_GUARANTEES):
+        points = [(case.name, figure(case)) for case in cases if case.protection.startswith(guarantee)]
+        if points:
+            look = _trace(guarantee if guarantee != "ε" else "differential privacy", place, points, "circle", 11)
+            look["marker"]["colour"] = number_
+            traces.append({**look, "legendgroup": guarantee, "showlegend": place == "x"})
+    return traces
+
+
+def _spans(cases: Sequence[Case], place: str, figure: Figure, control: Figure) -> list[dict[str, Any]]:
+    """Dots, a bar at each control, and a line from one to the other."""
+    x: list[float | None] = []
+    y: list[str | None] = []
+    for case in cases:
+        ends = (control(case), figure(case))
+        if None not in ends:
+            x, y = [*x, *ends, None], [*y, case.name, case.name, None]
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "xaxis": place,
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
+    line["line"] = {"width": 3, "colour": "grid"}
+    bars = _trace("control", place, [(case.name, control(case)) for case in cases], "line-ns-open", 14)
+    return [line, *_dots(cases, place, figure), {**bars, "showlegend": place == "x2"}]
+
+
+def _trace(name: str, place: str, points: Sequence[tuple[str, float | None]], symbol: str, size: int) -> dict[str, Any]:
+    known = [(case, value) for case, value in points if value is not None]
+    marker = {"size": size, "symbol": symbol, "colour": "ink"}
+    look = trace(name, [value for _, value in known], [case for case, _ in known], "markers", marker=marker)
+    return {**look, "xaxis": place, "hovertemplate": f"%{{y}}<br>{name}: %{{x}}<extra></extra>"}
+
+
+def _read(case: Case, figure: str) -> float | None:
+    return None if case.reader is None else getattr(case.reader[1], figure)
+
+
+def _told(case: Case, figure: str) -> float | None:
+    return None if case.strongest is None else getattr(case.strongest[1], figure)
+
+
+def _gains(cases: Sequence[Case]) -> str:
+    """Every attack on every case as colours: AUC over its control."""
+    own = [case for case in cases if any(found.gain is not None for found in case.attacks.values())]
+    if not own:
+        return ""
+    attacks = _attacks(own)
+    values = [[found.gain if (found := case.attacks.get(name)) else None for name in attacks] for case in own]
+    labels = [["" if value is None else f"{value:+.3f}" for value in row] for row in values]
+    cells = {
+        "type": "heatmap", "meta": "diverging", "x": attacks, "y": [case.name for case in own], "z": values,
+        "text": labels, "texttemplate": "%{text}", "zmid": 0, "zmin": -_FULL_COLOUR, "zmax": _FULL_COLOUR,
+        "hoverongaps": False, "colorbar": {"title": {"text": "AUC − control"}, "thickness": 12},
+    }  # fmt: skip
+    layout = {
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
+        "xaxis": {"side": "top", "type": "category", "tickangle": -40},
+    }
+    caption = "What each attack gains over its control (over chance where none was made): no colour, no gain."
+    return plot([cells], layout, caption, height=130 + 30 * len(own))

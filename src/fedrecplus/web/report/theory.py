@@ -1,0 +1,68 @@
+"""The convergence theorem and its lemmas beside a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
+from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
+from fedrecplus.web.report.origins import made
+
+_SYMBOLS = {
+    "L": "L, smoothness along the path", "sigma_L": "σ_L, local variance", "sigma_G": "σ_G, dissimilarity",
+    "A": "A, dissimilarity's slope", "rho": "ρ, rated rows against pseudo rows", "alpha": "α, share of rated rows",
+    "chi_wp": "χ² of w against p", "chi_pw": "χ² of p against w", "f_0": "f₀", "f_star": "f_*, assumed",
+    "f_last": "f at the end",
+}  # fmt: skip
+_DOTTED = {"dash": "dot"}
+
+
+def theory_section(content: dict[str, Any]) -> Section:
+    """Estimates, conditions, bound or the reason why there is none, rate, lemmas."""
+    conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
+    marked = {(r, 1): "helps" if row[1] == "yes" else "harms" for r, row in enumerate(conditions)}
+    estimates = [[_SYMBOLS.get(name, name), f"{value:.4g}"] for name, value in content["estimates"].items()]
+    fit = content["fit"]
+    about = (
+        f"Fit: {fit['a']:.3g}/√t + {fit['b']:.3g}/t + {fit['c']:.3g}, R² = {fit['r_squared']:.3f}; "
+        f"the theorem's floor 2χ²σ_G² is {fit['theorem_floor']:.3g}."
+    )
+    again = f"The rerun's table differs from the run's by at most {content['rerun_differs_by']:.2g}."
+    parts = [
+        bullets([*content["says"], about, again]),
+        _gradient_norm(content),
+        table(["condition", "holds", "found"], conditions, classes=marked),
+        details("estimates", table(["estimate", "value"], estimates)),
+        _gaussian(content["lemmas"]["gaussian"]),
+        table(HEADINGS, lemma_rows(content["lemmas"])),
+        made(content.get("made"), {"config": content["config"]}),
+    ]
+    hold = "hold" if content["applies"] else "do not hold"
+    title = f"Convergence theorem, {content['algorithm']} on {content['dataset']}: the conditions {hold}"
+    return Section("theory", title, parts)
+
+
+def _gradient_norm(content: dict[str, Any]) -> str:
+    t = content["rounds"]
+    traces = [
+        trace("‖∇f‖², measured", t, content["gradient"], "markers"),
+        trace("smallest so far", t, content["smallest"]),
+        trace("fit", t, content["fit"]["curve"], line=_DOTTED),
+    ]
+    if content["bounds"]:
+        traces.append(trace("the theorem's bound", t, [each["bound"] for each in content["bounds"]]))
+    layout = {"xaxis": axis("T, rounds begun", type="log"), "yaxis": axis("‖∇f‖²", type="log")}
+    ending = "with the theorem's bound" if content["bounds"] else "without a bound, since the conditions do not hold"
+    return plot(traces, layout, f"Squared gradient norm over rounds, {ending}.")
+
+
+def _gaussian(found: dict[str, Any]) -> str:
+    x = found["batch"]
+    traces = [
+        trace("batch gradients", x, found["distance"], "lines+markers"),
+        trace("normal draws", x, [found["at_best"]] * len(x), line=_DOTTED),
+    ]
+    layout = {"xaxis": axis("batch size B", type="log"), "yaxis": axis("Kolmogorov distance", type="log")}
+    slope = "too few points for a slope" if found["slope"] is None else f"slope {found['slope']:.2f}"
+    caption = f"How fast a batch's gradient becomes Gaussian: {slope}; −0.5 is the central limit."
+    return plot(traces, layout, caption, height=340)

@@ -1,0 +1,200 @@
+"""Whom a round asks, when it closes, who is asked again, and what is believed of an update."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.cli.live_view import show_rounds
+from fedrecplus.config import change
+from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
+from fedrecplus.deploy.server.deployment import PREVIOUS
+from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.training.model_files import read_tensors
+from fedrecplus.training.run_folder import CHECKPOINT, RunFolder
+from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.replay import simulated
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings()
+CONFIG = small_config(engine="reference", precision="float64")
+
+
+def line(nodes: int, lost: int = 0, silent: int = 0, closed: str = "all") -> dict[str, Any]:
+    return {
+        "nodes": dict.fromkeys(range(nodes), 1.0), "lost": dict.fromkeys(range(lost), "lost"),
+        "silent": list(range(silent)), "closed": closed,
+    }  # fmt: skip
+
+
+def test_more_nodes_are_asked_where_some_were_lost() -> None:
+    everybody, half = list(range(1, 101)), change(CONFIG, "cohort.fraction", 0.5)
+    assert draw_cohort(CONFIG, 0, everybody, 0, 0.3).asked == everybody
+    cohort = draw_cohort(half, 0, everybody, 0, 0.0)
+    assert (len(cohort.asked), cohort.target) == (50, 50)
+    more = draw_cohort(half, 0, everybody, 0, 0.2)
+    assert (len(more.asked), more.target) == (63, 50)
+    assert set(cohort.asked) < set(more.asked)
+    assert draw_cohort(half, 1, everybody, 0, 0.0).asked != cohort.asked
+    assert len(draw_cohort(CONFIG, 0, everybody, 20, 0.5).asked) == 40
+    assert draw_cohort(CONFIG, 0, [1, 2], 20, 0.5).target == 2
+
+
+def test_who_was_not_waited_for_is_no_dropout() -> None:
+    assert dropout_seen([]) == 0.0
+    assert dropout_seen([line(8, lost=2)]) == pytest.approx(0.2)
+    assert dropout_seen([line(8, silent=2, closed="enough")]) == 0.0
+    assert dropout_seen([line(8, silent=2, closed="deadline")]) == pytest.approx(0.2)
+
+
+def test_poisson_sampling_is_a_coin_for_each_node() -> None:
+    config = change(change(CONFIG, "cohort.fraction", 0.25), "cohort.sampling", "poisson")
+    sizes = [len(draw_cohort(config, 0, range(200), 0, 0.0).asked) for _ in range(60)]
+    assert len(set(sizes)) > 3, "a fixed cohort has one size"
+    assert 40 < np.mean(sizes) < 60
+
+
+def test_a_round_closes_at_its_target_asks_more_where_some_are_lost_and_lets_late_answers_go(tmp_path: Path) -> None:
+    config = change(CONFIG, "server.rounds", 6)
+    link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=6, cohort=3, deadline=1.0))
+    link.tamper = lambda node, packet: None if node in (5, 6) else packet
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    asked = [len(line["nodes"]) + len(line["silent"]) for line in lines]
+    closed = [line["closed"] for line in lines]
+    assert asked[0] == 3
+    assert max(asked) > 3
+    assert {"enough", "deadline"} & set(closed)
+    assert all(len(line["nodes"]) == 3 for line in lines if line["closed"] == "enough")
+
+
+def test_a_node_that_was_killed_and_comes_back_is_asked_again_in_the_round(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=60.0))
+    killed: set[int] = set()
+
+    def kill_once(node: int, packet: Packet) -> Packet | None:
+        if node == 2 and packet.facts["round"] == 1 and not killed:
+            killed.add(node)
+            link.since[2] = time.time() + 1.0  # it comes back a second later
+            return None
+        return packet
+
+    link.tamper = kill_once
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    assert [len(line["nodes"]) for line in lines] == [3, 3, 3], "nobody was lost"
+    assert [line["asked_again"] for line in lines] == [[], ["2"], []]
+    assert lines[1]["seconds"] < 30.0, "without waiting for the deadline"
+    np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
+
+
+def test_one_key_speaks_for_so_many_persons_and_no_more(tmp_path: Path) -> None:
+    def others_each_round(node: int, packet: Packet) -> Packet:
+        moved = packet.arrays["clients"] + 1000 * int(packet.facts["round"])
+        return Packet(packet.facts, {**packet.arrays, "clients": moved}) if node == 2 else packet
+
+    persons = RATINGS.clients // 2
+    folder = tmp_path / "tight"
+    homes = prepared(folder, RATINGS, CONFIG, nodes=2, clients_per_node=persons + 1)
+    tight = InProcessLink(homes, others_each_round)
+    serve(tight, folder / "run")
+    lost = [line["lost"] for line in Journal(folder / "run").lines()]
+    assert lost == [{}, {"2": "crowd"}, {"2": "crowd"}]
+
+
+def pushing(node: int, packet: Packet) -> Packet:
+    """From the third round on, all updates of node 2 are a thousand times as long, and within the fixed bound."""
+    if node != 2 or packet.facts["round"] < 3:
+        return packet
+    delta = packet.arrays["delta"]
+    return Packet(packet.facts, {**packet.arrays, "delta": np.clip(delta * 1000.0, -49.0, 49.0)})
+
+
+def test_odd_steps_of_V_raise_an_alarm_and_a_learned_bound_shortens_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = small_config("fedmf", engine="reference", precision="float64", rounds=5)
+    runs = {"honest": (lambda _, packet: packet, 0.0), "lying": (pushing, 0.0), "bounded": (pushing, 4.0)}
+    odd, largest = {}, {}
+    for name, (tamper, factor) in runs.items():
+        homes = prepared(tmp_path / name, RATINGS, config, nodes=6, learned_bound=factor)
+        serve(InProcessLink(homes, tamper), tmp_path / name / "run")
+        lines = Journal(tmp_path / name / "run").lines()
+        odd[name] = [len(line["odd_items"]) for line in lines]
+        largest[name] = max(line["largest_step"] for line in lines)
+    assert sum(odd["honest"]) == 0
+    assert odd["lying"][3] > 0
+    assert "items moved much farther" in caplog.text
+    assert largest["bounded"] < 3 * largest["honest"] < largest["lying"] / 3
+
+
+def test_a_truncated_checkpoint_has_one_before_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG))
+
+    class Killed(BaseException):
+        pass
+
+    def die(node: int, packet: Packet) -> Packet:
+        if packet.facts["round"] == 2:
+            raise Killed
+        return packet
+
+    link.tamper = die
+    with pytest.raises(Killed):
+        serve(link, tmp_path / "run")
+    path = tmp_path / "run" / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:100])
+    serve(InProcessLink(link.homes), tmp_path / "run")
+    assert "going on from the one before it" in caplog.text
+    np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
+    assert not (tmp_path / "run" / PREVIOUS).exists()
+
+
+def test_where_the_disk_is_full_the_follower_reads_why(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=1)
+    answers = InProcessLink(homes)
+    first = dict[str, Packet | Refusal]()
+    Journal(tmp_path / "run").set_progress(phase="starting", padding="x" * 400)
+
+    def remember(_: int, packet: Packet) -> Packet:
+        first["answer"] = packet
+        raise KeyboardInterrupt
+
+    answers.tamper = remember
+    with pytest.raises(KeyboardInterrupt):
+        serve(answers, tmp_path / "run")
+
+    class Deaf(InProcessLink):
+        """The node answered before; only the server writes now."""
+
+        def ask(self, packets: Any, seconds: float) -> dict[str, int]:
+            self.box["m"] = first["answer"]
+            return dict.fromkeys(["m"], 1)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+            serve(Deaf(homes), tmp_path / "run")
+        except BaseException:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    progress = Journal(tmp_path / "run").progress()
+    assert progress["phase"] == "failed"
+    assert "too large" in progress["error"]
+    assert not RunFolder(tmp_path / "run").finished
+
+
+def test_progress_is_said_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_rounds(3) as show:
+        show({"phase": "waiting", "nodes": 0, "wanted": 2}, [])
+        show({"phase": "waiting", "nodes": 1, "wanted": 2}, [])
+    assert capsys.readouterr().err == "waiting for nodes: 0 of 2 are here\n"

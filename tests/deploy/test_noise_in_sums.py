@@ -1,0 +1,220 @@
+"""Noise that nodes add to secure sums: equal to a simulation with the same draws, refused where too little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config, change
+from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.server import Deployment, Journal, serve
+from fedrecplus.deploy.wire import (
+    ITEMS,
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Stage,
+    check_deployable,
+    encode_stage,
+    sum_terms,
+)
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel.secure.client import SecureClient
+from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, to_bits
+from fedrecplus.parts.privacy import seeded_words
+from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from tests.deploy.in_process import MODEL, InProcessLink
+from tests.deploy.summing import NODES, NoiseWords, expected, losing, model
+from tests.deploy.test_budget import RATINGS, begun, budget_config
+
+ALL = range(1, NODES + 1)
+
+
+def noisy_config(source: str = "public", **settings: Any) -> Config:
+    return budget_config(source, **{"privacy__rule": "distributed", "privacy__honest": 0.7, **settings})
+
+
+@pytest.mark.parametrize("name", ["fedmf", "fedrec+secure"])
+def test_rounds_equal_simulated_rounds_with_the_same_draws(name: str, tmp_path: Path) -> None:
+    """With a statistic beside the rows, too: both have noise."""
+    more = {"model__interaction_factors": 3, "channel__statistic_bound": 100.0} if name == "fedrec+secure" else {}
+    config = noisy_config(name=name, **more)
+    homes = begun(tmp_path, config)
+    words = NoiseWords(homes)
+    serve(InProcessLink(homes, words), tmp_path / "run")
+    assert len(words) == 2 * NODES
+    public = catalogue_of(tmp_path)
+    np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, [ALL] * 2, [ALL] * 2, 4, words, public))
+    others = {place: seeded_words(number) for number, place in enumerate(words)}
+    other = expected(RATINGS, config, [ALL] * 2, [ALL] * 2, 4, others, public)
+    assert np.abs(model(tmp_path) - other).max() > 1e-3, "and there is noise"
+
+
+def catalogue_of(folder: Path) -> Any:
+    return ItemCatalogue.read(folder / "run" / ITEMS).public
+
+
+def test_a_node_may_drop_out_before_its_share_of_noise_is_in(tmp_path: Path) -> None:
+    config = noisy_config()
+    homes = begun(tmp_path, config)
+    words = NoiseWords(homes, losing("share", 2))
+    serve(InProcessLink(homes, words), tmp_path / "run")
+    found = expected(RATINGS, config, [ALL] * 2, [(1, 3, 4), ALL], 4, words, catalogue_of(tmp_path))
+    np.testing.assert_array_equal(model(tmp_path), found)
+
+
+def test_the_result_and_the_ledger_say_who_added_the_noise(tmp_path: Path) -> None:
+    homes = begun(tmp_path, noisy_config())
+    serve(InProcessLink(homes), tmp_path / "run")
+    privacy = json.loads((tmp_path / "run" / "result.json").read_text())["privacy"]
+    lines = lines_of(tmp_path / "run" / LEDGER)
+    assert [line["release"] for line in lines] == ["round 1", "round 2"]
+    assert privacy["epsilon"] == pytest.approx(spent(lines, 1e-3))
+    assert privacy["epsilon"] <= 8.0
+    assert "a share from each device" in privacy["mechanism"]
+    assert (privacy["neighbouring"], privacy["seeded_noise"]) == ("zero-out-one", False)
+
+
+def test_where_fewer_survive_than_the_noise_is_made_for_the_round_begins_anew(tmp_path: Path) -> None:
+    config = noisy_config(privacy__honest=1.0, server__rounds=1)
+    homes = begun(tmp_path, config)
+    lost = list[str]()
+
+    def once(node: int, packet: Packet) -> Packet | Refusal:
+        if packet.facts.get("stage") == "mask" and node == 2 and not lost:
+            lost.append(str(packet.facts["session"]))
+            return Refusal("lost", blame=False)
+        return packet
+
+    link = InProcessLink(homes, once)
+    serve(link, tmp_path / "run")
+    sessions = {packet.facts["session"] for _, packet in link.asked}
+    assert len(sessions) == 2, "three of four vectors are enough for masks, and not for noise"
+    asked = [packet for _, packet in link.asked if packet.facts["session"] == lost[0]]
+    assert {packet.facts["stage"] for packet in asked} == {"advertise", "share", "mask"}, "nothing was unmasked"
+
+
+def test_a_node_refuses_to_unmask_a_sum_with_too_little_noise(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = noisy_config(privacy__honest=1.0, server__rounds=1)
+    homes = begun(tmp_path, config)
+    link = InProcessLink(homes)
+    ask = link.ask
+
+    def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
+        """The server names three survivors of four."""
+        changed = dict(packets)
+        for node, packet in packets.items():
+            if packet.facts["stage"] == "reveal":
+                stage = Stage.of(packet.facts)
+                with Store.open(homes[node - 1].store) as store:
+                    state = store.value("SELECT state FROM sums")
+                client = SecureClient.of_bytes(state)
+                gone = next(number for number in client._near if number != client.state.number)
+                alive = to_bits(number != gone for number in client._near)
+                told = Survivors(VERSION, client.state.session, 3, alive)
+                changed[node] = encode_stage(stage, pack(told))
+        return ask(changed, seconds)
+
+    link.ask = lying  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="no upload came"):
+        serve_briefly(link, tmp_path)
+    assert "3 of 4 survived: less noise than 1 would add" in caplog.text
+
+
+def serve_briefly(link: InProcessLink, folder: Path) -> None:
+    replace(Deployment.read(folder / "run"), patience=0.3).write(folder / "run")
+    serve(link, folder / "run")
+
+
+def test_a_round_whose_sum_was_unmasked_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Later rounds have less noise: a server that asked for the last one ever again would pay less than it says."""
+    homes = begun(tmp_path, noisy_config())
+    link = InProcessLink(homes)
+    serve(link, tmp_path / "run")
+    again = next(p for n, p in link.asked if n == 1 and p.facts["round"] == 1 and p.facts["stage"] == "advertise")
+    other = Packet({**again.facts, "session": "ab" * 16}, {**again.arrays, "V": again.arrays["V"] + 1e-3})
+    assert answer(other, homes[0].store).facts["refusal"] == "policy"
+
+
+class NeverUnmasking(InProcessLink):
+    """A server that leaves node 1's own unmasking away: the others' shares are enough."""
+
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        asked = {node: packet for node, packet in packets.items() if (node, packet.facts["stage"]) != (1, "reveal")}
+        return super().ask(asked, seconds)
+
+
+def test_a_node_that_was_never_asked_to_unmask_counts_what_it_gave(tmp_path: Path) -> None:
+    homes = begun(tmp_path, noisy_config())
+    replace(Deployment.read(tmp_path / "run"), deadline=0.3).write(tmp_path / "run")
+    link = NeverUnmasking(homes)
+    serve(link, tmp_path / "run")
+    asked = {p.facts["round"]: p for n, p in link.asked if n == 1 and p.facts["stage"] == "advertise"}
+
+    def again(round_number: int, session: int) -> Packet:
+        first = asked[round_number]
+        V = first.arrays["V"] + 1e-3 * (session + 1)
+        return Packet({**first.facts, "session": f"{session:032x}"}, {**first.arrays, "V": V})
+
+    assert answer(again(0, 0), homes[0].store).facts["refusal"] == "policy", "the server went on to round 1"
+    assert "refusal" not in answer(again(1, 1), homes[0].store).facts, "sums fail, and are begun anew"
+    with Store.open(homes[0].store) as store, store.changing():
+        line = store.connection.execute("SELECT * FROM sent WHERE stage = 'mask' AND round = 1").fetchone()
+        store.connection.executemany(
+            f"INSERT INTO sent VALUES ({', '.join('?' * len(line))})", [(None, *line[1:]) for _ in range(30)]
+        )
+    assert answer(again(1, 2), homes[0].store).facts["refusal"] == "policy", "but not without end"
+
+
+def test_noise_is_large_enough_and_has_room_in_the_ring() -> None:
+    config = noisy_config()
+    public = begun_public()
+    terms = sum_terms(config, public, (30, 4), 0)
+    encoding = terms.encoding(16, NODES)
+    share, noise = terms.share(encoding, NODES), terms.noise
+    assert noise is not None
+    assert share * np.sqrt(np.floor(0.7 * NODES)) >= noise.multiplier * config.privacy.options.clip
+    most = (16 * config.channel.options.bound + 8.0 * share * np.sqrt(NODES)) * encoding.scales
+    assert (most < 2**31).all()
+
+
+def begun_public() -> Any:
+    return ItemCatalogue.published(RATINGS).public
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (["privacy.rule=local"], "drawn from a node's stored key"),
+        (["channel.rule=clear"], "a share of the noise hides no upload"),
+        (["privacy.clip=9"], "channel.bound"),
+    ],
+)
+def test_noise_that_hides_nothing_is_refused_with_its_own_reason(settings: list[str], reason: str) -> None:
+    config = noisy_config()
+    for setting in settings:
+        config = change(config, *setting.split("="))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=reason):
+        check_deployable(config)
+
+
+def test_secrets_of_the_noise_are_gone_when_the_sum_is_over(tmp_path: Path) -> None:
+    homes: list[NodeHome] = begun(tmp_path, noisy_config())
+    serve(InProcessLink(homes), tmp_path / "run")
+    assert len(Journal(tmp_path / "run").lines()) == 2
+    for home in homes:
+        with Store.open(home.store) as store:
+            assert store.connection.execute("SELECT state FROM sums").fetchall() == [(None,)]
+    assert MODEL in {line["model"] for line in lines_in(homes[0])}
+
+
+def lines_in(home: NodeHome) -> list[dict[str, Any]]:
+    with Store.open(home.store) as store:
+        return store.sent()

@@ -1,0 +1,45 @@
+"""The operator's page, in a browser."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedrecplus.deploy.process import ServerHome, note_run, page_server
+from fedrecplus.deploy.process.processes import server_port
+from fedrecplus.deploy.server import serve
+from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.small_data import small_ratings
+
+
+def test_the_page_shows_a_run_to_who_has_its_token(browser: Any, tmp_path: Path) -> None:
+    home = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
+    home.prepare([])
+    serve(InProcessLink(prepared(tmp_path, small_ratings(), small_config(rounds=2), nodes=2)), tmp_path / "run")
+    note_run(home.path, tmp_path / "run")
+    web, address = page_server(home)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    try:
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address.partition("?")[0], timeout=30)
+        with urllib.request.urlopen(address.replace("/?", "/state?"), timeout=30) as reply:
+            state = json.loads(reply.read())
+        assert (state["round"], state["phase"], len(state["rounds"])) == (2, "finished", 2)
+        page = browser.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address)
+        page.wait_for_selector("#findings li")
+        assert "finished, round 2" in page.inner_text("#headline")
+        assert "the server doesn't answer" in page.inner_text("#findings")
+        assert errors == []
+        page.close()
+    finally:
+        web.shutdown()
+        web.server_close()

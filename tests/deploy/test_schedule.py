@@ -1,0 +1,190 @@
+"""Training again and again, pruning, and any message whatever."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fedrecplus.config import change
+from fedrecplus.deploy.flower.fleet import Mail
+from fedrecplus.deploy.flower.pruning import prune
+from fedrecplus.deploy.flower.superlink import prepare_database
+from fedrecplus.deploy.process import seconds_of, train_again
+from fedrecplus.deploy.server import Deployment, begin, go_on, serve
+from fedrecplus.deploy.wire import VERSION, ItemCatalogue, Packet, Refusal, decode_reply, decode_request
+from fedrecplus.errors import UserError
+from fedrecplus.training.run_folder import RunFolder
+from tests.deploy.in_process import MODEL, InProcessLink, deal_out, small_config
+from tests.deploy.test_checks import EXPECTED, SELF_WEIGHED
+from tests.small_data import small_ratings
+
+
+def test_runs_go_on_from_each_other_and_a_failed_one_is_gone_on_with(tmp_path: Path) -> None:
+    ratings, config = small_ratings(), small_config(rounds=1)
+    homes, catalogue, said = deal_out(ratings, tmp_path / "nodes", 1, 0), ItemCatalogue.of(ratings), list[str]()
+    away = {2}
+
+    def start(folder: Path, before: Path | None) -> None:
+        if before is None:
+            begin(folder, config, Deployment(1), catalogue, {"dataset": "small"})
+        else:
+            go_on(before, folder, change(config, "server.rounds", 1), Deployment(1), catalogue, overwrite=False)
+
+    def run(folder: Path) -> None:
+        if int(folder.name) in away:
+            away.discard(int(folder.name))
+            raise UserError("nobody is here")
+        serve(InProcessLink(homes), folder)
+
+    train_again(tmp_path / "runs", 0.0, start, run, said.append, times=4)
+    assert [path.name for path in sorted((tmp_path / "runs").iterdir())] == ["0001", "0002", "0003"]
+    assert [RunFolder(tmp_path / "runs" / f"000{n}").result()["rounds"] for n in (1, 2, 3)] == [1, 2, 3]
+    assert any("nobody is here" in line for line in said)
+
+
+@pytest.mark.parametrize("text", ["", "1", "d", "1s", "-1d", "1 day"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="no length of time"):
+        seconds_of(text)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_nobody_needs_is_pruned(tmp_path: Path) -> None:
+    from flwr.server.superlink.linkstate import SqlLinkState
+    from flwr.supercore.object_store import ObjectStoreFactory
+    from flwr.superlink.federation import NoOpFederationManager
+
+    database = str(tmp_path / "state.db")
+    state = SqlLinkState(database, NoOpFederationManager(), ObjectStoreFactory(database).store())
+    state.initialize()
+    now = time.time()
+    columns = "message_id, run_id, dst_node_id, created_at, ttl, delivered_at, reply_to_message_id"
+    with contextlib.suppress(AttributeError):
+        state.query("PRAGMA foreign_keys = OFF")
+    state.query("INSERT INTO nonce_store (namespace, nonce, expires_at) VALUES ('a', 'old', 1.0)")
+    for name, created in (("old", now - 10_000), ("new", now)):
+        state.query(
+            f"INSERT INTO message_ins ({columns}) VALUES (:id, NULL, 1, :at, 60.0, '', '')", {"id": name, "at": created}
+        )
+    prune(state, now)
+    assert [row["message_id"] for row in state.query("SELECT message_id FROM message_ins")] == ["new"]
+    assert state.query("SELECT * FROM nonce_store") == []
+    prune(state, now)
+
+
+FACTS = st.dictionaries(
+    st.sampled_from(["version", "model", "round", "refusal", "squared_error", "rated", "config", "session"]),
+    st.one_of(st.just(VERSION), st.just(MODEL), st.just(3), st.integers(), st.floats(), st.text(max_size=8)),
+    max_size=6,
+)  # fmt: skip
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)
+KINDS = st.sampled_from([np.int8, np.int32, np.int64, np.uint64, np.float32, np.float64, np.bool_])
+TABLES = st.dictionaries(
+    st.sampled_from(["clients", "rows", "items", "delta", "weights", "V", "ratings"]),
+    KINDS.flatmap(lambda kind: arrays.arrays(kind, SHAPES)),
+    max_size=6,
+)
+
+
+def fuzz(packet: Packet) -> None:
+    """Decode as a server and as a node would: what comes out is what the schema allows, or a refusal."""
+    for terms in (EXPECTED, SELF_WEIGHED):
+        try:
+            uploads, report = decode_reply(packet, terms)
+        except Refusal:
+            continue
+        for upload in uploads:
+            assert upload.delta.shape == (len(upload.items), 4)
+            assert np.isfinite(upload.delta).all()
+            assert (np.diff(upload.items) > 0).all()
+            assert ((upload.items >= 0) & (upload.items < 40)).all()
+            assert 0 <= upload.client < 2**62
+        assert len({upload.client for upload in uploads}) == len(uploads) <= terms.clients_per_node
+        assert report is None or (report.squared >= 0 and report.ratings > 0)
+    with contextlib.suppress(Refusal):
+        decode_request(packet)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(FACTS, TABLES)
+def test_any_message_is_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
+    fuzz(Packet(facts, tables))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.data(), st.integers(0, 4), st.integers(0, 6), st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([np.int32, np.int64]),
+)  # fmt: skip
+def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
+    data: Any, persons: int, rows: int, kind: Any, whole: Any
+) -> None:
+    def table(dtype: Any, shape: Any, **more: Any) -> Any:
+        return data.draw(arrays.arrays(dtype, shape, **more))
+
+    counts = table(np.int32, persons, elements=st.integers(0, 3))
+    total = int(counts.sum()) if data.draw(st.booleans()) else rows
+    fuzz(
+        Packet(
+            {"version": VERSION, "model": MODEL, "round": 3},
+            {
+                "clients": table(np.int64, persons, elements=st.integers(-1, 2**62)),
+                "rows": counts,
+                "items": np.sort(table(whole, total, elements=st.integers(-1, 41))),
+                "delta": table(kind, (total, 4)),
+                **({"weights": table(np.float64, persons)} if data.draw(st.booleans()) else {}),
+            },
+        )
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(FACTS, TABLES)
+def test_many_messages_are_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
+    fuzz(Packet(facts, tables))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_message_is_announced_when_its_contents_are_here_and_no_transaction_fails_for_another(tmp_path: Path) -> None:
+    from flwr.server.superlink.linkstate import SqlLinkState
+    from flwr.supercore.object_store import ObjectStoreFactory
+    from flwr.superlink.federation import NoOpFederationManager
+
+    database = str(tmp_path / "state.db")
+    state = SqlLinkState(database, NoOpFederationManager(), ObjectStoreFactory(database).store())
+    state.initialize()
+    prepare_database(state)
+    columns = "message_id, run_id, dst_node_id, created_at, ttl, delivered_at, reply_to_message_id"
+    for name, node in (("whole", 5), ("half", 6)):
+        state.query(
+            f"INSERT INTO message_ins ({columns}) VALUES (:id, NULL, :node, :at, 60.0, '', '')",
+            {"id": name, "node": node, "at": time.time()},
+        )
+    session = (
+        "INSERT INTO object_push_sessions (session_id, run_id, expires_at, pending_count) VALUES ('s', 1, '2099', 1)"
+    )
+    state.query(session)
+    state.query("INSERT INTO object_push_session_roots (session_id, root_object_id) VALUES ('s', 'half')")
+    mail = Mail(state)
+    assert [asyncio.run(mail.waits(node, 0.0)) for node in (5, 6, 7)] == [True, False, False]
+
+    def read_then_write(number: int) -> None:
+        with state.session():
+            state.query("SELECT count(*) FROM message_ins")
+            time.sleep(0.05)
+            state.query("UPDATE message_ins SET ttl = ttl + 1.0 WHERE message_id = 'whole'")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read_then_write, range(8)))
+    assert state.query("SELECT ttl FROM message_ins WHERE message_id = 'whole'")[0]["ttl"] == 68.0

@@ -1,0 +1,147 @@
+"""Run in a process of its own, with TRITON_INTERPRET=1: names of cases in, a line of JSON for each out.
+
+Triton decides at its import whether kernels are compiled for a card or interpreted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from fedrecplus.config import Config, assign, preset, presets
+from fedrecplus.engines import SimulationState, engine_of, prepare
+from fedrecplus.errors import EngineWarning
+from fedrecplus.testing import assert_engines_agree, example_config, small_ratings
+
+STEPS = ("model.rule=mf", "model.factors=3", "model.learning_rate=0.1", "model.local_epochs=2")
+DISTANCES = ("aggregation.rule=wasserstein", "aggregation.temperature=0.4")
+RING = (
+    "channel.rule=secure",
+    "channel.least_cohort=3",
+    "channel.fewest_contributors=1",
+    "channel.bound=64",
+    "channel.weights=sent",
+)
+
+
+def agree(config: Config, deterministic: bool, rounds: int = 2) -> None:
+    """The CUDA engine gives what the reference gives."""
+    config = replace(config, deterministic=deterministic)
+    assert_engines_agree(config, small_ratings(clients=7, items=20), rounds=rounds, engine="cuda")
+
+
+def of_preset(name: str) -> Callable[[], None]:
+    """A preset as it is shipped, with sums in a fixed order."""
+
+    def run() -> None:
+        config = preset(name)
+        if config.channel.rule == "secure":
+            config = assign(config, ["channel.least_cohort=3", "channel.fewest_contributors=1"])
+        if config.virtual_ratings.rule == "hybrid":  # predictions in the second round already
+            config = assign(config, ["virtual_ratings.predict_after=1", "virtual_ratings.local_steps=2"])
+        agree(config, deterministic=True)
+
+    return run
+
+
+def of_settings(*changes: str, deterministic: bool = False) -> Callable[[], None]:
+    """The example with changes."""
+    return lambda: agree(example_config(*changes), deterministic)
+
+
+def long_clients() -> None:
+    """Clients with more rows than registers hold."""
+    from fedrecplus.engines.cuda.model import mf
+
+    mf.LARGEST_IN_REGISTERS = 16
+    agree(example_config(*STEPS, "pseudo_items.rule=random", "virtual_ratings.rule=user-average", *DISTANCES), False)
+
+
+def on_processor() -> None:
+    """A rule without a CUDA kernel runs through the fast engine, and that is said once."""
+    config = example_config(*STEPS, "model.batch_size=3", "pseudo_items.rule=none")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        agree(config, deterministic=False)
+    notes = [str(each.message) for each in said if each.category is EngineWarning]
+    assert notes == ["model.rule = 'mf' has no CUDA kernel for these settings: it runs on the processor"], notes
+
+
+def same_bits() -> None:
+    """In a fixed order two runs give the same bits, also from a state that was written and read."""
+    config = replace(example_config(*STEPS, "pseudo_items.rule=random", *DISTANCES), deterministic=True)
+    config = replace(assign(config, ["virtual_ratings.rule=user-average"]), engine="cuda", precision="float32")
+    problem = prepare(small_ratings(clients=7, items=20), config)
+    found = []
+    for resumed in (False, True):
+        engine = engine_of(config)
+        state, _ = engine.round(problem, engine.start(problem))
+        if resumed:
+            written = {name: np.array(table) for name, table in state.arrays().items()}
+            engine, state = engine_of(config), SimulationState.of_arrays(written)
+        state, _ = engine.round(problem, state)
+        found.append(state.arrays())
+    for name, table in found[0].items():
+        assert isinstance(table, np.ndarray), name
+        np.testing.assert_array_equal(found[1][name], table, err_msg=name)
+
+
+def lazy_state() -> None:
+    """U stays with the engine until somebody looks at it, and then it is an array like any other."""
+    config = replace(example_config(*STEPS, "pseudo_items.rule=none"), engine="cuda")
+    problem = prepare(small_ratings(clients=7, items=20), config)
+    engine = engine_of(config)
+    state, _ = engine.round(problem, engine.start(problem))
+    U = state.private.U
+    assert not isinstance(U, np.ndarray)
+    whole = np.asarray(U)
+    assert whole.shape == U.shape
+    assert whole.dtype == U.dtype
+    assert len(U) == len(whole)
+    np.testing.assert_array_equal(U[np.array([3, 1])], whole[[3, 1]])
+    np.testing.assert_array_equal(U[2], whole[2])
+    np.testing.assert_array_equal(np.add(U, 1.0), whole + 1.0)
+    assert np.isfinite(U).all()
+    whole[:] = np.nan  # a copy: the state is as it was
+    assert np.isfinite(state.private.U).all()
+
+
+CASES: dict[str, Callable[[], None]] = {
+    **{name: of_preset(name) for name in presets() if preset(name).engine != "central"},
+    "any order": of_settings(*STEPS, "pseudo_items.rule=none"),
+    "any order, distances": of_settings(*STEPS, "pseudo_items.rule=none", *DISTANCES, "aggregation.rows=table"),
+    "biases": of_settings("model.rule=biased-mf", "pseudo_items.rule=random", "virtual_ratings.rule=predicted"),
+    "weighted neighbours": of_settings(*STEPS, "virtual_ratings.rule=weighted", "pseudo_items.redraw=true"),
+    "large steps": of_settings(*STEPS, "model.learning_rate=0.25", "model.regularisation=4", "pseudo_items.rule=none"),
+    "ials": of_settings("model.rule=ials", "pseudo_items.rule=random", "virtual_ratings.rule=predicted", *DISTANCES),
+    "ring": of_settings(*STEPS, *RING, "pseudo_items.rule=random", "virtual_ratings.rule=user-average"),
+    "ring of 16 bits": of_settings("model.rule=joint", *RING, "channel.bits=16", "pseudo_items.rule=none"),
+    "half a cohort": of_settings(*STEPS, "cohort.fraction=0.5", "virtual_ratings.refresh=false", *DISTANCES),
+    "long clients": long_clients,
+    "on the processor": on_processor,
+    "same bits": same_bits,
+    "lazy state": lazy_state,
+}
+
+
+def main(names: list[str]) -> None:
+    """Run the cases and say what became of each."""
+    for name in names:
+        error = None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # NumPy warns where the interpreter's hashes wrap
+            warnings.simplefilter("ignore")
+            try:
+                CASES[name]()
+            except Exception:
+                error = traceback.format_exc()
+        print(json.dumps({"case": name, "error": error}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,66 @@
+"""Small trained models of every kind that the page computes, and their sites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.config import assign, preset
+from fedrecplus.data import Scale
+from fedrecplus.training import train
+from fedrecplus.web.page.build import build_site
+from tests.small_data import small_ratings
+
+RUNS = {
+    "fedmf": ("fedmf", ()),
+    "fedrec+": ("fedrec+", ()),
+    "fedrec+private": ("fedrec+private", ()),
+    "fedrec+secure": ("fedrec+secure", ()),
+    "mf": ("fedrec", ()),
+    "paper": ("fedrec+paper", ()),
+    "biased-mf": ("fedmf-vanilla", ("model.rule=biased-mf",)),
+    "ials": ("fedrec+secure", ("model.rule=ials",)),
+    "fcf": ("fcf", ()),
+    "half-stars": ("fedrec+secure", ()),
+    "hundred": ("fedmf", ()),
+    "likes": ("fedrec+secure", ()),
+    "many-items": ("fedmf", ()),
+    "popular": ("fedmf", ("model.popularity_weight=0.5",)),
+}
+"""name → preset and changes"""
+
+SCALES = {"half-stars": Scale(0.5, 5.0, 0.5), "likes": Scale(0.0, 1.0, 1.0), "hundred": Scale(0.0, 100.0, 1.0)}
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The run folder of a name in ``RUNS``, trained once."""
+    made: dict[str, Path] = {}
+
+    def run(name: str) -> Path:
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp("run")
+            algorithm, changes = RUNS[name]
+            config = assign(preset(algorithm), [*changes, "server.rounds=6"])
+            scale = SCALES.get(name)
+            items = 330 if name == "many-items" else 150
+            train(small_ratings(80, items, scale=scale), None, config, out=made[name], overwrite=True)
+        return made[name]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def site_of(run_of: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The site of a name in ``RUNS``, built once."""
+    made: dict[str, Path] = {}
+
+    def site(name: str) -> Path:
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp("site")
+            build_site(run_of(name), made[name])
+        return made[name]
+
+    return site

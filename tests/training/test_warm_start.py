@@ -1,0 +1,123 @@
+"""A training that begins with an earlier one's table: known items keep their rows, new items enter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fedrecplus as fr
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.engines import engine_of, prepare
+from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import SharedModel
+from fedrecplus.training.warm_start import Earlier
+
+RATINGS, TEST = fr.split(fr.load("synthetic:clients=300,items=40,ratings_per_client=20,noise=0.2,factors=2"), 0)
+NEW = RATINGS.item_ids[[0, 3, 11]]
+MODELS = ["fedmf", "fedrec+secure"]
+
+
+def short(name: str, rounds: int = 6) -> fr.Config:
+    return fr.assign(fr.preset(name), [f"server.rounds={rounds}", "server.cooldown=0"])
+
+
+def without_new() -> fr.Ratings:
+    """As a file from before the new items: it knows nothing of them, and numbers the others on."""
+    frame = RATINGS.to_frame()
+    return fr.Ratings.from_frame(frame.filter(~frame["item"].is_in(NEW.tolist())), scale=RATINGS.scale)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def earlier(request: pytest.FixtureRequest) -> fr.Run:
+    return fr.train(without_new(), None, short(request.param, 20))
+
+
+def test_known_items_begin_with_their_rows_and_new_ones_with_what_features_predict(earlier: fr.Run) -> None:
+    model = earlier.recommender.model
+    problem = prepare(RATINGS, earlier.config)
+    state = Earlier.of(model, earlier.config).begin(problem, engine_of(earlier.config).start(problem))
+    rows = dict(zip(model.item_ids.tolist(), model.V, strict=True))
+    for item, row in zip(RATINGS.item_ids.tolist(), state.server.V, strict=True):
+        if item in rows:
+            np.testing.assert_array_equal(row, rows[item])
+    new = state.server.V[np.isin(RATINGS.item_ids, NEW)]
+    assert np.isfinite(new).all()
+    assert (np.abs(new).max(axis=1) > 0).all()
+    assert np.abs(new).max() <= 2 * np.abs(model.V).max()
+
+
+def test_few_rounds_are_enough_where_many_went_before(earlier: fr.Run) -> None:
+    few = fr.change(earlier.config, "server.rounds", 1)
+    warm, cold = (fr.train(RATINGS, TEST, few, start=start) for start in (earlier, None))
+    assert warm.rmse < cold.rmse
+    counts = {"known_items": without_new().item_count, "new_items": len(NEW)}
+    assert warm.result["began_with"] == {"folder": None, **counts}
+    assert cold.result["began_with"] is None
+
+
+def test_the_command_line_goes_on_from_a_run_and_resumes_there(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "old.csv").write_text(without_new().to_frame().write_csv())
+    (tmp_path / "new.csv").write_text(RATINGS.to_frame().write_csv())
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    scale = ["--scale", str(RATINGS.scale)]
+    train = ["train", "--dataset", str(tmp_path / "old.csv"), *scale, "--algorithm", "fedmf", "--out", first]
+    assert exit_code_of([*train, "--set", "server.rounds=3"]) == 0
+    later = ["train", "--from", first, "--dataset", str(tmp_path / "new.csv"), *scale, "--out", second]
+    assert exit_code_of(later) == 0
+    assert f"began with {without_new().item_count} known items" in capsys.readouterr().out
+    model, result = SharedModel.read(Path(second)), (Path(second) / "result.json").read_text()
+    assert len(model.item_ids) == RATINGS.item_count
+    (Path(second) / "result.json").unlink()  # as if it had been killed before its first checkpoint
+    assert exit_code_of(["train", "--resume", "--out", second]) == 0
+    np.testing.assert_array_equal(SharedModel.read(Path(second)).V, model.V)
+    assert '"new_items": 3' in result
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (fr.preset("fedrec"), "keeps factors on devices"),
+        (fr.preset("fedrec+secure"), "the settings ask for another"),
+        (fr.assign(fr.preset("fedmf"), ["model.factors=7"]), "the settings ask for another"),
+    ],
+)
+def test_what_cannot_go_on_is_refused(config: fr.Config, said: str) -> None:
+    first = fr.train(without_new(), None, short("fedmf", 2))
+    with pytest.raises(UserError, match=said):
+        fr.train(RATINGS, None, config, start=first)
+
+
+def test_other_items_are_refused_with_some_of_both() -> None:
+    first = fr.train(without_new(), None, short("fedmf", 2))
+    frame = RATINGS.to_frame()
+    other = frame.with_columns(item=frame["item"].cast(str) + "x")
+    with pytest.raises(UserError, match=r"none of these items: it has .*, the ratings .*x"):
+        fr.train(other, None, short("fedmf", 2), start=first)
+
+
+def test_a_training_that_cannot_begin_writes_and_overwrites_nothing(tmp_path: Path) -> None:
+    config = fr.assign(short("fedmf"), ["server.rounds=2"])
+    finished = fr.train(RATINGS, TEST, config, out=tmp_path / "run")
+    others = RATINGS.to_frame().with_columns(item="other-" + RATINGS.to_frame()["item"].cast(str))
+    for refused in (
+        {"config": fr.assign(config, ["engine=cuda"])},
+        {"start": tmp_path / "run", "ratings": fr.Ratings.from_frame(others, scale=RATINGS.scale)},
+        {"start": 5},
+    ):
+        how = {"ratings": RATINGS, "config": config, **refused}
+        for out in ("run", "new"):
+            with pytest.raises(UserError):
+                fr.train(
+                    how["ratings"], None, how["config"], start=how.get("start"), out=tmp_path / out, overwrite=True
+                )
+        assert not (tmp_path / "new").exists()
+    kept = fr.Recommender.load(tmp_path / "run").model.V
+    np.testing.assert_array_equal(kept, finished.recommender.model.V)
+
+
+def test_what_is_no_run_to_begin_with_is_called_that(tmp_path: Path, capsys: Any) -> None:
+    assert exit_code_of(["train", "--from", str(tmp_path / "nowhere"), "--dataset", "ml-100k"]) == 2
+    assert "is not the folder of a finished run" in capsys.readouterr().err
