@@ -16,8 +16,8 @@ def test_rings_keep_the_accuracy_of_plain_sums() -> None:
     for name, changes in {
         "clear": (),
         "32": ("channel.rule=secure", "channel.weights=sent", "channel.fewest_contributors=1"),
-        "16": ("channel.rule=secure", "channel.bits=16", "channel.fewest_contributors=1"),
-        "defaults": ("channel.rule=secure", "channel.bits=16"),
+        "16": ("channel.rule=secure", "channel.bits=16", "channel.bound=4", "channel.fewest_contributors=1"),
+        "defaults": ("channel.rule=secure", "channel.bits=16", "channel.bound=4"),
     }.items():
         config = fr.assign(fr.preset("fedmf"), ["aggregation.rule=wasserstein", "aggregation.temperature=0.33",
                                                 "aggregation.weigh_on=client", *changes])  # fmt: skip

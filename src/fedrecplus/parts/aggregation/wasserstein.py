@@ -19,7 +19,6 @@ SMALLEST = 1e-12
 """distances below this count as this: a client may agree exactly"""
 LARGEST = 32.0
 """weight of a client that weighs itself, at most: a step that is nearer than that counts as this near"""
-_NEAR_ONE = 4.0
 NEEDS = frozenset({"last_step"})
 
 
@@ -85,10 +84,9 @@ def largest_weight(settings: Settings) -> float:
 def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
     """Factor on the weights, and the least D, where clients weigh themselves; both follow from what everybody was told.
 
-    The factor cancels in every weighted mean. It is 4(mean ‖step_i‖²)^τ, so that a weight says how near a client is
-    beside how far a row moved, whatever the size of steps; 4, since one client's update is several times as long as the
-    mean of all, and weights near 1 use the ring best. Where a number of the step exceeds 1, it is over that one, so
-    that w·Δ stays small as well. Before the first step nothing tells the size of updates: the factor is 1.
+    The factor cancels in every weighted mean. It is (mean ‖step_i‖²)^τ, so that a weight says how near a client is
+    beside how far a row moved, whatever the size of steps. Where a number of the step exceeds 1, it is over that one,
+    so that w·Δ stays small as well. Before the first step nothing tells the size of updates: the factor is 1.
 
     Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
     """
@@ -97,8 +95,8 @@ def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, fl
     size = float(squares.sum() if settings.rows == "table" else squares.mean())
     if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
         return 1.0, SMALLEST
-    nearest = max(size * (LARGEST / _NEAR_ONE) ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
-    return _NEAR_ONE * size**tau / max(1.0, float(np.abs(step).max())), nearest
+    nearest = max(size * LARGEST ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
+    return size**tau / max(1.0, float(np.abs(step).max())), nearest
 
 
 def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:
