@@ -131,7 +131,7 @@ class Journal:
         """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
         temporary, text = (
             self.folder / f".{PROGRESS}.part",
-            json.dumps({"pid": os.getpid(), "at": time.time(), **facts}),
+            json.dumps({"pid": os.getpid(), "began": process_began(os.getpid()), "at": time.time(), **facts}),
         )
         try:
             temporary.write_text(text, encoding="utf-8")
@@ -148,6 +148,17 @@ class Journal:
         with contextlib.suppress(OSError, json.JSONDecodeError):
             return dict(json.loads((self.folder / PROGRESS).read_text(encoding="utf-8")))
         return {}
+
+
+def process_began(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks: with its number, what tells it from a later one of that number.
+
+    None where there is no such process, or the system doesn't tell.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
