@@ -1,16 +1,8 @@
 """The server's side: rounds over a network, refusals, the run folder. Knows only the wire."""
 
+from fedrecplus.deploy.server.app_process import process_began
 from fedrecplus.deploy.server.collect import Link
-from fedrecplus.deploy.server.deployment import (
-    LOG,
-    Deployment,
-    Journal,
-    begin,
-    go_on,
-    is_served,
-    only_server_of,
-    process_began,
-)
+from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, begin, go_on, is_served, only_server_of
 from fedrecplus.deploy.server.figures import RunFigures, figures_of
 from fedrecplus.deploy.server.rounds import serve
 

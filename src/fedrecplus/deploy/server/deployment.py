@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from fedrecplus.config import Config, change, load_config, to_tables
+from fedrecplus.deploy.server.app_process import process_began
 from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
@@ -148,17 +149,6 @@ class Journal:
         with contextlib.suppress(OSError, json.JSONDecodeError):
             return dict(json.loads((self.folder / PROGRESS).read_text(encoding="utf-8")))
         return {}
-
-
-def process_began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks: with its number, what tells it from a later one of that number.
-
-    None where there is no such process, or the system doesn't tell.
-    """
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
