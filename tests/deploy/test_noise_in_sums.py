@@ -148,8 +148,8 @@ def test_a_node_refuses_to_unmask_a_sum_with_too_little_noise(tmp_path: Path, ca
                 with Store.open(homes[node - 1].store) as store:
                     state = store.value("SELECT state FROM sums")
                 client = SecureClient.of_bytes(state)
-                gone = next(number for number in client._near if number != client.state.number)
-                alive = to_bits(number != gone for number in client._near)
+                gone = next(number for number in client.near if number != client.state.number)
+                alive = to_bits(number != gone for number in client.near)
                 told = Survivors(VERSION, client.state.session, 3, alive)
                 changed[node] = encode_stage(stage, pack(told))
         return ask(changed, seconds)
