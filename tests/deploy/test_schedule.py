@@ -148,13 +148,6 @@ def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
     )
 
 
-@pytest.mark.slow
-@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(FACTS, TABLES)
-def test_many_messages_are_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
-    fuzz(Packet(facts, tables))
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_message_is_announced_when_its_contents_are_here_and_no_transaction_fails_for_another(tmp_path: Path) -> None:
     from flwr.server.superlink.linkstate import SqlLinkState
