@@ -142,14 +142,15 @@ def curve(
     where: Cut, config: Config, way: Way, hours: float, spread: float, seed: int, looks: int = 60
 ) -> list[tuple[float, float]]:
     """Seconds on the clock and RMSE, some ``looks`` times on the way."""
-    # a small step's prior is for so many of all persons, as the ratings in it are
-    share = way.enough / where.fitted.clients
+    prior, options = list[str](), config.model.options
+    if hasattr(options, "item_prior"):  # of a small step it is for so many of all persons, as the ratings in it are
+        prior = [f"model.item_prior={options.item_prior * min(1.0, way.enough / where.fitted.clients)}"]
     config = assign(
         config,
         [
-            f"server_optimizer.learning_rate={way.rate}", f"server_optimizer.momentum={way.momentum}", "seed=0",
-            f"model.item_prior={config.model.options.item_prior * min(1.0, share)}",
-            "server.cooldown=0", "server.rounds=1000000",
+            "server_optimizer.rule=momentum", f"server_optimizer.learning_rate={way.rate}",
+            f"server_optimizer.momentum={way.momentum}",
+            "server.cooldown=0", "server.rounds=1000000", *prior,
         ],
     )  # fmt: skip
     problem, engine = prepare(where.fitted, config), engine_of(config)
