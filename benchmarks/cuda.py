@@ -137,9 +137,10 @@ def _kernel_seconds(problem: Problem, epochs: int) -> float:
     state, _ = engine.round(problem, engine.start(problem))
     known = CardRatings.of(problem, np.float32)
     cohort = Cohort.of(problem.able, known.counts(pseudo=False))
-    how = weighing_of(problem.config)
+    message = message_of(problem, state)
+    how = weighing_of(problem.config, message)
     assert how is not None, "these rules have kernels"
-    some = Round(problem, state.private, message_of(problem, state), no_pseudo_rows(known), cohort, how)
+    some = Round(problem, state.private, message, no_pseudo_rows(known), cohort, how)
     steps = mf.steps_of(problem, some.message)._replace(epochs=epochs)
     tables, sums = mf.tables_of(some), some.sums()
 

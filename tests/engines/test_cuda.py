@@ -18,7 +18,10 @@ from fedrecplus.engines.fast import FastEngine
 from fedrecplus.errors import UserError
 
 ROOT = Path(__file__).parents[2]
-QUICK = ["any order", "any order, distances", "on the processor", "same bits", "lazy state", "fedmf", "fedrec++"]
+QUICK = [
+    "any order", "any order, distances", "on the processor", "same bits", "lazy state", "fedmf", "fedrec++",
+    "server on the card", "state of others", "chosen by V",
+]  # fmt: skip
 SLOW = [
     *(name for name in presets() if preset(name).engine != "central" and name not in QUICK),
     "biases", "weighted neighbours", "large steps", "ials", "ring", "ring of 16 bits", "half a cohort", "long clients",
