@@ -49,6 +49,17 @@ def test_kernels_of_every_preset_give_what_the_reference_gives() -> None:
     assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
 
 
+@pytest.mark.slow
+def test_kernels_compile_for_a_card_that_need_not_be_there(tmp_path: Path) -> None:
+    surroundings = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    surroundings["TRITON_CACHE_DIR"] = str(tmp_path)
+    command = [sys.executable, "-m", "tests.engines.cuda_compiled"]
+    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = ["train_clients", "train_clients", "train_long", "add_rows", "add_in_order", "weigh_clients"]
+    assert done.stdout.split() == names
+
+
 def without_card(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with torch and without a card, whatever this one has."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
