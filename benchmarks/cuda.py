@@ -1,7 +1,7 @@
 """``python -m benchmarks.cuda``: the CUDA engine on this machine's card: equality, precision, speed, and size.
 
-The output is kept in ``benchmarks/results`` with date, card and commit; measures of the same commit and day are kept
-together. ``--data`` names sets for whole trainings.
+The output is kept in ``benchmarks/results`` with date, card and commit; a day's measures are kept together. ``--data``
+names sets for whole trainings.
 """
 
 from __future__ import annotations
@@ -57,22 +57,26 @@ def main() -> int:
 
 
 def keep(name: str, found: list[Line], commit: str | None, folder: Path) -> None:
-    """Write a measure's lines beside those of the others that were taken on the same day, card and commit."""
+    """Write a measure's lines, with the commit that they are of, beside the day's other measures on this card."""
     card, today = torch.cuda.get_device_name(), datetime.now(UTC).date().isoformat()
-    facts = {"date": today, "card": card, "commit": commit, "torch": torch.__version__}
-    stem = f"cuda-{card.lower().replace(' ', '-')}-{today}"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept: dict[str, Any] = {}
-    if (folder / f"{stem}.json").exists():
-        before = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
-        if all(before.get(key) == value for key, value in facts.items()):
-            kept = before["measures"]
-    kept[name] = [line.as_dict() for line in found]
+    facts = {"date": today, "card": card, "torch": torch.__version__}
+    path = folder / f"cuda-{card.lower().replace(' ', '-')}-{today}.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept = before["measures"] if all(before.get(key) == value for key, value in facts.items()) else {}
+    kept[name] = {"commit": commit, "lines": [line.as_dict() for line in found]}
     report = {**facts, "measures": {each: kept[each] for each in MEASURES if each in kept}}
-    (folder / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    lines = [Line(**line) for each in report["measures"].values() for line in each]
-    title = f"# {card}, {today}\n\nCommit {commit}, torch {torch.__version__}. `python -m benchmarks.cuda`\n\n"
-    (folder / f"{stem}.md").write_text(title + as_table(lines) + "\n", encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(as_page(report), encoding="utf-8")
+
+
+def as_page(report: dict[str, Any]) -> str:
+    """The kept measures as a page, a table each."""
+    page = f"# {report['card']}, {report['date']}\n\n`python -m benchmarks.cuda`, torch {report['torch']}.\n"
+    for name, measure in report["measures"].items():
+        lines = [Line(**line) for line in measure["lines"]]
+        page += f"\n## {name}, commit {measure['commit']}\n\n{as_table(lines)}\n"
+    return page
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from fedrecplus.engines.cuda.tables import CardTable, ServerTables, in_numpy, se
 from fedrecplus.engines.fast import FastEngine
 from fedrecplus.engines.fast.engine import report_of, weighing_of
 from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
+from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
@@ -89,8 +90,11 @@ class CudaEngine(Engine):
     def item_sets(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``; on the processor, like uploads."""
-        return self._on_processor.item_sets(problem, _on_host(private), message, clients)
+        """See ``Engine.item_sets``."""
+        ratings = self._ratings_of(problem, message)
+        cohort = Cohort.of(clients, ratings.counts(pseudo=True))
+        pseudo: Any = pseudo_rows(problem, private, message, cohort, ratings)[1]
+        return {client: items_of(problem, pseudo, client) for client in clients.tolist()}
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
