@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import card
 from fedrecplus.config import Config, preset, presets
 from fedrecplus.engines import cuda, engine_of
 from fedrecplus.engines.fast import FastEngine
@@ -73,6 +74,15 @@ def test_without_a_card_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UserError, match="needs an NVIDIA card") as error:
         engine_of(replace(Config(), engine="cuda"))
     assert "engine=auto" in error.value.remedy
+
+
+def test_without_a_card_the_bench_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_card(monkeypatch)
+    lines = card.measure()
+    assert [line.value for line in lines] == [None]
+    assert capsys.readouterr().err == "cuda: there is no card here that torch can use: left out\n"
 
 
 def test_without_torch_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
