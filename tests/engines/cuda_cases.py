@@ -136,6 +136,10 @@ def server_on_card() -> None:
         assert type(found.V) is np.ndarray
         np.testing.assert_allclose(found.V, expected.V, rtol=1e-6, err_msg=f"{optimizer}, {normalise}")
         np.testing.assert_allclose(found.last_step, expected.last_step, rtol=1e-6, atol=1e-7)
+    table = CardTable(to_card(total))  # what the server's half doesn't need runs on the processor
+    np.testing.assert_array_equal(np.concatenate([table, total]), np.concatenate([total, total]))
+    np.testing.assert_array_equal(np.exp(table), np.exp(total))
+    np.testing.assert_array_equal(np.float64(2.0) * table, np.float64(2.0) * total)
 
 
 def state_of_others() -> None:

@@ -52,8 +52,9 @@ class CardTable(CardArray, NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
         run, plain = _ON_CARD.get(ufunc), set(how) <= {"out", "where"}
         if run is None or method != "__call__" or not plain or any(isinstance(each, np.generic) for each in inputs):
-            arrays = (np.asarray(each) if isinstance(each, CardArray) else each for each in inputs)
-            return getattr(ufunc, method)(*arrays, **how)
+            if "out" in how:
+                return NotImplemented
+            return getattr(ufunc, method)(*_in_numpy(inputs), **{name: _in_numpy(each) for name, each in how.items()})
         found = run(*(each if isinstance(each, int | float) else to_card(each) for each in inputs))
         (out,), where = how.get("out", (None,)), how.get("where", True)
         if out is None:
@@ -65,8 +66,7 @@ class CardTable(CardArray, NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, inputs: Any, how: Any) -> Any:
         if function is np.zeros_like and not how:
             return CardTable(torch.zeros_like(self.tensor))
-        arrays = (np.asarray(each) if isinstance(each, CardArray) else each for each in inputs)
-        return function(*arrays, **how)
+        return function(*_in_numpy(inputs), **{name: _in_numpy(each) for name, each in how.items()})
 
     def __getitem__(self, index: Any) -> Any:
         """Slices and new axes of the table; anything else as NumPy arrays."""
@@ -90,6 +90,13 @@ class CardTable(CardArray, NDArrayOperatorsMixin):
     def max(self) -> float:
         """The greatest number."""
         return float(self.tensor.max())
+
+
+def _in_numpy(value: Any) -> Any:
+    """NumPy arrays in place of what is on the card, in lists and tuples too."""
+    if isinstance(value, list | tuple):
+        return type(value)(_in_numpy(each) for each in value)
+    return np.asarray(value) if isinstance(value, CardArray) else value
 
 
 def server_on_card(config: Config) -> bool:
