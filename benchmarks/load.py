@@ -177,7 +177,6 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
             run_to_the_end(server, folder / "run", _show, print)
         finally:
             seconds = time.monotonic() - began
-            database = sum(file.stat().st_size for file in (folder / "server").glob("superlink.db*"))
             over.set()
             for crowd in crowds:
                 crowd.send_signal(signal.SIGTERM)
@@ -197,7 +196,7 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         "lost": dict(Counter(why for line in lines for why in line["lost"].values())),
         "refused": lines[-1]["refusals"]["refused"],
         "superlink cpu": round(superlink.cpu, 1), "superlink MB": superlink.peak // 10**6,
-        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6, "database MB": database / 1e6,
+        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6,
         "nodes' cpu": round(sum(one["cpu"] for one in said), 1),
         "nodes' MB": [one["memory"] // 10**6 for one in said],
         "events": {name: calls[name] for name in ("answered", "refused", "kill", "dropout", "fault")},
