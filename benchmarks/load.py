@@ -159,7 +159,7 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     deployment = Deployment(present, given.quorum, given.deadline, patience=1200.0)
     begin(folder / "run", config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
     homes = deal_out(ratings, folder / "nodes", given.nodes, None)
-    superlink, app = Watched("deploy.flower.superlink"), Watched("serverapp")
+    superlink, app = Watched("deploy.flower.superlink"), Watched("deploy.flower.superexec")  # it forks the app
     over = threading.Event()
 
     def watch() -> None:
