@@ -15,8 +15,9 @@ import threading
 import time
 from typing import Any
 
-from flwr.supercore.object_store.in_memory_object_store import InMemoryObjectStore
+from fedrecplus.deploy.flower import private
 
+_InMemoryObjectStore: Any = private.get("flwr.supercore.object_store.in_memory_object_store.InMemoryObjectStore")
 log = logging.getLogger("fedrecplus")
 _SHARE, _LEAST = 0.25, 256 * 2**20
 """of the machine's memory that objects may take, and bytes that they always may"""
@@ -28,7 +29,7 @@ class ObjectStoreFull(Exception):
     """There is no room for an object now: whoever brings it tries again."""
 
 
-class BoundedObjectStore(InMemoryObjectStore):
+class BoundedObjectStore(_InMemoryObjectStore):  # type: ignore[misc]
     """Flower's store, which refuses an object where all of them would take too much memory."""
 
     def __init__(self, verify: bool = True) -> None:

@@ -23,6 +23,7 @@ PLACES = {
     "flwr.superlink.servicer.runtime.runtime_handlers.push_messages": "takes the app's messages",
     "flwr.superlink.servicer.runtime.runtime_handlers.pull_messages": "gives the app its replies",
     "flwr.superlink.cli.flower_superlink": "the SuperLink's program",
+    "flwr.supercore.object_store.in_memory_object_store.InMemoryObjectStore": "keeps objects; ours bounds it",
     "flwr.supercore.cli.flower_superexec": "the SuperExec's program",
     "flwr.supercore.superexec.executor.types.LaunchResult.accepted": "what an executor says of a started app",
     "flwr.superlink.grid.http_grid.HttpGrid._runtime_client": "the grid's client towards the SuperLink",
