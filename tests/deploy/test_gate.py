@@ -25,7 +25,9 @@ import uvicorn
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PullMessagesResponse
+from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PullMessagesResponse, PushMessagesRequest
+from flwr.proto.message_pb2 import Message, Metadata, PullObjectRequest
+from flwr.proto.node_pb2 import Node
 
 from fedrecplus.deploy.flower.connections import BoundedConnection
 from fedrecplus.deploy.flower.limits import Bucket, Buckets
@@ -335,3 +337,16 @@ def test_the_database_of_an_earlier_version_is_taken_over_and_deleted(tmp_path: 
         assert named == ([] if damaged else [(str(7 + 2**63), "anna")])
     finally:
         running.process.end(2.0)
+
+
+def test_an_answer_to_a_run_that_a_restarted_server_does_not_know_is_refused_for_good(
+    server: Running, tmp_path: Path
+) -> None:
+    key = Key(tmp_path / "a")
+    number, _ = server.home.admit(key.public)
+    node = Node(node_id=number)
+    asked = PullObjectRequest(node=node, run_id=12345, object_id="ab" * 32).SerializeToString()
+    assert server.post("/v1/fleet/pull-object", asked, **key.headers())[0] == 403
+    metadata = Metadata(run_id=12345, src_node_id=number)
+    answer = PushMessagesRequest(node=node, messages_list=[Message(metadata=metadata)]).SerializeToString()
+    assert server.post("/v1/fleet/push-messages", answer, **key.headers())[0] == 403

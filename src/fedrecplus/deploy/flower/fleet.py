@@ -138,6 +138,8 @@ class FleetApi:
 
     def _call(self, name: str, request: Any, facts: dict[str, Any]) -> bytes:
         """What Flower's handler says, with the objects that go along."""
+        if not _runs_of(request) <= self._state.run_ids.keys():
+            raise Unserved(403, "no such run")  # the server was restarted since: the node is to give its answer up
         if name == "pull-messages":
             return attached.pull_for_node(self._state, request)
         if name == "push-messages":
@@ -162,6 +164,12 @@ class FleetApi:
 def _public_key(key: bytes) -> Any:
     """A key that was admitted, read once."""
     return private.get("flwr.supercore.primitives.asymmetric.bytes_to_public_key")(key)
+
+
+def _runs_of(request: Any) -> set[int]:
+    """The runs that a request is about."""
+    runs = {message.metadata.run_id for message in getattr(request, "messages_list", ())}
+    return runs | {request.run_id} if hasattr(request, "run_id") else runs
 
 
 def _is_own(request: Any, number: int | None) -> bool:
