@@ -174,7 +174,7 @@ class ScriptedFleet:
         self.announced: list[str] = []
         self.now = time.time()
         self.ttl = 100.0
-        self.gone, self.all_sent = False, True
+        self.gone, self.all_sent, self.left = False, True, False
 
     def sibling(self) -> ScriptedFleet:
         return self
@@ -191,7 +191,7 @@ class ScriptedFleet:
         return decode(answers | ATTACHED.get(name, ({}, {}))[1], encode(answers, reply))  # Flower attaches nothing
 
     def activate_node(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self.announced or not self.known:
+        if (self.announced and not self.left) or not self.known:
             raise Rejected(400, "activation failed")  # believed connected, or not admitted
         return {"node_id": 7}
 
@@ -239,6 +239,7 @@ class ScriptedFleet:
         return {}
 
     def deactivate_node(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.left = True
         return {}
 
 

@@ -218,3 +218,21 @@ def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None
     assert asyncio.run(wait()) == (False, False, True)
     assert time.monotonic() - began < 20.0
     assert SUPERLINK_NODE_ID not in undelivered(there.state, time.time())
+
+
+def test_mail_of_a_node_that_has_hung_up_stays_for_when_it_is_back() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+
+    async def hang_up() -> bool:
+        mail, gone = Mail(there.state), asyncio.Event()
+        waiting = asyncio.create_task(mail.waits(node, 30.0, gone.wait))
+        await asyncio.sleep(0.01)
+        gone.set()
+        found = await waiting
+        there.link.ask({node: packet(1)}, 60.0)
+        mail.look()
+        return found
+
+    assert asyncio.run(hang_up()) is False
+    assert undelivered(there.state, time.time()) == {node}

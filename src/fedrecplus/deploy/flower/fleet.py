@@ -68,7 +68,8 @@ class FleetApi:
             if name in _STORES and not self._stores.take(key, len(content)):
                 raise Unserved(429, "too many bytes")
             request = self._parse(name, content, key, number)
-            if name == "pull-messages" and not await self._mail.waits(request.node.node_id, _seconds(headers)):
+            wait = _seconds(headers)  # the next event of a request that is read is that its connection is gone
+            if name == "pull-messages" and not await self._mail.waits(request.node.node_id, wait, receive):
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return

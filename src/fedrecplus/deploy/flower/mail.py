@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fedrecplus.deploy.flower.memory import undelivered
@@ -20,8 +21,8 @@ class Mail:
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._watching: asyncio.Task[None] | None = None
 
-    async def waits(self, node: int, seconds: float) -> bool:
-        """Whether a node has mail, now or within so many seconds."""
+    async def waits(self, node: int, seconds: float, gone: Callable[[], Awaitable[Any]] | None = None) -> bool:
+        """Whether a node has mail, now or within so many seconds; not after ``gone`` has returned: it has hung up."""
         if node in undelivered(self._state, time.time()):
             return True
         if seconds <= 0.0:
@@ -31,11 +32,15 @@ class Mail:
         self._waiting[node] = came
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
+        events: set[asyncio.Future[Any]] = {came}
+        if gone is not None:
+            events.add(asyncio.ensure_future(gone()))
         try:
-            return await asyncio.wait_for(came, seconds)
-        except TimeoutError:
-            return False
+            await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return came.done() and came.result()
         finally:
+            for event in events:
+                event.cancel()
             if self._waiting.get(node) is came:
                 del self._waiting[node]
 

@@ -28,7 +28,7 @@ from fedrecplus.errors import UserError
 
 log = logging.getLogger("fedrecplus")
 
-_NUMBER, _OPEN = "node.number", "node.open"
+_NUMBER, _OPEN, _AWAY = "node.number", "node.open", "node.away"
 _SHORTEST_BEAT, _LONGEST_BEAT = 30.0, 120.0
 """seconds between signs of life that are promised; the server believes a node gone after two of them"""
 _EARLY = 0.8
@@ -101,6 +101,7 @@ class LightNode:
             interval = min(max(seconds, _SHORTEST_BEAT), 1800.0)
             with contextlib.suppress(NoAnswer, Rejected, UserError):
                 self._call("send-node-heartbeat", heartbeat_interval=interval)
+                self._remember(_AWAY, "1")
         self._number = None
         self.fleet.close()
 
@@ -108,10 +109,17 @@ class LightNode:
         return (fleet or self.fleet).call(name, {"node": {"node_id": self._number}, **request})
 
     def _connect(self) -> None:
-        """Be the node that the server knows already, or become one."""
-        known, noted = json.loads(self._recall(_NUMBER) or "null"), self._recall(_OPEN)
+        """Be the node that the server knows already, or become one.
+
+        Who was killed while it had no message, or before it could note one, activates anew: what was sent to it
+        meanwhile may be lost, and the server asks again whom it sees activated in a round.
+        """
+        known, noted, away = json.loads(self._recall(_NUMBER) or "null"), self._recall(_OPEN), self._recall(_AWAY)
+        goes_on = bool(noted or away or self._asked is not None)
+        if away:
+            self._remember(_AWAY, "")
         who = [f"{self.fleet.host}:{self.fleet.port}", hashlib.sha256(self.fleet.key.public).hexdigest()]
-        if known is not None and known[:2] == who and self._is_known(int(known[2])):
+        if goes_on and known is not None and known[:2] == who and self._is_known(int(known[2])):
             self._asked = Asked.of_text(noted) if noted and self._asked is None else self._asked
         else:
             if self._registers:

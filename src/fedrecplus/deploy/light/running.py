@@ -67,6 +67,7 @@ def run_once(node: LightNode, wait: float, back_in: float | None = None) -> None
     then wait for the next visit.
     """
     end, answered = time.monotonic() + wait, 0
+    node.pace.longest = min(node.pace.longest, wait)
     try:
         while True:
             pause = node.step()
