@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from fedrecplus.deploy.device import check_private
+from fedrecplus.deploy.device import answer, check_private
 from fedrecplus.deploy.light.addresses import is_loopback, split_address
 from fedrecplus.deploy.light.fleet import Fleet, trust
 from fedrecplus.deploy.light.home import LOCK, NODE_KEY, STORE
 from fedrecplus.deploy.light.keys import Key
-from fedrecplus.deploy.light.node import LightNode
+from fedrecplus.deploy.light.metrics import NodeMetrics
+from fedrecplus.deploy.light.node import Answer, LightNode
 from fedrecplus.deploy.light.pace import Pace
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
@@ -24,8 +26,9 @@ _GRACE = 10
 
 
 def prepare(
-    home: Path, address: str, ca: Path | None, *, insecure: bool, longest_pause: float = 30.0, share_error: bool = False
-) -> LightNode:
+    home: Path, address: str, ca: Path | None, *, insecure: bool, longest_pause: float = 30.0,
+    share_error: bool = False, metrics: NodeMetrics | None = None,
+) -> LightNode:  # fmt: skip
     """The node of a home folder, ready to connect."""
     host, port = split_address(address)
     if insecure and not is_loopback(host):
@@ -35,24 +38,35 @@ def prepare(
     check_private(home / STORE)
     fleet = Fleet(host, port, None if insecure else trust(ca), Key(home / NODE_KEY))
     pace = Pace(min(0.2, longest_pause), longest_pause)
-    return LightNode(fleet, home / STORE, share_error=share_error, registers=insecure, pace=pace)
+    reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error)
+    if metrics is not None:
+        reply_to = metrics.measured(reply_to)
+    return LightNode(fleet, home / STORE, registers=insecure, pace=pace, reply_to=reply_to)
 
 
-def join(home: Path, node: LightNode, *, wait: float | None = None, back_in: float | None = None) -> None:
+def join(
+    home: Path, node: LightNode, *, wait: float | None = None, back_in: float | None = None,
+    metrics: NodeMetrics | None = None,
+) -> None:  # fmt: skip
     """Run the node of a home until it is told to stop; with ``wait``, for one visit. A second one is refused."""
     remedy = "stop that node first, or give this one another --home"
-    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node):
+    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node), _noted(node, metrics) as note:
         if wait is None:
-            run_node(node)
+            run_node(node, note)
         else:
-            run_once(node, wait, back_in)
+            run_once(node, wait, back_in, note)
 
 
-def run_node(node: LightNode) -> None:
+Note = Callable[[], None]
+"""called after each step"""
+
+
+def run_node(node: LightNode, note: Note = lambda: None) -> None:
     """Take steps until the end."""
     try:
         while True:
             pause = node.step()
+            note()
             if node.stopping:
                 raise KeyboardInterrupt
             time.sleep(pause)
@@ -60,7 +74,7 @@ def run_node(node: LightNode) -> None:
         node.leave()
 
 
-def run_once(node: LightNode, wait: float, back_in: float | None = None) -> None:
+def run_once(node: LightNode, wait: float, back_in: float | None = None, note: Note = lambda: None) -> None:
     """Connect, take part if asked within ``wait`` seconds, and leave.
 
     After an answer it stays as long again: a secure sum has several stages. With ``back_in`` messages that come until
@@ -70,6 +84,7 @@ def run_once(node: LightNode, wait: float, back_in: float | None = None) -> None
     try:
         while True:
             pause = node.step()
+            note()
             if node.answered > answered:
                 end, answered = time.monotonic() + wait, node.answered
             if node.stopping or (time.monotonic() + pause > end and not node.at_work):
@@ -80,6 +95,18 @@ def run_once(node: LightNode, wait: float, back_in: float | None = None) -> None
             node.leave()
         else:
             node.away_for(back_in)
+
+
+@contextmanager
+def _noted(node: LightNode, metrics: NodeMetrics | None) -> Iterator[Note]:
+    """What notes a step in the metrics, and the end of them."""
+    if metrics is None:
+        yield lambda: None
+        return
+    try:
+        yield lambda: metrics.note(node.fleet)
+    finally:
+        metrics.note(node.fleet, at_end=True)
 
 
 @contextmanager
