@@ -1,4 +1,4 @@
-"""A node's figures for Prometheus: a file in its text format, counters that outlive the process, nothing of a rating."""
+"""A node's figures for Prometheus: a file in its format, counters that outlive the process, no rating."""
 
 from __future__ import annotations
 

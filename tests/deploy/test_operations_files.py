@@ -73,7 +73,7 @@ def test_compose_starts_a_server_two_nodes_and_prometheus() -> None:
     content = yaml.safe_load((ROOT / "operations" / "compose.yaml").read_text())
     services, volumes = content["services"], set(content["volumes"])
     assert set(services) == {"server", "anna", "ben", "node-exporter", "prometheus"}
-    for name, service in services.items():
+    for service in services.values():
         if "build" in service:
             assert parsed([str(word) for word in service["command"]]).startswith("fedrecplus ")
             assert (ROOT / "operations" / service["build"]["context"] / service["build"]["dockerfile"]).exists()
