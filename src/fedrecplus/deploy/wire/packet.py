@@ -19,8 +19,8 @@ Facts = dict[str, str | int | float]
 PACKET = "packet"
 """the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
 PROTOCOL = 7
-"""raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each other
-by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
+"""raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
+other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
     "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
     "paused",

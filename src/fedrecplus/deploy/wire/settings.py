@@ -1,8 +1,8 @@
 """A training's settings as they travel: the rules, and what differs from their defaults.
 
-A setting that a later version adds is not told while it has its default, so that both versions understand each other and
-name the same settings alike. A default that changes would change its meaning, so that takes another ``PROTOCOL``: a test
-holds today's defaults against those that were written down with it.
+A setting that a later version adds is not told while it has its default, so that both versions understand each other
+and name the same settings alike. A default that changes would change its meaning, so that takes another ``PROTOCOL``: a
+test holds today's defaults against those that were written down with it.
 """
 
 from __future__ import annotations
@@ -39,4 +39,3 @@ def told_settings(config: Config) -> dict[str, Any]:
 def told_text(config: Config) -> str:
     """The same as TOML, which ``config.loads`` reads."""
     return tomli_w.dumps(told_settings(config))
-
