@@ -64,7 +64,7 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
 ) -> None:
     folder = tmp_path / "trained"
     serve(InProcessLink(prepared(folder, small_ratings(), small_config(rounds=1), nodes=1)), folder / "run")
-    server.home.offer(folder / "run")
+    server.home.registry.publish(folder / "run")
     home = str(server.home.path)
     assert exit_code_of(["server", "invite", "--name", "anna", "--address", "localhost:9", "--home", home]) == 0
     assert "fedrecplus join 'fedrecplus://localhost:9/join?code=" in capsys.readouterr().out

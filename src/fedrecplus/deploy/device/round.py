@@ -19,9 +19,9 @@ from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
 from fedrecplus.deploy.device.models import keep_earlier, let_old_models_go
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
+from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.statistics import statistics_uploads
-from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet

@@ -22,8 +22,10 @@ from fedrecplus.deploy.flower.limits import Buckets
 from fedrecplus.deploy.flower.operations import pem_of
 from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 from fedrecplus.deploy.flower.roster import LONGEST_NAME, Roster
-from fedrecplus.deploy.process import CA, check_private, write_private
+from fedrecplus.deploy.process import CA, MODELS, check_private, write_private
 from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import MODEL
+from fedrecplus.training.registry import Registry
 
 PREFIX = "/v1/join/"
 INVITATIONS = "invitations.json"
@@ -86,7 +88,7 @@ class Enrolment:
             key, _ = await self._authenticate(headers, "model")
             if not self._rates.take(key):  # each answer is a whole table in memory
                 raise Unserved(429, "too many tries")
-            content = await run_in_threadpool(_content, self._home / "model" / "model.safetensors")
+            content = await run_in_threadpool(self._current_model)
             await respond(send, 200, content, b"application/octet-stream")
             return
         if not self._rates.take((scope.get("client") or ("",))[0]) or not self._all.take("all"):
@@ -99,6 +101,15 @@ class Enrolment:
             raise Unserved(404, "no such call")
         reply = await run_in_threadpool(self._enrol, await body_of(headers, receive, _LONGEST))
         await respond(send, 200, json.dumps(reply).encode(), b"application/json")
+
+    def _current_model(self) -> bytes:
+        """The model that the server's registry says is current, if it is what was published."""
+        try:
+            model = Registry(self._home / MODELS).current()
+            model.check()
+        except UserError:
+            raise Unserved(404, "there is none") from None
+        return _content(model.folder / MODEL)
 
     def _enrol(self, content: bytes) -> dict[str, Any]:
         try:

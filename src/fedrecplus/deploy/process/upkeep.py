@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedrecplus.deploy.process import processes
+from fedrecplus.deploy.process.home_layout import MODELS, OFFERED
 from fedrecplus.deploy.process.homes import DATABASE, ServerHome
 from fedrecplus.deploy.process.private_files import check_private, write_private
 from fedrecplus.deploy.server import figures_of
 from fedrecplus.errors import UserError
 
-_KEPT = ("server.json", "nodes.json", "certificates", "model", DATABASE)
+_KEPT = ("server.json", "nodes.json", "certificates", MODELS, OFFERED, DATABASE)
 """what a backup holds; tokens are made anew"""
 _LAST = "last_run"
 _FEW_DAYS, _LITTLE_ROOM, _LARGE = 30.0, 2 * 2**30, 2**30
@@ -144,7 +145,7 @@ def _look_at_run(run: Path, note: Callable[..., None]) -> None:
     if figures.odd_items:
         note(
             f"{figures.odd_items} times an item moved oddly far", False,
-            f"read {run / 'server.log'}; go on with --learn-bound 4, or offer an earlier run (`server offer`)",
+            f"read {run / 'server.log'}; go on with --learn-bound 4, or go back (`rollback --server`)",
         )  # fmt: skip
     silent = figures.phase in ("round", "waiting") and time.time() - float(figures.progress.get("at", 0.0)) > 600
     note("the run gives signs of life" if not silent else "the run is silent", not silent, "deploy run … --resume")
