@@ -82,6 +82,28 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
     assert "was used" in capsys.readouterr().err
 
 
+def test_nodes_that_join_get_what_the_registry_has_and_after_a_rollback_the_model_before(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, fetched = ["--server", "--home", str(server.home.path)], []
+    for rounds in (1, 2):
+        folder = tmp_path / str(rounds)
+        serve(InProcessLink(prepared(folder, small_ratings(), small_config(rounds=rounds), nodes=1)), folder / "run")
+        assert exit_code_of(["publish", str(folder / "run"), *place]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["models", *place]) == 0
+    shown = capsys.readouterr().out
+    number = max(int(path.name) for path in (server.home.path / "models").iterdir() if path.name.isdecimal())
+    assert shown.count("fedrec+private") == number
+    for name in ("now", "before"):
+        link = server.home.invite(name, 1.0)
+        assert exit_code_of(["join", str(link), "--leave", "--home", str(tmp_path / name)]) == 0
+        fetched.append((tmp_path / name / "model" / "model.safetensors").read_bytes())
+        assert exit_code_of(["rollback", *place]) == (0 if name == "now" or number > 2 else 2)
+    for one, rounds in zip(fetched, (2, 1), strict=True):
+        assert one == (tmp_path / str(rounds) / "run" / "model.safetensors").read_bytes()
+
+
 def test_ratings_that_are_not_on_the_scale_leave_no_store_and_a_scale_is_heeded(
     server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer, pause
 from fedrecplus.deploy.light import NodeMetrics
-from fedrecplus.deploy.light.fleet import Traffic
+from fedrecplus.deploy.light.fleet import ConnectionFigures
 from fedrecplus.deploy.process import CA, NodeHome
 from fedrecplus.deploy.server import serve
 from fedrecplus.deploy.wire import Packet, encode_refusal
@@ -28,7 +28,7 @@ class Quiet:
     """What metrics look at of a connection."""
 
     def __init__(self) -> None:
-        self.traffic = Traffic()
+        self.traffic = ConnectionFigures()
 
 
 def figures(file: Path) -> dict[str, float]:

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import hmac
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
@@ -24,6 +23,7 @@ from fedrecplus.deploy.device.layout import bring_up_to_date, make_tables
 from fedrecplus.deploy.device.private_files import check_private
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.errors import UserError
+from fedrecplus.files import open_private
 from fedrecplus.randomness import new_secret
 
 OWNER = "me"
@@ -61,7 +61,7 @@ class Store:
             path.parent.chmod(0o700)
         except OSError as error:
             raise UserError(f"{path.parent}: {error.strerror}", "choose a folder of your own") from None
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        open_private(path).close()
         secret, numbers = (new_secret(), "hidden") if seed is None else (seed, "as in simulation")
         facts = {"secret": secret, "scale": scale, "batch": batch, "numbers": numbers}
         try:

@@ -54,7 +54,7 @@ def trust(ca: Path | None) -> ssl.SSLContext:
 
 
 @dataclass
-class Traffic:
+class ConnectionFigures:
     """What went over a node's connections, without TLS's own share, and what is known of the server's certificates."""
 
     up: int = 0
@@ -71,9 +71,9 @@ class Fleet:
     """A server as a node calls it. Without ``tls`` the connection is plain, for a server on this machine."""
 
     def __init__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, key: Key, traffic: Traffic | None = None
+        self, host: str, port: int, tls: ssl.SSLContext | None, key: Key, traffic: ConnectionFigures | None = None
     ) -> None:
-        self.host, self.port, self.key, self.traffic = host, port, key, traffic or Traffic()
+        self.host, self.port, self.key, self.traffic = host, port, key, traffic or ConnectionFigures()
         self._tls = tls
         self._connection: http.client.HTTPConnection | None = None
 
@@ -136,7 +136,7 @@ class Fleet:
             connection = http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=self._tls)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._tls is not None:
+        if self._tls is not None and isinstance(connection.sock, ssl.SSLSocket):
             ends = {"server": _expiry(connection.sock.getpeercert())}
             ends["authority"] = min((_expiry(one) for one in self._tls.get_ca_certs()), default=0.0)
             self.traffic.certificates = ends

@@ -64,11 +64,14 @@ class NodeHome:
             raise UserError(f"{self.path} holds no device", "check --home")
         own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, METRICS, LOCK, CA]
         found = [name for name in own if (self.path / name).exists()]
-        for name in found:
-            _write_zeros(self.path / name)
-        remove_store(self.store)
-        for name in found:
-            (self.path / name).unlink(missing_ok=True)
+        try:
+            for name in found:
+                _write_zeros(self.path / name)
+            remove_store(self.store)
+            for name in found:
+                (self.path / name).unlink(missing_ok=True)
+        except PermissionError as error:  # Windows deletes no file that is open
+            raise UserError(f"{error.filename}: {error.strerror}", "stop the node, then forget again") from None
         if (self.path / MODEL / "model.safetensors").exists():
             shutil.rmtree(self.path / MODEL)
             found.append(MODEL)

@@ -11,12 +11,12 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.light.fleet import Fleet, Traffic
+from fedrecplus.deploy.light.fleet import ConnectionFigures, Fleet
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.errors import UserError
 
@@ -61,7 +61,7 @@ class NodeMetrics:
         if file.suffix != _SUFFIX:
             raise UserError(f"--metrics {file}: node_exporter reads files that end in {_SUFFIX}", f"name it x{_SUFFIX}")
         self._file, self._store, self._counts = file, store, Counts.load(store)
-        self._last_seconds, self._due, self._taken = 0.0, 0.0, Traffic()
+        self._last_seconds, self._due, self._taken = 0.0, 0.0, ConnectionFigures()
 
     def measured(self, reply_to: Callable[[Packet], Packet]) -> Callable[[Packet], Packet]:
         """The function that answers a request, counted."""
@@ -94,7 +94,7 @@ class NodeMetrics:
         traffic, before = fleet.traffic, self._taken
         self._counts.bytes_up += traffic.up - before.up
         self._counts.bytes_down += traffic.down - before.down
-        self._taken = Traffic(traffic.up, traffic.down)
+        self._taken = ConnectionFigures(traffic.up, traffic.down)
         try:
             if answered or at_end:
                 self._counts.save(self._store)
@@ -113,7 +113,7 @@ class NodeMetrics:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _lines(self, traffic: Traffic) -> Iterator[str]:
+    def _lines(self, traffic: ConnectionFigures) -> Iterator[str]:
         counts = self._counts
         yield from self._family("rounds_total", "counter", "Rounds that this node took part in.", counts.rounds)
         yield from self._family("answers_total", "counter", "Messages answered, refusals too.", counts.messages)
@@ -135,7 +135,7 @@ class NodeMetrics:
         yield from _heading(name, kind, text)
         yield f"fedrecplus_node_{name}{{{self._home}}} {value:.10g}\n"
 
-    def _labelled(self, name: str, kind: str, text: str, label: str, values: dict[str, float]) -> Iterator[str]:
+    def _labelled(self, name: str, kind: str, text: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
         yield from _heading(name, kind, text)
         for reason, value in sorted(values.items()):
             yield f'fedrecplus_node_{name}{{{self._home},{label}="{reason}"}} {value:.10g}\n'

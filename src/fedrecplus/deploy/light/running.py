@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +23,9 @@ from fedrecplus.deploy.light.pace import Pace
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
 
-_GRACE = 10
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")
+"""what tells a node to stop; the last one is of Windows alone"""
+_GRACE = 10.0
 """seconds that an answer may take that is being made when the node is told to stop"""
 
 
@@ -113,6 +117,8 @@ def _noted(node: LightNode, metrics: NodeMetrics | None) -> Iterator[Note]:
 def _told_to_stop(node: LightNode) -> Iterator[None]:
     """A service manager's signal ends the node as Ctrl-C does; an answer that is being made may take a while."""
     told = False
+    last_call = threading.Timer(_GRACE, _interrupt)
+    last_call.daemon = True
 
     def stop(_: int, __: FrameType | None) -> None:
         nonlocal told
@@ -120,12 +126,22 @@ def _told_to_stop(node: LightNode) -> Iterator[None]:
             raise KeyboardInterrupt
         told = True
         node.stopping = True
-        signal.alarm(_GRACE)
+        last_call.start()
 
-    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+    signals = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    before = {name: signal.signal(name, stop) for name in signals}
     try:
         yield
     finally:
-        signal.alarm(0)
+        last_call.cancel()
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+def _interrupt() -> None:
+    """Do to the main thread what Ctrl-C does, also while it waits for the network; Windows can't do the latter."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
