@@ -26,6 +26,8 @@ _KEPT = ("server.json", "nodes.json", "certificates", MODELS, OFFERED, DATABASE)
 """what a backup holds; tokens are made anew"""
 _LAST = "last_run"
 _FEW_DAYS, _LITTLE_ROOM, _LARGE = 30.0, 2 * 2**30, 2**30
+_SILENT = 600.0
+"""seconds without a sign of life"""
 
 
 def note_run(home: Path, folder: Path) -> None:
@@ -104,8 +106,10 @@ def look_over(server: ServerHome) -> list[Finding]:
     note(f"{home} has mode {mode:o}", not mode & 0o077, f"chmod 700 {home}")
     try:
         server.check_database()
-        size = (home / DATABASE).stat().st_size if (home / DATABASE).exists() else 0
-        note(f"{DATABASE} is sound, {size / 1e6:.1f} MB", size < _LARGE, "restart the server: old messages are pruned")
+        if (home / DATABASE).exists():
+            size = (home / DATABASE).stat().st_size
+            remedy = "restart the server: old messages are pruned"
+            note(f"{DATABASE} is sound, {size / 1e6:.1f} MB", size < _LARGE, remedy)
     except UserError as error:
         note(error.problem, False, error.remedy)
     if not server.insecure:
@@ -129,6 +133,9 @@ def _look_at_nodes(server: ServerHome, note: Callable[..., None]) -> None:
     except UserError as error:
         note(error.problem, False, error.remedy)
         return
+    if not everybody:
+        note("no node is admitted yet: `fedrecplus server invite` makes a link for one", True)
+        return
     online = sum(node["status"] == "online" for node in everybody)
     remedy = "invite nodes (`server invite`), or look into the nodes' logs"
     note(f"{online} of {len(everybody)} admitted nodes are here", online > 0, remedy)
@@ -147,8 +154,9 @@ def _look_at_run(run: Path, note: Callable[..., None]) -> None:
             f"{figures.odd_items} times an item moved oddly far", False,
             f"read {run / 'server.log'}; go on with --learn-bound 4, or go back (`rollback --server`)",
         )  # fmt: skip
-    silent = figures.phase in ("round", "waiting") and time.time() - float(figures.progress.get("at", 0.0)) > 600
-    note("the run gives signs of life" if not silent else "the run is silent", not silent, "deploy run … --resume")
+    if figures.phase in ("starting", "round", "waiting"):
+        silent = time.time() - float(figures.progress.get("at", 0.0)) > _SILENT
+        note("the run is silent" if silent else "the run gives signs of life", not silent, "deploy run … --resume")
 
 
 def days_left(path: Path) -> float:
