@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.cli.node import Metrics
 from fedrecplus.cli.node import join as run_node

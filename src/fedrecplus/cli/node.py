@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.deploy.device import Store, load_policy, own_key, pin_identities, save_policy
 from fedrecplus.deploy.light import NodeHome, NodeMetrics, prepare
