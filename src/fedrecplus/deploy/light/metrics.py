@@ -133,12 +133,12 @@ class NodeMetrics:
 
     def _family(self, name: str, kind: str, text: str, value: float) -> Iterator[str]:
         yield from _heading(name, kind, text)
-        yield f"fedrecplus_node_{name}{{{self._home}}} {value:.10g}\n"
+        yield f"fedrecplus_node_{name}{{{self._home}}} {value:.15g}\n"
 
     def _labelled(self, name: str, kind: str, text: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
         yield from _heading(name, kind, text)
         for reason, value in sorted(values.items()):
-            yield f'fedrecplus_node_{name}{{{self._home},{label}="{reason}"}} {value:.10g}\n'
+            yield f'fedrecplus_node_{name}{{{self._home},{label}="{reason}"}} {value:.15g}\n'
 
     @property
     def _home(self) -> str:
