@@ -32,7 +32,7 @@ BELOW = {
     "server": {"wire"},
     "light": {"wire", "device"},
     "process": {"wire", "device", "light", "server"},
-    "flower": {"wire", "device", "server", "process"},
+    "flower": {"wire", "device", "server", "light", "process"},
 }
 """sub-package → those it may import"""
 PROMISED = ("flwr.app", "flwr.clientapp", "flwr.serverapp")

@@ -265,7 +265,7 @@ def test_metrics_are_for_who_has_the_token(server: Running) -> None:
     with urllib.request.urlopen(request, context=tls, timeout=30) as reply:
         figures = lines_of(reply.read().decode())
     assert 820 < figures["fedrecplus_certificate_days"] < 826
-    assert figures["fedrecplus_database_bytes"] > 0
+    assert figures["fedrecplus_message_bytes"] == 0
     assert figures['fedrecplus_refused_requests_total{reason="no token"}'] >= 1
 
 
@@ -284,7 +284,6 @@ def test_check_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest.
     home = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
     home.prepare([])
     (home.path / "control.token").chmod(0o644)
-    (home.path / "superlink.db").write_bytes(b"not a database at all" * 100)
     folder = tmp_path / "run"
     prepared(tmp_path, small_ratings(), small_config(), nodes=1)
     Journal(folder).set_progress(phase="failed", error="no room")
@@ -292,21 +291,17 @@ def test_check_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest.
     assert last_run(home.path) == folder
     wrong = {finding.what: finding.remedy for finding in look_over(home) if not finding.good}
     assert any("mode 644" in what and "chmod 600" in remedy for what, remedy in wrong.items())
-    assert any("superlink.db is damaged" in what and "nodes.json" in remedy for what, remedy in wrong.items())
     assert any("no room" in what for what in wrong)
     assert any("doesn't answer" in what for what in wrong)
     assert exit_code_of(["server", "check", "--home", str(home.path)]) == 1
     assert "WRONG" in capsys.readouterr().out
-    (home.path / "control.token").chmod(0o600)
-    with pytest.raises(UserError, match=r"superlink\.db is damaged"):
-        home.prepare([])
 
 
-def test_check_has_nothing_odd_to_say_of_a_fresh_server(server: Running, tmp_path: Path) -> None:
+def test_check_has_nothing_odd_to_say_of_a_fresh_server(tmp_path: Path) -> None:
     fresh = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
     fresh.prepare([])
     found = look_over(fresh)
-    assert not any("superlink.db" in one.what or "run" in one.what.split() for one in found)
+    assert not any("run" in one.what.split() for one in found)
     assert [one.what for one in found if not one.good] == ["the server doesn't answer"]
     prepared(tmp_path, small_ratings(), small_config(), nodes=1)
     serve(InProcessLink([NodeHome(tmp_path / "nodes" / "node0")]), tmp_path / "run")
@@ -314,7 +309,6 @@ def test_check_has_nothing_odd_to_say_of_a_fresh_server(server: Running, tmp_pat
     said = [one.what for one in look_over(fresh)]
     assert f"{tmp_path / 'run'}: round 3, finished" in said
     assert not any("signs of life" in what for what in said), "a run that is over gives none"
-    assert any("superlink.db is sound" in one.what for one in look_over(server.home))
 
 
 def test_a_server_without_nodes_is_not_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -338,7 +332,6 @@ def test_a_restored_server_is_who_it_was(server: Running, tmp_path: Path) -> Non
     for name in ("nodes.json", f"certificates/{CA}", "certificates/ca.key"):
         assert (home / name).read_bytes() == (server.home.path / name).read_bytes()
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
-    ServerHome.load(home).check_database()
     assert str(number) in (home / "nodes.json").read_text()
 
 

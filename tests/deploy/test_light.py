@@ -35,7 +35,7 @@ from fedrecplus.deploy.light import (
     trust,
 )
 from fedrecplus.deploy.light.fleet import NoAnswer, Rejected, _reason
-from fedrecplus.deploy.light.messages import CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
+from fedrecplus.deploy.light.messages import ATTACHED, CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
 from fedrecplus.deploy.light.messages import packet_of_object as read_object
 from fedrecplus.deploy.light.protobuf import Field, Malformed, Schema, decode, encode
 from fedrecplus.deploy.process import free_port
@@ -190,7 +190,7 @@ class ScriptedFleet:
         self.calls.append(name)
         self.fails(name, self.calls.count(name))
         reply = getattr(self, name.replace("-", "_"))(request)
-        return decode(answers, encode(answers, reply))
+        return decode(answers | ATTACHED.get(name, ({}, {}))[1], encode(answers, reply))  # Flower attaches nothing
 
     def activate_node(self, request: dict[str, Any]) -> dict[str, Any]:
         if self.announced or not self.known:
@@ -265,6 +265,28 @@ def test_a_node_answers_and_the_answer_arrives_whole(tmp_path: Path) -> None:
     assert fleet.calls.count("pull-object") == 2, "what is known of the tree isn't fetched"
     assert "confirm-message-received" in fleet.calls
     assert not node.at_work
+
+
+class AttachingFleet(ScriptedFleet):
+    """Our server's side: objects come and go with their messages."""
+
+    def call(self, name: str, request: dict[str, Any], seconds: float = 1.0, *, wait: float = 0.0) -> dict[str, Any]:
+        reply = super().call(name, request, seconds, wait=wait)
+        if name == "pull-messages" and reply["messages_list"]:
+            reply["attached"] = [{"object_id": self.record.object_id, "content": self.record.deflate()}]
+        if name == "push-messages":
+            self.stored |= {one["object_id"]: one["content"] for one in request["attached"]}
+            reply |= {"objects_to_push": [], "confirmed": request["confirms"]}
+        return reply
+
+
+def test_a_round_takes_two_calls_where_objects_come_with_their_messages(tmp_path: Path) -> None:
+    fleet = AttachingFleet()
+    with_objects = node_of(tmp_path, fleet)
+    while not with_objects.answered:
+        with_objects.step()
+    assert fleet.calls == ["activate-node", "pull-messages", "push-messages"]
+    assert set(fleet.announced) < set(fleet.stored)
 
 
 def test_nothing_is_confirmed_while_the_server_is_still_sending_it(tmp_path: Path) -> None:

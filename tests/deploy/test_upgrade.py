@@ -250,6 +250,7 @@ def test_an_upgraded_server_lets_in_an_upgraded_node_by_its_old_key(unpacked: Pa
     running = Running(unpacked / "server")
     try:
         assert {node["node-id"] for node in running.home.nodes()} == nodes, "everybody is who they were"
+        assert not list((unpacked / "server").glob("superlink.db*")), "no upload is left of it"
         address, ca = f"127.0.0.1:{running.home.port}", str(running.home.certificates / CA)
         once = ["node", "once", address, "--ca", ca, "--wait", "0", "--back-in", "60"]
         assert exit_code_of([*once, "--home", str(unpacked / "device")]) == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.deploy.light.keys import Key
-from fedrecplus.deploy.light.messages import CALLS
+from fedrecplus.deploy.light.messages import ATTACHED, CALLS
 from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
 from fedrecplus.errors import UserError
 
@@ -84,8 +84,8 @@ class Fleet:
 
         ``wait`` asks the server to hold its answer for so many seconds if it has nothing to say; it may not do so.
         """
-        asks, answers = CALLS[name]
-        body = encode(asks, request)
+        (asks, answers), (more_asks, more_answers) = CALLS[name], ATTACHED.get(name, ({}, {}))
+        body = encode(asks | more_asks, request)
         headers = {"content-type": _MEDIA, "accept": _MEDIA, **self.key.headers()}
         if wait > 0.0:
             headers[_WAIT] = f"{wait:.1f}"
@@ -97,7 +97,7 @@ class Fleet:
                 raise
             content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
         try:
-            return decode(answers, content)
+            return decode(answers | more_answers, content)
         except Malformed as error:
             raise Rejected(200, f"not the answer of a Flower server ({error})") from None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import sqlite3
 import sys
 import time
 import urllib.request
@@ -24,14 +23,15 @@ from fedrecplus.files import locked, write_json
 from fedrecplus.training.registry import Registry
 
 SERVER_HOME = "FEDRECPLUS_SERVER_HOME"
-DATABASE = "superlink.db"
+_IN_MEMORY = ":flwr-in-memory:"
+"""what Flower calls no database; uploads never get to the disk"""
 _SETTINGS, _LAYOUT = "server.json", "layout"
 _UP = "check that it is up, and that you are who started it"
 
 
 @dataclass(frozen=True)
 class ServerHome:
-    """A folder with all that a server keeps: certificates, Flower's database, and how it was started."""
+    """A folder with all that a server keeps: certificates, who was admitted, and how it was started."""
 
     path: Path
     host: str = "127.0.0.1"
@@ -78,7 +78,6 @@ class ServerHome:
             make_server_certificates(self.certificates, names)
         facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name, _LAYOUT: LAYOUT}
         write_json(self.path / _SETTINGS, facts)
-        self.check_database()
         for name in ("control.token", "superexec.secret"):
             make_secret(self.path / name)
         check_private(*(self.certificates / name for name in ("ca.key", processes.SERVER_KEY)))
@@ -100,30 +99,12 @@ class ServerHome:
             safety += ["--enable-supernode-auth"]
         return [
             sys.executable, "-m", "fedrecplus.deploy.flower.superlink", "--host", self.host, "--port", str(self.port),
-            "--database", str(self.path.absolute() / DATABASE), "--disable-runtime-dependency-installation",
-            *safety,
+            "--database", _IN_MEMORY, "--disable-runtime-dependency-installation", *safety,
         ]  # fmt: skip
 
     def only_one(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the home's lock: two servers would write into one database."""
+        """Hold the home's lock: two servers would write into one folder."""
         return locked(self.path / ".lock", f"{self.path} as its server", "stop it first, or give another --home")
-
-    def check_database(self) -> None:
-        """Refuse a database that is damaged, with a way on, before Flower fails on it again and again."""
-        path = self.path / DATABASE
-        if not path.exists():
-            return
-        try:
-            with contextlib.closing(sqlite3.connect(path, timeout=5.0)) as database:
-                said = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            said = str(error)
-        if said not in ("ok", "database is locked"):
-            raise UserError(
-                f"{path} is damaged: {said}",
-                f"move it away (mv {path} {path}.damaged) and start again: who was admitted stands in nodes.json, and "
-                "only messages in flight are lost; or `fedrecplus server restore` a backup",
-            )
 
     def check_port(self) -> None:
         """Refuse a port that somebody listens on, or that can't be had, before anything is started."""

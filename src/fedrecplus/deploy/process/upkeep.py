@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-import sqlite3
 import stat
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +15,17 @@ from pathlib import Path
 
 from fedrecplus.deploy.process import processes
 from fedrecplus.deploy.process.home_layout import MODELS, OFFERED
-from fedrecplus.deploy.process.homes import DATABASE, ServerHome
+from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.private_files import check_private, write_private
 from fedrecplus.deploy.server import figures_of
 from fedrecplus.errors import UserError
 
-_KEPT = ("server.json", "nodes.json", "certificates", MODELS, OFFERED, DATABASE)
+_KEPT = ("server.json", "nodes.json", "certificates", MODELS)
 """what a backup holds; tokens are made anew"""
+_RESTORED = (*_KEPT, OFFERED, "superlink.db")
+"""what it held in earlier versions, too"""
 _LAST = "last_run"
-_FEW_DAYS, _LITTLE_ROOM, _LARGE = 30.0, 2 * 2**30, 2**30
+_FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30
 _SILENT = 600.0
 """seconds without a sign of life"""
 
@@ -48,16 +48,10 @@ def back_up(home: Path, target: Path) -> None:
     if target.exists():
         raise UserError(f"{target} is there already", "give another name")
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as archive, tempfile.TemporaryDirectory() as folder:
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
         for name in _KEPT:
-            path = home / name
-            if name == DATABASE and path.exists():
-                copy = Path(folder) / DATABASE
-                with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(copy)) as to:
-                    live.backup(to)  # also while the server writes
-                path = copy
-            if path.exists():
-                archive.add(path, name)
+            if (home / name).exists():
+                archive.add(home / name, name)
     write_private(target, content.getvalue())
 
 
@@ -70,7 +64,7 @@ def restore(source: Path, home: Path) -> None:
     try:
         with tarfile.open(source) as archive:
             for member in archive.getmembers():
-                if member.name.split("/")[0] not in _KEPT or not (member.isfile() or member.isdir()):
+                if member.name.split("/")[0] not in _RESTORED or not (member.isfile() or member.isdir()):
                     raise UserError(f"{source} holds {member.name}, which is no part of a server's home", "check it")
             archive.extractall(home, filter="data")
     except (OSError, tarfile.TarError) as error:
@@ -104,14 +98,6 @@ def look_over(server: ServerHome) -> list[Finding]:
         note(error.problem, False, error.remedy)
     mode = stat.S_IMODE(home.stat().st_mode)
     note(f"{home} has mode {mode:o}", not mode & 0o077, f"chmod 700 {home}")
-    try:
-        server.check_database()
-        if (home / DATABASE).exists():
-            size = (home / DATABASE).stat().st_size
-            remedy = "restart the server: old messages are pruned"
-            note(f"{DATABASE} is sound, {size / 1e6:.1f} MB", size < _LARGE, remedy)
-    except UserError as error:
-        note(error.problem, False, error.remedy)
     if not server.insecure:
         days = days_left(server.certificates / processes.SERVER)
         note(f"the certificate lasts {days:.0f} days", days > _FEW_DAYS, "fedrecplus server renew")
