@@ -11,6 +11,7 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -19,6 +20,7 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import load_config
 from fedrecplus.deploy.device import Store, own_key, recommend
 from fedrecplus.deploy.device.layout import LAYOUT
+from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.light import NODE_KEY, Key
 from fedrecplus.deploy.process import CA, MODELS, NodeHome, ServerHome
 from fedrecplus.deploy.process import home_layout as server_layout
@@ -241,6 +243,19 @@ def test_homes_and_runs_of_a_later_version_are_refused_with_the_remedy(unpacked:
     assert (unpacked / "server" / "model").exists(), "it is left alone"
     with pytest.raises(UserError, match=r"layout 99(.|\n)*upgrade fedrecplus"):
         Deployment.read(unpacked / "run")
+
+
+@pytest.mark.parametrize("unpacked", [1], indirect=True)
+def test_a_database_that_cannot_be_read_is_set_aside_and_not_deleted(
+    unpacked: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = unpacked / "server" / "superlink.db"
+    content = database.read_bytes()[:5000]
+    database.write_bytes(content)
+    state = MagicMock()
+    assert Roster(unpacked / "server", state).all() == []
+    assert (unpacked / "server" / "superlink.db.damaged").read_bytes() == content
+    assert "admit all nodes again" in caplog.text
 
 
 @pytest.mark.parametrize("unpacked", [1, 4], indirect=True)
