@@ -30,7 +30,6 @@ from flwr.proto.message_pb2 import Message, Metadata, PullObjectRequest
 from flwr.proto.node_pb2 import Node
 
 from fedrecplus.deploy.flower.connections import BoundedConnection
-from fedrecplus.deploy.flower.limits import Bucket, Buckets
 from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised
 from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.errors import UserError
@@ -280,15 +279,6 @@ def flood_with_headers(connection: socket.socket, more: bytes = b"X-More: " + b"
     for _ in range(100):
         connection.sendall(more)
         time.sleep(0.005)
-
-
-def test_a_key_has_a_rate_and_a_quota() -> None:
-    bucket = Bucket(rate=2.0, burst=3.0, at=0.0)
-    assert [bucket.take(1.0, now=0.0) for _ in range(4)] == [True, True, True, False]
-    assert bucket.take(1.0, now=0.6)
-    assert not bucket.take(1.0, now=0.6)
-    buckets = Buckets(0.0, 1.0)
-    assert [buckets.take("a"), buckets.take("a"), buckets.take("b")] == [True, False, True]
 
 
 def test_a_restart_and_a_new_key_leave_nodes_who_they_are(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import signal
 import socket
 import ssl
 import subprocess
@@ -30,6 +31,7 @@ from fedrecplus.deploy.light import (
     Pace,
     make_node_key,
     run_once,
+    running,
     trust,
 )
 from fedrecplus.deploy.light.fleet import NoAnswer, Rejected, _reason
@@ -460,3 +462,26 @@ def test_answers_are_told_apart_by_what_to_do_next(tmp_path: Path, status: int) 
 
 def test_a_reason_of_brackets_alone_is_a_reason() -> None:
     assert _reason(b"[" * 2000) == "[" * 200
+
+
+def told(node: LightNode, times: int) -> None:
+    """Tell a node to stop while it is at work, so many times, and wait as a call does that hangs."""
+    with running._told_to_stop(node):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGTERM)
+        time.sleep(GIVE_UP)
+
+
+def test_an_answer_in_the_making_has_its_time_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_GRACE", 0.3)
+    node, before = node_of(tmp_path, ScriptedFleet()), signal.getsignal(signal.SIGTERM)
+    node._asked, began = object(), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        told(node, 1)
+    assert node.stopping, "it might have finished its answer"
+    assert 0.25 < time.monotonic() - began < GIVE_UP / 2
+    assert signal.getsignal(signal.SIGTERM) == before
+    monkeypatch.setattr(running, "_GRACE", GIVE_UP)
+    with pytest.raises(KeyboardInterrupt):
+        told(node, 2)
+    assert time.monotonic() - began < GIVE_UP / 2, "the second time is at once"

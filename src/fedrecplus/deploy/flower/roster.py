@@ -126,9 +126,11 @@ class Roster:
         try:
             with contextlib.closing(sqlite3.connect(database)) as connection:
                 rows = connection.execute(_REGISTERED).fetchall()
-        except sqlite3.Error as error:
-            log.warning("%s can't be read (%s); who was admitted stands in %s", database, error, ROSTER)
-            rows = []
+        except sqlite3.Error as error:  # it may be all that says who was admitted, so it isn't deleted
+            aside = database.replace(database.with_name(f"{database.name}.damaged"))
+            remedy = f"who was admitted stands in {ROSTER}" if known else "admit all nodes again, or restore a backup"
+            log.warning("%s can't be read (%s) and is now %s: %s", database, error, aside.name, remedy)
+            return
         for number, key, name, since in rows:
             if bytes(key).decode() not in known:
                 number %= 2**64

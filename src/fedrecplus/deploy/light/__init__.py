@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.light.home import NODE_KEY, NODE_PUBLIC, STORE, NodeHome
     from fedrecplus.deploy.light.keys import Key, make_node_key
     from fedrecplus.deploy.light.messages import ATTACHED
+    from fedrecplus.deploy.light.metrics import NodeMetrics
     from fedrecplus.deploy.light.node import LightNode
     from fedrecplus.deploy.light.pace import Pace
     from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
@@ -20,6 +21,7 @@ _HOMES = {
     "home": ("NODE_KEY", "NODE_PUBLIC", "STORE", "NodeHome"),
     "keys": ("Key", "make_node_key"),
     "messages": ("ATTACHED",),
+    "metrics": ("NodeMetrics",),
     "node": ("LightNode",),
     "pace": ("Pace",),
     "protobuf": ("Malformed", "Schema", "decode", "encode"),
@@ -28,8 +30,8 @@ _HOMES = {
 """module → its names here; it is imported when one is first used"""
 
 __all__ = [
-    "ATTACHED", "NODE_KEY", "NODE_PUBLIC", "STORE", "Fleet", "Key", "LightNode", "Malformed", "NodeHome", "Pace",
-    "Schema", "decode", "encode", "is_loopback", "join", "make_node_key", "prepare", "run_node", "run_once",
+    "ATTACHED", "NODE_KEY", "NODE_PUBLIC", "STORE", "Fleet", "Key", "LightNode", "Malformed", "NodeHome", "NodeMetrics",
+    "Pace", "Schema", "decode", "encode", "is_loopback", "join", "make_node_key", "prepare", "run_node", "run_once",
     "split_address", "trust",
 ]  # fmt: skip
 

@@ -14,17 +14,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedrecplus.deploy.process import processes
+from fedrecplus.deploy.process.home_layout import MODELS, OFFERED
 from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.private_files import check_private, write_private
 from fedrecplus.deploy.server import figures_of
 from fedrecplus.errors import UserError
 
-_KEPT = ("server.json", "nodes.json", "certificates", "model")
+_KEPT = ("server.json", "nodes.json", "certificates", MODELS)
 """what a backup holds; tokens are made anew"""
-_RESTORED = (*_KEPT, "superlink.db")
+_RESTORED = (*_KEPT, OFFERED, "superlink.db")
 """what it held in earlier versions, too"""
 _LAST = "last_run"
 _FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30
+_SILENT = 600.0
+"""seconds without a sign of life"""
 
 
 def note_run(home: Path, folder: Path) -> None:
@@ -116,6 +119,9 @@ def _look_at_nodes(server: ServerHome, note: Callable[..., None]) -> None:
     except UserError as error:
         note(error.problem, False, error.remedy)
         return
+    if not everybody:
+        note("no node is admitted yet: `fedrecplus server invite` makes a link for one", True)
+        return
     online = sum(node["status"] == "online" for node in everybody)
     remedy = "invite nodes (`server invite`), or look into the nodes' logs"
     note(f"{online} of {len(everybody)} admitted nodes are here", online > 0, remedy)
@@ -132,10 +138,11 @@ def _look_at_run(run: Path, note: Callable[..., None]) -> None:
     if figures.odd_items:
         note(
             f"{figures.odd_items} times an item moved oddly far", False,
-            f"read {run / 'server.log'}; go on with --learn-bound 4, or offer an earlier run (`server offer`)",
+            f"read {run / 'server.log'}; go on with --learn-bound 4, or go back (`rollback --server`)",
         )  # fmt: skip
-    silent = figures.phase in ("round", "waiting") and time.time() - float(figures.progress.get("at", 0.0)) > 600
-    note("the run gives signs of life" if not silent else "the run is silent", not silent, "deploy run … --resume")
+    if figures.phase in ("starting", "round", "waiting"):
+        silent = time.time() - float(figures.progress.get("at", 0.0)) > _SILENT
+        note("the run is silent" if silent else "the run gives signs of life", not silent, "deploy run … --resume")
 
 
 def days_left(path: Path) -> float:

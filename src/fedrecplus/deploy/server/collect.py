@@ -56,6 +56,9 @@ class NodeRecords:
 
     def note(self, node: int, refusal: Refusal) -> None:
         """Log and count a refusal; enough of them, and the node is not asked again."""
+        if refusal.kind == "node-paused":  # its owner's will, and nothing wrong
+            log.info("node %s pauses", node)
+            return
         self.refused[refusal.kind] += 1
         log.warning("refused an answer of node %s: %s", node, refusal)
         if refusal.kind == "version":
