@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     bandwidth,
+    card,
     cluster,
     compilation,
     engines,
@@ -37,6 +38,7 @@ MEASURES = {
     "compilation": compilation.measure,
     "growth": growth.measure,
     "cluster": cluster.measure,
+    "cuda": card.measure,
     "secure": secure.measure,
     "two-tables": two_tables.measure,
     "lists": lists.measure,

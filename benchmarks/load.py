@@ -30,6 +30,8 @@ from fedrecplus.deploy.server import Deployment, Journal, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 
 TICK = os.sysconf("SC_CLK_TCK")
+STAGES = 4
+"""of a secure sum: keys, shares, masked vectors, what unmasks them"""
 
 
 @dataclass
@@ -93,12 +95,15 @@ def settings(nodes: int, cohort: int, rounds: int, channel: str) -> Config:
 def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given: argparse.Namespace) -> list[Any]:
     """The nodes, in a few processes."""
     crowds = []
+    messages = STAGES if given.channel == "secure" else 1  # of a round; shares and counts are meant by the round
+    dropouts = 1.0 - (1.0 - given.dropouts) ** (1.0 / messages)
+    kills = given.kills / (given.rounds * given.cohort * messages)
     for number in range(given.processes):
         (folder / f"homes{number}").write_text("\n".join(str(home.path) for home in homes[number :: given.processes]))
         command = [
             sys.executable, "-m", "benchmarks.crowd", f"127.0.0.1:{server.port}", "--ca", str(server.certificates / CA),
             "--homes", str(folder / f"homes{number}"), "--out", str(folder / f"crowd{number}.json"),
-            "--dropouts", str(given.dropouts), "--kills", str(given.kills / (given.rounds * given.cohort)),
+            "--dropouts", str(dropouts), "--kills", str(kills),
             "--away", str(given.away), "--poll", str(given.poll),
         ]  # fmt: skip
         with (folder / f"crowd{number}.log").open("wb") as log:
@@ -159,7 +164,7 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     deployment = Deployment(present, given.quorum, given.deadline, patience=1200.0)
     begin(folder / "run", config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
     homes = deal_out(ratings, folder / "nodes", given.nodes, None)
-    superlink, app = Watched("deploy.flower.superlink"), Watched("serverapp")
+    superlink, app = Watched("deploy.flower.superlink"), Watched("deploy.flower.superexec")  # it forks the app
     over = threading.Event()
 
     def watch() -> None:
@@ -174,10 +179,9 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         threading.Thread(target=watch, daemon=True).start()
         crowds = start_crowds(server, homes, folder, given)
         try:
-            run_to_the_end(server, folder / "run", _show, print)
+            run_to_the_end(server, folder / "run", Shown(), print)
         finally:
             seconds = time.monotonic() - began
-            database = sum(file.stat().st_size for file in (folder / "server").glob("superlink.db*"))
             over.set()
             for crowd in crowds:
                 crowd.send_signal(signal.SIGTERM)
@@ -197,7 +201,7 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         "lost": dict(Counter(why for line in lines for why in line["lost"].values())),
         "refused": lines[-1]["refusals"]["refused"],
         "superlink cpu": round(superlink.cpu, 1), "superlink MB": superlink.peak // 10**6,
-        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6, "database MB": database / 1e6,
+        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6,
         "nodes' cpu": round(sum(one["cpu"] for one in said), 1),
         "nodes' MB": [one["memory"] // 10**6 for one in said],
         "events": {name: calls[name] for name in ("answered", "refused", "kill", "dropout", "fault")},
@@ -207,12 +211,20 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(progress: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+class Shown:
     """A line now and then, for whoever waits."""
-    shown = (len(lines), progress.get("phase"), progress.get("nodes") if progress.get("phase") == "waiting" else None)
-    if shown != getattr(_show, "last", None):
-        print(time.strftime("%H:%M:%S"), "round", len(lines), progress.get("phase"), shown[2] or "", flush=True)
-    _show.last = shown  # type: ignore[attr-defined]
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, ...] = ()
+
+    def __call__(self, progress: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+        """Print where a run is, where that is news."""
+        phase = progress.get("phase")
+        news = (len(lines), phase, progress.get("stage"), progress.get("nodes") if phase == "waiting" else None)
+        if news != self._last:
+            words = " ".join(str(one) for one in news[1:] if one is not None)
+            print(time.strftime("%H:%M:%S"), "round", len(lines), words, flush=True)
+        self._last = news
 
 
 if __name__ == "__main__":

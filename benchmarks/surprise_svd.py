@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.line import Line
 from benchmarks.rounds import fold, settings
+from fedrecplus.config import Config
 from fedrecplus.data import Ratings
 from fedrecplus.engines import engine_of, item_columns, prepare
 from fedrecplus.training.evaluation import Fallback, Predictor, score
@@ -31,7 +32,7 @@ NOTED_RMSE = 0.937
 
 def measure() -> list[Line]:
     """A line for FedMF and one for FedRec+; without Surprise, our seconds to the RMSE that it is known to reach."""
-    names, svd = ("fedmf", "fedrec+"), _surprise()
+    names, svd = ("fedmf", "fedrec+"), surprise(*fold())
     better = [_seconds(name, rmse) for rmse in (0.90, 0.89) for name in names]
     if "error" in svd:
         missing = Line("time to Surprise's RMSE over its training time", None, "×", "≤ 1, aim .2", svd)
@@ -40,7 +41,7 @@ def measure() -> list[Line]:
 
 
 def _runs(name: str, rmse: float) -> list[dict[str, Any]]:
-    return [_time_to(name, rmse) for _ in range(REPEATS + 1)][1:]  # the first compiles
+    return [time_to(*fold(), settings(name), rmse) for _ in range(REPEATS + 1)][1:]  # the first compiles
 
 
 def _seconds(name: str, rmse: float) -> Line:
@@ -62,13 +63,12 @@ def _line(name: str, svd: dict[str, Any]) -> Line:
     return Line(f"time to Surprise's RMSE over its training time, {name}", ours / svd["seconds"], "×", "≤ 1", parts)
 
 
-def _time_to(name: str, rmse: float) -> dict[str, Any]:
+def time_to(training: Ratings, test: Ratings, config: Config, rmse: float) -> dict[str, Any]:
     """Seconds of all rounds up to the first whose test RMSE is as good, and of the weights for predictions after it.
 
     Looking at the test ratings after every round is not counted: Surprise doesn't look either.
     """
-    training, test = fold()
-    config, fallback = settings(name), Fallback.of(training, settings(name))
+    fallback = Fallback.of(training, config)
     started = time.perf_counter()
     problem, engine = prepare(training, config), engine_of(config)
     state = engine.start(problem)
@@ -87,14 +87,15 @@ def _time_to(name: str, rmse: float) -> dict[str, Any]:
         seconds += time.perf_counter() - started
 
 
-def _surprise() -> dict[str, Any]:
+def surprise(training: Ratings, test: Ratings, repeats: int = REPEATS) -> dict[str, Any]:
+    """Least and median seconds of Surprise's SVD, and its test RMSE; or why there are none."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / "train.csv", Path(folder) / "test.csv"]
-        for ratings, path in zip(fold(), paths, strict=True):
+        for ratings, path in zip((training, test), paths, strict=True):
             _write(ratings, path)
         python = os.environ.get("SURPRISE_PYTHON", sys.executable)
         script = Path(__file__).with_name("surprise_fit.py")
-        command = [python, str(script), *map(str, paths), str(REPEATS)]
+        command = [python, str(script), *map(str, paths), str(repeats)]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1]}

@@ -25,6 +25,10 @@ class UserError(Exception):
         return f"{self.problem}\n  → {self.remedy}" if self.remedy else self.problem
 
 
+class UnknownName(UserError):
+    """A name that isn't there: a typing error, or a name of a later version."""
+
+
 class DataWarning(UserWarning):
     """Something that was assumed about the data and that the user should know before training."""
 
@@ -33,7 +37,7 @@ class EngineWarning(UserWarning):
     """Something that an engine does otherwise than was asked, with the same result."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """The error for a name that isn't there, with the nearest one that is.
 
     >>> print(unknown_name("data set", "ml-100", ["ml-100k", "ml-1m"]))
@@ -43,4 +47,4 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UserError(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(known)}")
+    return UnknownName(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, JSON to a file or to standard output, and file locks."""
+"""Files that are there whole or not at all, private ones, JSON to a file or to standard output, and file locks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -50,6 +50,31 @@ def beside(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """A whole file or none that its owner alone may read from the first byte on: keys, secrets.
+
+    Windows has no such modes: there it is as private as the folder that it lies in.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.unlink(missing_ok=True)
+        with open_private(temporary) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise UserError(f"{path}: {error.strerror or error}", _REMEDY) from None
+
+
+def open_private(path: Path) -> BinaryIO:
+    """A new file of our own: who else may write to the folder could have put one there to read along."""
+    binary = getattr(os, "O_BINARY", 0)  # else Windows ends lines its own way
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | binary, 0o600), "wb")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import UnknownName, UserError, unknown_name
 
 __all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
 
@@ -121,7 +121,7 @@ def _from_text(value: str, kind: Any) -> Any:
     return value
 
 
-def unknown_setting(path: str, known: Iterable[str]) -> UserError:
+def unknown_setting(path: str, known: Iterable[str]) -> UnknownName:
     """The error for a setting that isn't there."""
     return unknown_name("setting", path, known)
 

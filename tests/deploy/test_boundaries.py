@@ -32,7 +32,7 @@ BELOW = {
     "server": {"wire"},
     "light": {"wire", "device"},
     "process": {"wire", "device", "light", "server"},
-    "flower": {"wire", "device", "server", "process"},
+    "flower": {"wire", "device", "server", "light", "process"},
 }
 """sub-package → those it may import"""
 PROMISED = ("flwr.app", "flwr.clientapp", "flwr.serverapp")
@@ -146,7 +146,7 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
 def test_a_node_lets_in_what_its_owner_said_when_it_joined_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_: None)
+    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_, **__: None)
     home = ["--home", str(tmp_path)]
     assert exit_code_of(["device", "init", *home]) == 0
     for allowed in (["my.rule", "your.rule"], ["my.rule"], []):

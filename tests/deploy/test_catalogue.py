@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.process import NodeHome
 from fedrecplus.deploy.server import Deployment, begin, serve
 from fedrecplus.deploy.wire import FEWEST, ITEMS, ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
@@ -99,3 +100,29 @@ def test_a_catalogue_that_could_not_be_used_to_the_end_is_refused_when_it_is_rea
     with pytest.raises(UserError) as caught:
         ItemCatalogue.read(path)
     assert all(word in str(caught.value) for word in (str(path), f"`{field}`", said))
+
+
+def asked(home: NodeHome, model: str, catalogue: ItemCatalogue) -> str:
+    """What a device says to a model's first round over a catalogue: a refusal's word, or nothing."""
+    config = small_config()
+    state = start_server(config, catalogue.public)
+    reply = answer(encode_request(model, state, config, catalogue, attach=True), home.store)
+    return str(reply.facts.get("refusal", ""))
+
+
+def test_a_device_lets_catalogues_go_that_nothing_refers_to(tmp_path: Path) -> None:
+    home = prepared(tmp_path, RATINGS, small_config(), nodes=1)[0]
+    exact = ItemCatalogue.published(RATINGS, participants=True)
+    public = [
+        replace(whole, public=replace(whole.public, mean=3.0 + 0.01 * number))
+        for number, whole in enumerate([ItemCatalogue.published(RATINGS)] * 9)
+    ]
+    for number, catalogue in enumerate([public[0], exact, *public[1:]]):
+        assert asked(home, f"{number:016x}", catalogue) == ""
+    with Store.open(home.store) as store:
+        kept = {digest for (digest,) in store.connection.execute("SELECT digest FROM catalogues")}
+        assert len(store.models()) == 10, "their settings stay"
+    expected = {public[0].digest, exact.digest, *(one.digest for one in public[-3:])}
+    assert kept == expected, "of shown rows, of the participants, of the newest models"
+    assert asked(home, f"{4:016x}", public[3]) == "", "one that went comes again"
+    assert asked(home, "ff", ItemCatalogue.published(RATINGS.where(RATINGS.items > 0), participants=True)) == "policy"

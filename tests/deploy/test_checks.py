@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, make_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fedrecplus.deploy.wire import VERSION, Packet, Refusal, RoundTerms, decode_reply
-from fedrecplus.deploy.wire import packet as version
-from fedrecplus.protocol import Upload
 from tests.deploy.in_process import MODEL, small_config
 
 EXPECTED = RoundTerms(MODEL, 3, (40, 4), small_config(), clients_per_node=3, largest_change=10.0)
@@ -124,14 +122,6 @@ def test_facts_are_looked_at_first(answer: Callable[[], Packet], kind: str, blam
     assert (refusal.value.kind, refusal.value.blame) == (kind, blame)
     if kind == "version":
         assert "; this side runs fedrecplus" in str(refusal.value), "both versions are named"
-
-
-def test_a_field_that_one_side_lacks_is_another_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = version.layout()
-    wider = make_dataclass("Upload", [*(field.name for field in fields(Upload)), "mood"])
-    monkeypatch.setattr(version, "Upload", wider)
-    assert version.layout() != before
-    assert version.mismatch(VERSION.replace(before, version.layout()), "the node")
 
 
 def test_any_change_of_a_byte_is_taken_or_refused_but_never_a_fault() -> None:

@@ -53,6 +53,10 @@ def test_who_was_not_waited_for_is_no_dropout() -> None:
     assert dropout_seen([line(8, lost=2)]) == pytest.approx(0.2)
     assert dropout_seen([line(8, silent=2, closed="enough")]) == 0.0
     assert dropout_seen([line(8, silent=2, closed="deadline")]) == pytest.approx(0.2)
+    waited = line(8, silent=1, closed="enough")
+    waited["nodes"][7] = 30.0
+    assert dropout_seen([waited]) == pytest.approx(2 / 9), "a round that was one answer short has waited for it"
+    assert dropout_seen([{**waited, "closed": "all"}]) == 0.0
 
 
 def test_poisson_sampling_is_a_coin_for_each_node() -> None:

@@ -25,10 +25,11 @@ import uvicorn
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
-from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PullMessagesResponse
+from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PullMessagesResponse, PushMessagesRequest
+from flwr.proto.message_pb2 import Message, Metadata, PullObjectRequest
+from flwr.proto.node_pb2 import Node
 
 from fedrecplus.deploy.flower.connections import BoundedConnection
-from fedrecplus.deploy.flower.limits import Bucket, Buckets
 from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised
 from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.errors import UserError
@@ -280,16 +281,7 @@ def flood_with_headers(connection: socket.socket, more: bytes = b"X-More: " + b"
         time.sleep(0.005)
 
 
-def test_a_key_has_a_rate_and_a_quota() -> None:
-    bucket = Bucket(rate=2.0, burst=3.0, at=0.0)
-    assert [bucket.take(1.0, now=0.0) for _ in range(4)] == [True, True, True, False]
-    assert bucket.take(1.0, now=0.6)
-    assert not bucket.take(1.0, now=0.6)
-    buckets = Buckets(0.0, 1.0)
-    assert [buckets.take("a"), buckets.take("a"), buckets.take("b")] == [True, False, True]
-
-
-def test_a_lost_database_and_a_new_key_leave_nodes_who_they_are(tmp_path: Path) -> None:
+def test_a_restart_and_a_new_key_leave_nodes_who_they_are(tmp_path: Path) -> None:
     running = Running(tmp_path / "home")
     try:
         first, second = Key(tmp_path / "a"), Key(tmp_path / "b")
@@ -297,8 +289,7 @@ def test_a_lost_database_and_a_new_key_leave_nodes_who_they_are(tmp_path: Path) 
         gone, _ = running.home.admit(Key(tmp_path / "c").public)
         running.home.expel(gone)
         running.process.end(2.0)
-        for path in running.home.path.glob("superlink.db*"):
-            path.unlink()
+        assert not list(running.home.path.glob("superlink.db*")), "nothing of a message is on the disk"
         running.start()
         assert [(node["node-id"], node["name"], node["status"]) for node in running.home.nodes()] == [
             (str(number), "anna", "registered"), (str(gone), "", "expelled"),
@@ -313,7 +304,39 @@ def test_a_lost_database_and_a_new_key_leave_nodes_who_they_are(tmp_path: Path) 
             running.home.admit(Key(tmp_path / "d").public, instead_of=5)
     finally:
         running.process.end(2.0)
-    with contextlib.closing(sqlite3.connect(running.home.path / "superlink.db")) as database:
-        rows = database.execute("SELECT node_id, name FROM node").fetchall()
-    assert [(row[0] % 2**64, row[1]) for row in rows] == [(number, "anna")]
     assert [row["number"] for row in json.loads((running.home.path / "nodes.json").read_text())]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_database_of_an_earlier_version_is_taken_over_and_deleted(tmp_path: Path, damaged: bool) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    key = Key(tmp_path / "a")
+    path = home / "superlink.db"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE node (node_id, public_key, name, registered_at, status, owner_aid)")
+        row = (7 - 2**63, key.pem, "anna", "2026-01-01", "offline", "owner")
+        database.execute("INSERT INTO node VALUES (?, ?, ?, ?, ?, ?)", row)
+        database.commit()
+    if damaged:
+        path.write_bytes(b"no database at all" * 100)
+    running = Running(home)
+    try:
+        assert not path.exists()
+        named = [(node["node-id"], node["name"]) for node in running.home.nodes()]
+        assert named == ([] if damaged else [(str(7 + 2**63), "anna")])
+    finally:
+        running.process.end(2.0)
+
+
+def test_an_answer_to_a_run_that_a_restarted_server_does_not_know_is_refused_for_good(
+    server: Running, tmp_path: Path
+) -> None:
+    key = Key(tmp_path / "a")
+    number, _ = server.home.admit(key.public)
+    node = Node(node_id=number)
+    asked = PullObjectRequest(node=node, run_id=12345, object_id="ab" * 32).SerializeToString()
+    assert server.post("/v1/fleet/pull-object", asked, **key.headers())[0] == 403
+    metadata = Metadata(run_id=12345, src_node_id=number)
+    answer = PushMessagesRequest(node=node, messages_list=[Message(metadata=metadata)]).SerializeToString()
+    assert server.post("/v1/fleet/push-messages", answer, **key.headers())[0] == 403

@@ -64,7 +64,7 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
 ) -> None:
     folder = tmp_path / "trained"
     serve(InProcessLink(prepared(folder, small_ratings(), small_config(rounds=1), nodes=1)), folder / "run")
-    server.home.offer(folder / "run")
+    server.home.registry.publish(folder / "run")
     home = str(server.home.path)
     assert exit_code_of(["server", "invite", "--name", "anna", "--address", "localhost:9", "--home", home]) == 0
     assert "fedrecplus join 'fedrecplus://localhost:9/join?code=" in capsys.readouterr().out
@@ -78,8 +78,10 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
     names = {node["name"] for node in server.home.nodes()}
     assert "anna" in names
     assert exit_code_of(["device", "recommend", "--model", str(tmp_path / "device" / "model"), *device[1:]]) == 0
-    assert exit_code_of(["join", str(link), *device]) == 2, "a code works once"
-    assert "was used" in capsys.readouterr().err
+    number = next(node["node-id"] for node in server.home.nodes() if node["name"] == "anna")
+    capsys.readouterr()
+    assert exit_code_of(["join", str(link), *device]) == 0, "whose answer was lost asks again"
+    assert f"you are node {number}, anna" in capsys.readouterr().out
 
 
 def test_ratings_that_are_not_on_the_scale_leave_no_store_and_a_scale_is_heeded(
@@ -115,7 +117,47 @@ def test_codes_expire_work_once_and_stand_nowhere(tmp_path: Path) -> None:
     code, late = invitations.make("anna", 60.0), invitations.make("late", -1.0)
     assert code not in (tmp_path / "invitations.json").read_text()
     assert stat.S_IMODE((tmp_path / "invitations.json").stat().st_mode) == 0o600
-    assert [invitations.use(one) for one in (late, "guessed", code, code)] == [None, None, "anna", None]
+    assert [invitations.claim(one, b"key") for one in (late, "guessed")] == [None, None]
+    assert invitations.claim(code, b"key") == ("anna", False)
+    assert Invitations(tmp_path).claim(code, b"another") is None, "also after a restart"
+
+
+def test_a_crash_before_a_node_is_admitted_loses_no_invitation(tmp_path: Path) -> None:
+    state = MagicMock()
+    state.query.return_value = []
+    invitations, facts = Invitations(tmp_path), {"key": Key(tmp_path / "n").public.read_text()}
+    code = invitations.make("anna", 60.0)
+    body = json.dumps({"code": code, **facts}).encode()
+    broken = MagicMock()
+    broken.admit.side_effect = OSError("killed")
+    with pytest.raises(OSError, match="killed"):
+        Enrolment(tmp_path, broken, invitations, None)._enrol(body)
+    again = Enrolment(tmp_path, Roster(tmp_path, state), Invitations(tmp_path), None)
+    first = again._enrol(body)
+    assert first["name"] == "anna"
+    assert again._enrol(body) == first, "an answer that was lost is given again"
+    assert len(Roster(tmp_path, state).all()) == 1
+    other = json.dumps({"code": code, "key": Key(tmp_path / "m").public.read_text()}).encode()
+    with pytest.raises(Unserved, match="was used"):
+        again._enrol(other)
+    again._roster.expel(int(first["node-id"]))
+    with pytest.raises(Unserved, match="was used"):  # who is expelled comes back by no old link
+        again._enrol(body)
+
+
+def test_strangers_with_wrong_codes_keep_nobody_out_who_has_a_right_one(tmp_path: Path) -> None:
+    state = MagicMock()
+    state.query.return_value = []
+    enrolment = Enrolment(tmp_path, Roster(tmp_path, state), Invitations(tmp_path), None)
+    key = Key(tmp_path / "n").public.read_text()
+    said = []
+    for number in range(120):
+        with pytest.raises(Unserved) as refused:
+            enrolment._enrol(json.dumps({"code": f"guess {number}", "key": key}).encode())
+        said.append(refused.value.status)
+    assert (said[0], said[-1]) == (403, 429)
+    code = Invitations(tmp_path).make("anna", 60.0)
+    assert enrolment._enrol(json.dumps({"code": code, "key": key}).encode())["name"] == "anna"
 
 
 def test_nobody_tries_many_codes(tmp_path: Path) -> None:
@@ -223,7 +265,7 @@ def test_metrics_are_for_who_has_the_token(server: Running) -> None:
     with urllib.request.urlopen(request, context=tls, timeout=30) as reply:
         figures = lines_of(reply.read().decode())
     assert 820 < figures["fedrecplus_certificate_days"] < 826
-    assert figures["fedrecplus_database_bytes"] > 0
+    assert figures["fedrecplus_message_bytes"] == 0
     assert figures['fedrecplus_refused_requests_total{reason="no token"}'] >= 1
 
 
@@ -242,7 +284,6 @@ def test_check_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest.
     home = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
     home.prepare([])
     (home.path / "control.token").chmod(0o644)
-    (home.path / "superlink.db").write_bytes(b"not a database at all" * 100)
     folder = tmp_path / "run"
     prepared(tmp_path, small_ratings(), small_config(), nodes=1)
     Journal(folder).set_progress(phase="failed", error="no room")
@@ -250,14 +291,34 @@ def test_check_says_what_is_wrong_and_what_to_do(tmp_path: Path, capsys: pytest.
     assert last_run(home.path) == folder
     wrong = {finding.what: finding.remedy for finding in look_over(home) if not finding.good}
     assert any("mode 644" in what and "chmod 600" in remedy for what, remedy in wrong.items())
-    assert any("superlink.db is damaged" in what and "nodes.json" in remedy for what, remedy in wrong.items())
     assert any("no room" in what for what in wrong)
     assert any("doesn't answer" in what for what in wrong)
     assert exit_code_of(["server", "check", "--home", str(home.path)]) == 1
     assert "WRONG" in capsys.readouterr().out
-    (home.path / "control.token").chmod(0o600)
-    with pytest.raises(UserError, match=r"superlink\.db is damaged"):
-        home.prepare([])
+
+
+def test_check_has_nothing_odd_to_say_of_a_fresh_server(tmp_path: Path) -> None:
+    fresh = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
+    fresh.prepare([])
+    found = look_over(fresh)
+    assert not any("run" in one.what.split() for one in found)
+    assert [one.what for one in found if not one.good] == ["the server doesn't answer"]
+    prepared(tmp_path, small_ratings(), small_config(), nodes=1)
+    serve(InProcessLink([NodeHome(tmp_path / "nodes" / "node0")]), tmp_path / "run")
+    note_run(fresh.path, tmp_path / "run")
+    said = [one.what for one in look_over(fresh)]
+    assert f"{tmp_path / 'run'}: round 3, finished" in said
+    assert not any("signs of life" in what for what in said), "a run that is over gives none"
+
+
+def test_a_server_without_nodes_is_not_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
+    fresh.prepare([])
+    monkeypatch.setattr(ServerHome, "is_up", lambda _: True)
+    monkeypatch.setattr(ServerHome, "nodes", lambda _: [])
+    assert all(one.good for one in look_over(fresh))
+    monkeypatch.setattr(ServerHome, "nodes", lambda _: [{"status": "offline"}])
+    assert [one.what for one in look_over(fresh) if not one.good] == ["0 of 1 admitted nodes are here"]
 
 
 def test_a_restored_server_is_who_it_was(server: Running, tmp_path: Path) -> None:
@@ -271,7 +332,6 @@ def test_a_restored_server_is_who_it_was(server: Running, tmp_path: Path) -> Non
     for name in ("nodes.json", f"certificates/{CA}", "certificates/ca.key"):
         assert (home / name).read_bytes() == (server.home.path / name).read_bytes()
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
-    ServerHome.load(home).check_database()
     assert str(number) in (home / "nodes.json").read_text()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import signal
 import socket
 import ssl
 import subprocess
@@ -30,10 +31,11 @@ from fedrecplus.deploy.light import (
     Pace,
     make_node_key,
     run_once,
+    running,
     trust,
 )
 from fedrecplus.deploy.light.fleet import NoAnswer, Rejected, _reason
-from fedrecplus.deploy.light.messages import CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
+from fedrecplus.deploy.light.messages import ATTACHED, CALLS, CONFIG_RECORD, MESSAGE, METADATA, TREE, Asked, Reply
 from fedrecplus.deploy.light.messages import packet_of_object as read_object
 from fedrecplus.deploy.light.protobuf import Field, Malformed, Schema, decode, encode
 from fedrecplus.deploy.process import free_port
@@ -174,7 +176,7 @@ class ScriptedFleet:
         self.announced: list[str] = []
         self.now = time.time()
         self.ttl = 100.0
-        self.gone, self.all_sent = False, True
+        self.gone, self.all_sent, self.left = False, True, False
 
     def sibling(self) -> ScriptedFleet:
         return self
@@ -188,10 +190,10 @@ class ScriptedFleet:
         self.calls.append(name)
         self.fails(name, self.calls.count(name))
         reply = getattr(self, name.replace("-", "_"))(request)
-        return decode(answers, encode(answers, reply))
+        return decode(answers | ATTACHED.get(name, ({}, {}))[1], encode(answers, reply))  # Flower attaches nothing
 
     def activate_node(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self.announced or not self.known:
+        if (self.announced and not self.left) or not self.known:
             raise Rejected(400, "activation failed")  # believed connected, or not admitted
         return {"node_id": 7}
 
@@ -239,6 +241,7 @@ class ScriptedFleet:
         return {}
 
     def deactivate_node(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.left = True
         return {}
 
 
@@ -263,6 +266,28 @@ def test_a_node_answers_and_the_answer_arrives_whole(tmp_path: Path) -> None:
     assert fleet.calls.count("pull-object") == 2, "what is known of the tree isn't fetched"
     assert "confirm-message-received" in fleet.calls
     assert not node.at_work
+
+
+class AttachingFleet(ScriptedFleet):
+    """Our server's side: objects come and go with their messages."""
+
+    def call(self, name: str, request: dict[str, Any], seconds: float = 1.0, *, wait: float = 0.0) -> dict[str, Any]:
+        reply = super().call(name, request, seconds, wait=wait)
+        if name == "pull-messages" and reply["messages_list"]:
+            reply["attached"] = [{"object_id": self.record.object_id, "content": self.record.deflate()}]
+        if name == "push-messages":
+            self.stored |= {one["object_id"]: one["content"] for one in request["attached"]}
+            reply |= {"objects_to_push": [], "confirmed": request["confirms"]}
+        return reply
+
+
+def test_a_round_takes_two_calls_where_objects_come_with_their_messages(tmp_path: Path) -> None:
+    fleet = AttachingFleet()
+    with_objects = node_of(tmp_path, fleet)
+    while not with_objects.answered:
+        with_objects.step()
+    assert fleet.calls == ["activate-node", "pull-messages", "push-messages"]
+    assert set(fleet.announced) < set(fleet.stored)
 
 
 def test_nothing_is_confirmed_while_the_server_is_still_sending_it(tmp_path: Path) -> None:
@@ -437,3 +462,26 @@ def test_answers_are_told_apart_by_what_to_do_next(tmp_path: Path, status: int) 
 
 def test_a_reason_of_brackets_alone_is_a_reason() -> None:
     assert _reason(b"[" * 2000) == "[" * 200
+
+
+def told(node: LightNode, times: int) -> None:
+    """Tell a node to stop while it is at work, so many times, and wait as a call does that hangs."""
+    with running._told_to_stop(node):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGTERM)
+        time.sleep(GIVE_UP)
+
+
+def test_an_answer_in_the_making_has_its_time_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_GRACE", 0.3)
+    node, before = node_of(tmp_path, ScriptedFleet()), signal.getsignal(signal.SIGTERM)
+    node._asked, began = object(), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        told(node, 1)
+    assert node.stopping, "it might have finished its answer"
+    assert 0.25 < time.monotonic() - began < GIVE_UP / 2
+    assert signal.getsignal(signal.SIGTERM) == before
+    monkeypatch.setattr(running, "_GRACE", GIVE_UP)
+    with pytest.raises(KeyboardInterrupt):
+        told(node, 2)
+    assert time.monotonic() - began < GIVE_UP / 2, "the second time is at once"

@@ -72,13 +72,18 @@ def test_the_image_is_made_of_what_there_is_and_runs_as_nobody_special() -> None
 def test_compose_starts_a_server_two_nodes_and_prometheus() -> None:
     content = yaml.safe_load((ROOT / "operations" / "compose.yaml").read_text())
     services, volumes = content["services"], set(content["volumes"])
-    assert set(services) == {"server", "anna", "ben", "prometheus"}
-    for name, service in services.items():
-        if name != "prometheus":
+    assert set(services) == {"server", "anna", "ben", "node-exporter", "prometheus"}
+    for service in services.values():
+        if "build" in service:
             assert parsed([str(word) for word in service["command"]]).startswith("fedrecplus ")
             assert (ROOT / "operations" / service["build"]["context"] / service["build"]["dockerfile"]).exists()
         used = {volume.partition(":")[0] for volume in service["volumes"]}
         assert used <= volumes | {"./prometheus.yml"}
-    job = yaml.safe_load((ROOT / "operations" / "prometheus.yml").read_text())["scrape_configs"][0]
+    files = {word for name in ("anna", "ben") for word in services[name]["command"] if str(word).endswith(".prom")}
+    assert len(files) == 2, "each node has a file of its own, in the folder that node_exporter reads"
+    assert all(name.startswith("/metrics/") for name in files)
+    assert any(word.endswith("textfile.directory=/metrics") for word in services["node-exporter"]["command"])
+    job, nodes = yaml.safe_load((ROOT / "operations" / "prometheus.yml").read_text())["scrape_configs"]
+    assert nodes["static_configs"][0]["targets"] == ["node-exporter:9100"]
     assert re.fullmatch(r"/server/server/metrics\.token", job["authorization"]["credentials_file"])
     assert job["scheme"] == "https"

@@ -26,18 +26,32 @@ def test_the_page_shows_a_run_to_who_has_its_token(browser: Any, tmp_path: Path)
     web, address = page_server(home)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     try:
-        with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(address.partition("?")[0], timeout=30)
-        with urllib.request.urlopen(address.replace("/?", "/state?"), timeout=30) as reply:
+        place, _, token = address.partition("#")
+        with urllib.request.urlopen(place, timeout=30) as reply:
+            assert token.encode() not in reply.read()
+        known = {"Authorization": f"Bearer {token}"}
+        for given in ({}, {"Authorization": "Bearer wrong"}, {"Host": "evil.example:80", **known}):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(urllib.request.Request(f"{place}state", headers=given), timeout=30)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{place}state?token={token}", timeout=30)
+        right = urllib.request.Request(f"{place}state", headers=known)
+        with urllib.request.urlopen(right, timeout=30) as reply:
             state = json.loads(reply.read())
         assert (state["round"], state["phase"], len(state["rounds"])) == (2, "finished", 2)
         page = browser.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         page.wait_for_selector("#findings li")
         assert "finished, round 2" in page.inner_text("#headline")
         assert "the server doesn't answer" in page.inner_text("#findings")
+        assert page.url == place, "the token is out of the address"
+        page.reload()
+        page.wait_for_selector("#findings li")
+        assert not any(token in url for url in asked), "and in no request's"
         assert errors == []
         page.close()
     finally:

@@ -193,7 +193,7 @@ def test_whoever_has_pinned_takes_part_in_signed_sums_alone_and_the_other_way_ro
 def test_identities_are_shown_pinned_and_told_by_the_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_: None)
+    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_, **__: None)
     home, file = ["--home", str(tmp_path / "me")], tmp_path / "identities.txt"
     join = ["node", "join", "127.0.0.1:9092", "--insecure", *home]
     assert exit_code_of(["device", "init", *home]) == 0

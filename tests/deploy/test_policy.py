@@ -75,7 +75,7 @@ def test_a_server_that_wants_to_see_the_rated_items_is_refused_unless_the_owner_
 
 
 def test_bareness_can_be_allowed_at_joining(home: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_: None)
+    monkeypatch.setattr("fedrecplus.cli.node.run", lambda *_, **__: None)
     assert exit_code_of(["node", "join", "127.0.0.1:9092", "--insecure", *home]) == 0
     assert asked(home, small_config("fedmf")) == "policy"
     assert exit_code_of(["node", "join", "127.0.0.1:9092", "--insecure", "--allow-bare", *home]) == 0

@@ -1,11 +1,8 @@
-"""Training again and again, pruning, and any message whatever."""
+"""Training again and again, and any message whatever."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fedrecplus.config import change
-from fedrecplus.deploy.flower.fleet import Mail
-from fedrecplus.deploy.flower.pruning import prune
-from fedrecplus.deploy.flower.superlink import prepare_database
 from fedrecplus.deploy.process import seconds_of, train_again
 from fedrecplus.deploy.server import Deployment, begin, go_on, serve
 from fedrecplus.deploy.wire import VERSION, ItemCatalogue, Packet, Refusal, decode_reply, decode_request
@@ -56,30 +50,6 @@ def test_runs_go_on_from_each_other_and_a_failed_one_is_gone_on_with(tmp_path: P
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="no length of time"):
         seconds_of(text)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_nobody_needs_is_pruned(tmp_path: Path) -> None:
-    from flwr.server.superlink.linkstate import SqlLinkState
-    from flwr.supercore.object_store import ObjectStoreFactory
-    from flwr.superlink.federation import NoOpFederationManager
-
-    database = str(tmp_path / "state.db")
-    state = SqlLinkState(database, NoOpFederationManager(), ObjectStoreFactory(database).store())
-    state.initialize()
-    now = time.time()
-    columns = "message_id, run_id, dst_node_id, created_at, ttl, delivered_at, reply_to_message_id"
-    with contextlib.suppress(AttributeError):
-        state.query("PRAGMA foreign_keys = OFF")
-    state.query("INSERT INTO nonce_store (namespace, nonce, expires_at) VALUES ('a', 'old', 1.0)")
-    for name, created in (("old", now - 10_000), ("new", now)):
-        state.query(
-            f"INSERT INTO message_ins ({columns}) VALUES (:id, NULL, 1, :at, 60.0, '', '')", {"id": name, "at": created}
-        )
-    prune(state, now)
-    assert [row["message_id"] for row in state.query("SELECT message_id FROM message_ins")] == ["new"]
-    assert state.query("SELECT * FROM nonce_store") == []
-    prune(state, now)
 
 
 FACTS = st.dictionaries(
@@ -146,38 +116,3 @@ def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
             },
         )
     )
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_message_is_announced_when_its_contents_are_here_and_no_transaction_fails_for_another(tmp_path: Path) -> None:
-    from flwr.server.superlink.linkstate import SqlLinkState
-    from flwr.supercore.object_store import ObjectStoreFactory
-    from flwr.superlink.federation import NoOpFederationManager
-
-    database = str(tmp_path / "state.db")
-    state = SqlLinkState(database, NoOpFederationManager(), ObjectStoreFactory(database).store())
-    state.initialize()
-    prepare_database(state)
-    columns = "message_id, run_id, dst_node_id, created_at, ttl, delivered_at, reply_to_message_id"
-    for name, node in (("whole", 5), ("half", 6)):
-        state.query(
-            f"INSERT INTO message_ins ({columns}) VALUES (:id, NULL, :node, :at, 60.0, '', '')",
-            {"id": name, "node": node, "at": time.time()},
-        )
-    session = (
-        "INSERT INTO object_push_sessions (session_id, run_id, expires_at, pending_count) VALUES ('s', 1, '2099', 1)"
-    )
-    state.query(session)
-    state.query("INSERT INTO object_push_session_roots (session_id, root_object_id) VALUES ('s', 'half')")
-    mail = Mail(state)
-    assert [asyncio.run(mail.waits(node, 0.0)) for node in (5, 6, 7)] == [True, False, False]
-
-    def read_then_write(number: int) -> None:
-        with state.session():
-            state.query("SELECT count(*) FROM message_ins")
-            time.sleep(0.05)
-            state.query("UPDATE message_ins SET ttl = ttl + 1.0 WHERE message_id = 'whole'")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(read_then_write, range(8)))
-    assert state.query("SELECT ttl FROM message_ins WHERE message_id = 'whole'")[0]["ttl"] == 68.0

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.config import change
 from fedrecplus.data import Scale
-from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.device import Store, pause
 from fedrecplus.deploy.process import ServerHome, note_keys
 from fedrecplus.deploy.server import Deployment, Journal, go_on, is_served, only_server_of, serve
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
@@ -44,6 +45,19 @@ def test_a_node_that_keeps_sending_nonsense_is_set_aside_and_never_touches_the_m
     assert lines[-1]["refusals"] == {"strikes": {"2": 3}, "refused": {"non-finite": 3}, "wrong_version": []}
     assert {client % 2 for line in lines for client in line["clients"]} == {0}
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, config, link.homes, lines))
+
+
+def test_a_device_that_pauses_is_not_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
+    with Store.open(link.homes[1].store) as store:
+        pause(store, True)
+    serve(link, tmp_path / "run")
+    lines = Journal(tmp_path / "run").lines()
+    assert [line["lost"] for line in lines] == [{"2": "node-paused"}] * 3, "and asked again in each round"
+    assert lines[-1]["refusals"] == {"strikes": {}, "refused": {}, "wrong_version": []}
+    with show_rounds(3) as show:
+        show({"phase": "finished"}, lines)
+    assert "nodes 1, paused 1, dropouts 0, refused 0" in capsys.readouterr().err
 
 
 def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> None:

@@ -138,23 +138,6 @@ def test_damage_and_strangers_are_errors_in_words(tmp_path: Path, path: Path) ->
         pass
 
 
-def test_a_store_of_the_version_before_keeps_its_ratings(path: Path) -> None:
-    with Store.open(path) as store:
-        store.rate({"a": 5.0})
-        secret = store.secret
-        store.connection.executescript(
-            "ALTER TABLE models ADD COLUMN mean REAL; INSERT INTO models VALUES ('ab', '{}', 'x', 3, x'00', '', 3.5);"
-            "ALTER TABLE sent DROP COLUMN stage; DROP TABLE shown; DROP TABLE sums; DROP TABLE unmasked;"
-            "PRAGMA user_version = 1"
-        )
-    with Store.open(path) as store:
-        assert (store.ratings(), store.models()) == ({0: {"a": 5.0}}, [])
-        assert store.secret != secret, "the numbers that earlier uploads carried gave it away"
-        store.connection.execute("PRAGMA user_version = 9")
-    with pytest.raises(UserError, match=r"layout 9(.|\n)*upgrade"), Store.open(path):
-        pass
-
-
 def test_forgetting_clears_the_log_of_a_writer_that_was_killed(path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path; from fedrecplus.deploy.device import Store\n"

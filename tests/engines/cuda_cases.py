@@ -5,6 +5,7 @@ Triton decides at its import whether kernels are compiled for a card or interpre
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import traceback
@@ -17,6 +18,8 @@ import numpy as np
 from fedrecplus.config import Config, assign, preset, presets
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.errors import EngineWarning
+from fedrecplus.protocol import Sums
+from fedrecplus.rounds import server_round, start_server
 from fedrecplus.testing import assert_engines_agree, example_config, small_ratings
 
 STEPS = ("model.rule=mf", "model.factors=3", "model.learning_rate=0.1", "model.local_epochs=2")
@@ -112,6 +115,60 @@ def lazy_state() -> None:
     assert np.isfinite(state.private.U).all()
 
 
+def server_on_card() -> None:
+    """The server's half over tables on the card gives what it gives over arrays, and nothing leaves the card for it."""
+    from fedrecplus.engines.cuda.card import to_card
+    from fedrecplus.engines.cuda.tables import CardTable, ServerTables
+
+    draws = np.random.default_rng(0)
+    total, weights = draws.normal(size=(6, 3)).astype(np.float32), np.array([2.0, 0.0, 1.5, 3.0, 0.0, 0.25])
+    for optimizer, normalise in itertools.product(("sgd", "momentum", "adam"), ("item", "cohort", "none")):
+        config = example_config(*STEPS, f"server_optimizer.rule={optimizer}", f"aggregation.normalise={normalise}")
+        problem = prepare(small_ratings(clients=7, items=6), config)
+        expected = found = start_server(config, problem.public, np.float32)
+        tables = ServerTables()
+        for _ in range(3):
+            expected = server_round(expected, Sums(total, weights, 6.75, 7), problem.public, config)
+            sums = Sums(CardTable(to_card(total)), CardTable(to_card(weights)), 6.75, 7)
+            moved = server_round(tables.to_card(found), sums, problem.public, config)
+            assert all(isinstance(table, CardTable) for table in (moved.V, moved.last_step, *moved.moments))
+            found = tables.from_card(moved)
+        assert type(found.V) is np.ndarray
+        np.testing.assert_allclose(found.V, expected.V, rtol=1e-6, err_msg=f"{optimizer}, {normalise}")
+        np.testing.assert_allclose(found.last_step, expected.last_step, rtol=1e-6, atol=1e-7)
+    table = CardTable(to_card(total))  # what the server's half doesn't need runs on the processor
+    np.testing.assert_array_equal(np.concatenate([table, total]), np.concatenate([total, total]))
+    np.testing.assert_array_equal(np.exp(table), np.exp(total))
+    np.testing.assert_array_equal(np.float64(2.0) * table, np.float64(2.0) * total)
+
+
+def state_of_others() -> None:
+    """A state that somebody else made, or changed, is taken as it is."""
+    config = replace(example_config(*STEPS, "pseudo_items.rule=none"), engine="cuda", precision="float64")
+    problem, ends = prepare(small_ratings(clients=7, items=20), config), []
+    for name in ("reference", "cuda"):
+        engine = engine_of(replace(config, engine=name))
+        state, _ = engine.round(problem, engine.start(problem))
+        state = replace(state, server=replace(state.server, V=state.server.V * 0.5))
+        ends.append(engine.round(problem, state)[0].server.V)
+    np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=1e-9)
+
+
+def chosen_by_V() -> None:
+    """Where the last bits of V decide what clients choose, tables have 64 bits, whatever the precision."""
+    config, ends = replace(preset("fedrec+paper"), precision="float32"), []
+    problem = prepare(small_ratings(clients=7, items=20), config)
+    for name in ("reference", "cuda"):
+        engine = engine_of(replace(config, engine=name))
+        state = engine.start(problem)
+        for _ in range(2):
+            state, _ = engine.round(problem, state)
+        ends.append(state.server.V)
+    np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=1e-9)
+    others = prepare(small_ratings(clients=7, items=20), preset("fedrec"))
+    assert engine_of(replace(others.config, engine="cuda")).start(others).server.V.dtype == np.float32
+
+
 CASES: dict[str, Callable[[], None]] = {
     **{name: of_preset(name) for name in presets() if preset(name).engine != "central"},
     "any order": of_settings(*STEPS, "pseudo_items.rule=none"),
@@ -127,6 +184,9 @@ CASES: dict[str, Callable[[], None]] = {
     "on the processor": on_processor,
     "same bits": same_bits,
     "lazy state": lazy_state,
+    "server on the card": server_on_card,
+    "state of others": state_of_others,
+    "chosen by V": chosen_by_V,
 }
 
 

@@ -63,3 +63,9 @@ def test_likes_with_a_budget_are_told_what_they_get(capsys: pytest.CaptureFixtur
     small = ["--set", "channel.least_cohort=2"]
     assert exit_code_of([*likes, "--overwrite", "--algorithm", "fedrec+secure", *small]) == 0
     assert "learns from how ratings differ" not in "".join(capsys.readouterr())
+
+
+def test_a_delta_out_of_range_is_named_by_its_own_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, budget in (("--delta", ["--epsilon", "4", "--delta", "2"]), ("--epsilon", ["--epsilon", "-1"])):
+        assert exit_code_of([*TRAIN, *budget]) == 2
+        assert f"error: {option}: privacy.{option[2:]}" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import pytest
 
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.web.service.app import ServiceOptions
-from fedrecplus.web.service.limits import Limits, RateLimiter
+from fedrecplus.web.service.limits import Limits
 from tests.service.running import eventually, in_thread
 from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP
@@ -127,18 +127,6 @@ def test_reasons_cost_as_much_as_several_requests(run: Path) -> None:
         wanted = {"ratings": {str(n): 3 for n in range(25)}, "why": True}
         assert ask(place, "POST", "/recommend", json=wanted).status_code == 429
         assert ask(place, "POST", "/recommend", json={**wanted, "why": False}).status_code == 200
-
-
-def test_rates_are_kept_of_a_bounded_number_of_peers() -> None:
-    now = 0.0
-    rates = RateLimiter(1.0, 2.0, peers=100, clock=lambda: now)
-    assert [rates.wait("10.0.0.1") for _ in range(3)] == [0.0, 0.0, 1.0]
-    for number in range(1000):
-        rates.wait(f"10.1.{number // 256}.{number % 256}")
-    assert len(rates.buckets) == 100
-    assert [rates.wait(f"2001:db8::{number}") for number in range(3)] == [0.0, 0.0, 1.0], "one network, one peer"
-    now = 1.0
-    assert rates.wait("2001:db8::9") == 0.0
 
 
 def seconds_until_closed(place: tuple[str, int], *sent: bytes) -> float:

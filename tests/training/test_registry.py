@@ -181,3 +181,12 @@ def test_the_commands(tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.Ca
     (tmp_path / "registry" / CURRENT).write_text("nonsense")
     assert exit_code_of(["models", *place]) == 2
     assert exit_code_of(["rollback", "2", *place]) == 0, "a damaged pointer is mended by naming a model"
+
+
+def test_a_registry_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("models", "rollback"):
+        assert exit_code_of([command, "--registry", str(tmp_path / "nope")]) == 2
+        assert "no such registry" in capsys.readouterr().err
+        assert exit_code_of([command, "--server", "--home", str(tmp_path / "nope")]) == 2
+        assert "no server's home" in capsys.readouterr().err
+    assert not (tmp_path / "nope").exists()

@@ -118,7 +118,7 @@ def run_command(
             chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
     with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
         run_to_the_end(server, out, show, say)
-    server.offer(out)
+    server.registry.publish(out, [choice.rule for choice in chosen.choices])
     _report(out)
 
 
@@ -197,7 +197,7 @@ def _train_again(
             load_config(folder / CONFIG, [choice.rule for choice in config.choices]).server.rounds
         ) as show:
             run_to_the_end(server, folder, show, say)
-        server.offer(folder)
+        server.registry.publish(folder, [choice.rule for choice in config.choices])
         _report(folder)
 
     train_again(out, every, start, run, say)

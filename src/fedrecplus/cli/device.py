@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.display import say, show_table
+from fedrecplus.cli import device_status
+from fedrecplus.cli.device_home import DEFAULT_HOME, Home, ModelOf, PersonName, home_of, person_of, somebody
+from fedrecplus.cli.display import say
 from fedrecplus.cli.lists import By, Explore, IncludeSeen, Length, Why, as_rows, show_top_list
 from fedrecplus.cli.outputs import JsonFile, check_file_place
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import device as devices
 from fedrecplus.deploy.device import BATCH, OWNER, Store, find_item
-from fedrecplus.deploy.light import NodeHome
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to
 
 device_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Your ratings, on your own disk.")
-
-DEFAULT_HOME = Path("~/.fedrecplus/device")
-Home = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where the device keeps everything, unless FEDRECPLUS_DEVICE names a place.")
-]
-ModelOf = Annotated[
-    Path | None, typer.Option(metavar="RUN", help="A run folder whose model to use, instead of the newest one seen.")
-]
-PersonName = Annotated[str, typer.Option("--person", help="In a silo: whose ratings.")]
-
-
-def home_of(path: Path) -> NodeHome:
-    """The device's folder."""
-    elsewhere = os.environ.get("FEDRECPLUS_DEVICE") if path == DEFAULT_HOME else None
-    return NodeHome(Path(elsewhere or path).expanduser())
 
 
 @device_app.command()
@@ -71,7 +55,7 @@ def rate(
     if (stars is None) != remove:
         raise UserError("give either a rating or --remove", "write, for example, device rate 1193 5")
     with Store.open(home_of(home).store) as store:
-        number, found = _person(store, person), _found(store, item, _person(store, person))
+        number, found = person_of(store, person), _found(store, item, person_of(store, person))
         called = f"{found.item}, {found.title}" if found.title else found.item
         if stars is None:
             store.unrate(found.item, number)
@@ -95,96 +79,6 @@ def import_command(
             say(f"{ratings} ratings of {persons} persons are stored")
         else:
             say(f"{devices.import_own(store, file)} ratings are stored")
-
-
-@device_app.command()
-def status(
-    home: Home = DEFAULT_HOME,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, on standard output.")] = False,
-) -> None:
-    """Show what is stored, everything that was ever sent, and what it cost this device."""
-    with Store.open(home_of(home).store) as store:
-        facts = _facts(store)
-    if as_json:
-        say(json.dumps(facts, indent=2))
-        return
-    of_whom = f" of {facts['persons']} persons" if facts["persons"] != 1 else ""
-    say(f"{facts['ratings']} ratings{of_whom}, on the scale {facts['scale']}, in {facts['store']}")
-    if facts["unknown_items"]:
-        say(f"{facts['unknown_items']} of them are of items that the newest model doesn't know")
-    sent, received = facts["bytes_sent"] / 1000, facts["bytes_received"] / 1000
-    say(f"{len(facts['sent'])} messages, {sent:.1f} kB sent, {received:.1f} kB received")
-    if facts["paused"]:
-        say("paused: nothing leaves this device until `fedrecplus device resume`")
-    say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
-    for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
-        say(line)
-    pinned = facts["pinned_identities"]
-    said = f"{pinned} identities are pinned" if pinned else "no identities are pinned (`node join --pin`)"
-    claim = (
-        "a server that lies is found out" if pinned else "they hide uploads from a server that keeps to the protocol"
-    )
-    say(f"secure sums: {said}: {claim}")
-    headings = ["when", "model", "round", "what", "persons", "rows", "bytes", "again", "hash"]
-    rows = [
-        [line["at"], line["model"], str(line["round"]), line["stage"], str(line["persons"]), str(line["rows"]),
-         str(line["bytes"]), "yes" if line["again"] else "", line["digest"][:12]]
-        for line in facts["sent"]
-    ]  # fmt: skip
-    if rows:
-        show_table(headings, rows, "everything that was ever sent")
-
-
-@device_app.command()
-def sent(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
-    """Show the last upload row by row. In the clear the server knows the items, not which of them you rated; under
-    secure sums it knows none of this.
-    """
-    with Store.open(home_of(home).store) as store:
-        rows = devices.last_upload(store, _somebody(store, person))
-    cells = [[title or item, item, "yes" if rated else "", f"{change:.4f}"] for item, title, rated, change in rows]
-    show_table(["title", "item", "rated", "change"], cells)
-
-
-@device_app.command()
-def policy(
-    least_ratio: Annotated[float | None, typer.Option(min=0.0, help="Fewest pseudo items per rated item.")] = None,
-    channel: Annotated[
-        list[str] | None, typer.Option("--channel", help="How uploads may travel: clear, secure; repeatable.")
-    ] = None,
-    pin: Annotated[
-        bool | None, typer.Option("--pin/--no-pin", help="Take no catalogue but the newest one seen, or the first.")
-    ] = None,
-    least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
-    allow_bare: Annotated[
-        bool | None,
-        typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
-    ] = None,
-    home: Home = DEFAULT_HOME,
-) -> None:
-    """Show or change what you demand of a server: requests that ask for less protection are refused.
-
-    \b
-    Examples:
-      fedrecplus device policy --channel secure --least-cohort 20
-      fedrecplus device policy --pin
-    """
-    import msgspec  # here and below: who only rates an item need not wait for it
-
-    changes = {
-        "least_ratio": least_ratio,
-        "channels": tuple(channel) if channel else None,
-        "least_cohort": least_cohort,
-        "bare": allow_bare,
-    }
-    with Store.open(home_of(home).store) as store, store.changing():
-        new = msgspec.structs.replace(
-            devices.load_policy(store), **{name: value for name, value in changes.items() if value is not None}
-        )
-        new = new if pin is None else devices.with_pin(store, new, pin)
-        devices.save_policy(store, new)
-    for line in _policy_lines(msgspec.to_builtins(new)):
-        say(line)
 
 
 @device_app.command("scale")
@@ -218,7 +112,7 @@ def recommend_command(
     with Store.open(device.store) as store:
         if model is None and not store.models():
             model = device.first_model
-        found = devices.top_list(store, _somebody(store, person), wish, model)
+        found = devices.top_list(store, somebody(store, person), wish, model)
     write_json_to(json_file, as_rows(found))
     show_top_list(found)
 
@@ -256,7 +150,7 @@ def page_command(
 
     device = home_of(home)
     with Store.open(device.store) as store:
-        number = _person(store, person)
+        number = person_of(store, person)
     serve_page(device, number, port=port, run=model, show=show, say=say)
 
 
@@ -274,45 +168,6 @@ def forget_command(
         say(f"still there, since fedrecplus didn't make it: {', '.join(left)}")
 
 
-@device_app.command("models")
-def models_command(home: Home = DEFAULT_HOME) -> None:
-    """List the tables that servers have sent and this device has kept, newest first, and which one is used."""
-    with Store.open(home_of(home).store) as store:
-        tables = devices.seen_tables(store)
-        used = devices.chosen_table(store)
-        fixed = devices.is_chosen(store)
-    show_table(
-        ["model", "round", "when", "used"],
-        [[one.model, str(one.round), one.at, "yes" if one == used else ""] for one in tables],
-    )
-    if fixed:
-        say("chosen by you: newer ones are not used until `fedrecplus device rollback --newest`")
-
-
-@device_app.command("rollback")
-def rollback_command(
-    model: Annotated[str, typer.Argument(help="The model's name, or how it begins; none: any.")] = "",
-    round_number: Annotated[int | None, typer.Option("--round", help="The round of the table.")] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="Use the newest table again, and those to come.")] = False,
-    home: Home = DEFAULT_HOME,
-) -> None:
-    """Recommend from an earlier table from now on, whatever comes: a training may have been spoiled.
-
-    \b
-    Examples:
-      fedrecplus device rollback                    the one before the newest
-      fedrecplus device rollback 3f2a --round 40
-      fedrecplus device rollback --newest
-    """
-    with Store.open(home_of(home).store) as store:
-        if newest:
-            devices.use_newest(store)
-            say("the newest table is used")
-            return
-        table = devices.choose_table(store, model, round_number)
-    say(f"model {table.model}, round {table.round}, of {table.at} is used until `device rollback --newest`")
-
-
 def _found(store: Store, item: str, person: int) -> devices.FoundItem:
     """The item that is meant. One that is rated can be named by its id, whatever catalogues say."""
     if item in store.ratings()[person]:
@@ -322,57 +177,8 @@ def _found(store: Store, item: str, person: int) -> devices.FoundItem:
     return find_item(store, item)
 
 
-def _somebody(store: Store, name: str) -> int:
-    """A person's number; in a silo it must be said whose."""
-    number = _person(store, name)
-    if name == OWNER and len(store.persons()) > 1 and not store.ratings()[number]:
-        some = ", ".join([other for other in store.persons() if other != OWNER][:3])
-        raise UserError(f"this store has {len(store.persons()) - 1} persons", f"say whose, such as --person of {some}")
-    return number
-
-
-def _person(store: Store, name: str) -> int:
-    persons = store.persons()
-    if name not in persons:
-        some = ", ".join(list(persons)[:3])
-        raise UserError(f"there is no person {name!r} here", f"persons here are called {some}")
-    return persons[name]
-
-
-def _policy_lines(policy: dict[str, Any]) -> list[str]:
-    """The owner's demands, in words."""
-    rows = (
-        "may show which items are rated" if policy["bare"] else f"have {policy['least_ratio']:g} pseudo items a rating"
-    )
-    lines = [f"policy: uploads by {', '.join(policy['channels'])}; those that show rows {rows}"]
-    lines.append(f"policy: a secure sum is of {policy['least_cohort']} participants or more")
-    if policy["pin"]:
-        lines.append(f"policy: catalogue {policy['catalogue'] or '(the first that comes)'} and no other")
-    return lines
-
-
-def _catalogue_lines(catalogues: list[dict[str, Any]]) -> list[str]:
-    return [f"catalogue {one['digest'][:12]}: {one['items']} items, {one['figures']}" for one in catalogues]
-
-
-def _facts(store: Store) -> dict[str, Any]:
-    import msgspec
-
-    sent = store.sent()
-    return {
-        "store": str(store.path),
-        "scale": str(store.scale),
-        "persons": sum(len(ratings) > 0 for ratings in store.ratings().values()),
-        "ratings": sum(len(ratings) for ratings in store.ratings().values()),
-        "unknown_items": devices.unknown_items(store),
-        "paused": devices.is_paused(store),
-        "policy": msgspec.to_builtins(devices.load_policy(store)),
-        "pinned_identities": len(devices.Identities.load(store).pins),
-        "catalogues": devices.known_catalogues(store),
-        "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],
-        "sent": sent,
-        "bytes_sent": sum(line["bytes"] for line in sent),
-        "bytes_received": sum(line["received"] for line in sent),
-        "seconds": sum(line["seconds"] for line in sent),
-        "memory": max((line["memory"] for line in sent), default=0),
-    }
+device_app.command("status")(device_status.status_command)
+device_app.command("sent")(device_status.sent_command)
+device_app.command("policy")(device_status.policy_command)
+device_app.command("models")(device_status.models_command)
+device_app.command("rollback")(device_status.rollback_command)

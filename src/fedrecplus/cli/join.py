@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
+from fedrecplus.cli.node import Metrics
 from fedrecplus.cli.node import join as run_node
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, import_own, remove_store
@@ -30,6 +31,7 @@ def join_command(
         str | None, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on. Default: 1:5:1.")
     ] = None,
     stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
+    metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds: make a store and a key, register, fetch the model, and stay.
@@ -47,7 +49,7 @@ def join_command(
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
     if stay:
-        run_node(invitation.address, ca=device.path / "ca.crt", home=home)
+        run_node(invitation.address, ca=device.path / "ca.crt", metrics=metrics, home=home)
     else:
         say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{elsewhere}")
 

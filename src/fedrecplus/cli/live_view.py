@@ -16,7 +16,8 @@ from fedrecplus.deploy.process import Show
 _SHOWN = 12
 _BETWEEN = 10.0
 """seconds between two words on where a run is, where there is no terminal"""
-_HEADINGS = ("round", "clients", "nodes", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
+_PAUSED = "node-paused"
+_HEADINGS = ("round", "clients", "nodes", "paused", "dropouts", "refused", "loss", "kB up", "seconds", "slowest node")
 
 
 @contextlib.contextmanager
@@ -66,12 +67,14 @@ def _headline(progress: dict[str, Any], rounds: int) -> str:
 
 def _cells(line: dict[str, Any], rounds: int) -> list[str]:
     """One round: who came, who didn't, how well it fits, what it weighed, and who kept it waiting."""
+    paused = sum(why == _PAUSED for why in line["lost"].values())
     slowest = max(line["nodes"].items(), key=lambda pair: float(pair[1]), default=("", 0.0))
     return [
         f"{line['round']}/{rounds}",
         str(line["uploads"]),
         str(len(line["nodes"])),
-        str(len(line["lost"]) + len(line["silent"])),
+        str(paused or ""),
+        str(len(line["lost"]) + len(line["silent"]) - paused),
         str(sum(line["refusals"]["refused"].values())),
         "" if line["rmse"] is None else f"{line['rmse']:.4f}",
         f"{line['bytes_up'] / 1000:.1f}",

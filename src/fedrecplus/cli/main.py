@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -138,6 +139,9 @@ def fedrecplus(
 
 def run() -> None:
     """Run the command line; what a user can put right is said without a traceback."""
+    for stream in (sys.stdout, sys.stderr):  # Windows writes to files and pipes in a code page that lacks most letters
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     sys.exit(exit_code_of(sys.argv[1:]))
 
 

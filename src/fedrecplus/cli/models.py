@@ -7,21 +7,29 @@ from typing import Any
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.cli.registries import DEFAULT_REGISTRY, RegistryFolder
+from fedrecplus.cli.registries import DEFAULT_REGISTRY, SERVER_HOME, OfServer, RegistryFolder, ServerPlace, registry_of
 from fedrecplus.files import write_json_to
-from fedrecplus.training.registry import PublishedModel, Registry
+from fedrecplus.training.registry import PublishedModel
 
 _HEADINGS = ["model", "current", "published", "algorithm", "data", "RMSE", "NDCG@10", "items", "digest"]
 
 
-def models_command(registry: RegistryFolder = DEFAULT_REGISTRY, json_file: JsonFile = None) -> None:
+def models_command(
+    registry: RegistryFolder = DEFAULT_REGISTRY,
+    server: OfServer = False,
+    home: ServerPlace = SERVER_HOME,
+    json_file: JsonFile = None,
+) -> None:
     """List the models of a registry, and which of them is current."""
     check_file_place(json_file)
-    found, current = Registry(registry).models(), Registry(registry).current_number()
+    place = registry_of(registry, server, home)
+    if not server:  # a server has one, and nothing in it before the first training
+        place.check_there()
+    found, current = place.models(), place.current_number()
     rows = [_facts(each, current) for each in found]
     write_json_to(json_file, rows)
     if not rows:
-        say(f"{registry} has no models; `fedrecplus publish RUN` puts one there")
+        say(f"{place.folder} has no models; `fedrecplus publish RUN` puts one there")
         return
     show_table(_HEADINGS, [_cells(row) for row in rows], spare=("data", "items"))
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from fedrecplus.cli.device import DEFAULT_HOME, Home, home_of
+from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.deploy.device import Store, load_policy, own_key, pin_identities, save_policy
-from fedrecplus.deploy.light import NodeHome, prepare
+from fedrecplus.deploy.light import NodeHome, NodeMetrics, prepare
 from fedrecplus.deploy.light import join as run
 from fedrecplus.deploy.wire import read_identities
 
@@ -60,6 +60,10 @@ Pin = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
 ]
+Metrics = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep figures of this node for Prometheus in FILE.prom; see Deployment."),
+]
 
 
 @node_app.command()
@@ -74,15 +78,19 @@ def join(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     pin: Pin = None,
+    metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: a server that is away is waited for."""
     device = home_of(home)
     _note_demands(device, allow_rule, allow_bare, pin)
-    node = prepare(device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error)
+    figures = _figures(device, metrics)
+    node = prepare(
+        device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
+    )
     _log_to_terminal()
     say(f"joining {address} with the ratings in {device.store}")
-    run(device.path, node)
+    run(device.path, node, metrics=figures)
 
 
 @node_app.command()
@@ -99,6 +107,7 @@ def once(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     pin: Pin = None,
+    metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Connect, take part if asked, and leave; for cron, systemd timers and phones.
@@ -109,9 +118,12 @@ def once(
     """
     device = home_of(home)
     _note_demands(device, allow_rule, allow_bare, pin)
-    node = prepare(device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error)
+    figures = _figures(device, metrics)
+    node = prepare(
+        device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error, metrics=figures
+    )
     _log_to_terminal()
-    run(device.path, node, wait=wait, back_in=back_in)
+    run(device.path, node, wait=wait, back_in=back_in, metrics=figures)
     say(f"answered {node.answered} messages")
 
 
@@ -127,6 +139,10 @@ def _note_demands(device: NodeHome, allow_rule: list[str] | None, allow_bare: bo
             with store.changing():
                 save_policy(store, msgspec.structs.replace(load_policy(store), bare=True))
     device.make_key()
+
+
+def _figures(device: NodeHome, file: Path | None) -> NodeMetrics | None:
+    return None if file is None else NodeMetrics(file, device.store)
 
 
 def _log_to_terminal() -> None:

@@ -7,13 +7,27 @@ from typing import Annotated
 
 import typer
 
-from fedrecplus.training.registry import PublishedModel
+from fedrecplus.training.registry import PublishedModel, Registry
 
 DEFAULT_REGISTRY = Path("runs/registry")
+SERVER_HOME = Path("~/.fedrecplus/server")
 RegistryFolder = Annotated[
     Path,
     typer.Option("--registry", metavar="DIR", help="The folder of published models.", envvar="FEDRECPLUS_REGISTRY"),
 ]
+OfServer = Annotated[
+    bool, typer.Option("--server", help="The registry of this machine's server: nodes that join get its current model.")
+]
+ServerPlace = Annotated[Path, typer.Option("--home", metavar="DIR", help="With --server: the server's home.")]
+
+
+def registry_of(folder: Path, server: bool, home: Path) -> Registry:
+    """The registry that is meant: a folder, or that of a server's home."""
+    if not server:
+        return Registry(folder)
+    from fedrecplus.deploy.process import ServerHome
+
+    return ServerHome.load(home.expanduser().absolute()).registry
 
 
 def in_words(model: PublishedModel) -> str:

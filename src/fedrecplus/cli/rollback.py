@@ -7,8 +7,15 @@ from typing import Annotated
 import typer
 
 from fedrecplus.cli.display import say
-from fedrecplus.cli.registries import DEFAULT_REGISTRY, RegistryFolder, in_words
-from fedrecplus.training.registry import Registry
+from fedrecplus.cli.registries import (
+    DEFAULT_REGISTRY,
+    SERVER_HOME,
+    OfServer,
+    RegistryFolder,
+    ServerPlace,
+    in_words,
+    registry_of,
+)
 
 
 def rollback_command(
@@ -16,6 +23,8 @@ def rollback_command(
         int | None, typer.Argument(metavar="[NUMBER]", help="A model's number; left away, the one before the current.")
     ] = None,
     registry: RegistryFolder = DEFAULT_REGISTRY,
+    server: OfServer = False,
+    home: ServerPlace = SERVER_HOME,
 ) -> None:
     """Make an earlier model of a registry the current one; `fedrecplus models` lists them.
 
@@ -23,5 +32,7 @@ def rollback_command(
     Examples:
       fedrecplus rollback
       fedrecplus rollback 3 --registry models
+      fedrecplus rollback --server                       nodes that join get the model before
     """
-    say(f"{in_words(Registry(registry).rollback(number))} is current in {registry}")
+    place = registry_of(registry, server, home)
+    say(f"{in_words(place.rollback(number))} is current in {place.folder}")

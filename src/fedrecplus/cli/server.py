@@ -83,7 +83,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as server.tar.gz.")],
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Write certificates, admitted keys, the offered model and the database into one file; the server may be up."""
+    """Write certificates, admitted keys, published models and the database into one file; the server may be up."""
     back_up(ServerHome.load(home.expanduser().absolute()).path, file)
     say(f"{file}: keep it as you keep the keys that are in it; run folders are not")
 
@@ -155,15 +155,6 @@ def invite(
         draw_qr(str(link))
     say(f"fedrecplus join '{link}'")
     say(f"good for one device and {hours:g} hours; whoever has it first is let in, so send it to nobody else")
-
-
-@server_app.command()
-def offer(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")], home: Home = DEFAULT_HOME
-) -> None:
-    """Give a run's model to nodes that join; `deploy run` does so at its end. An older run takes a newer one back."""
-    ServerHome.load(home.expanduser().absolute()).offer(run)
-    say(f"nodes that join get the model of {run}")
 
 
 @server_app.command()

@@ -51,5 +51,5 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
 
 def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:
     for path, value in settings.items():
-        config = change(config, path, value, source)
+        config = change(config, path, value, "--delta" if path == "privacy.delta" else source)
     return config

@@ -18,7 +18,7 @@ from fedrecplus.config.config import (
     ServerSettings,
     StatisticsSettings,
 )
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import UnknownName, UserError, unknown_name
 from fedrecplus.parts import KINDS, choices, is_outside, kinds_of, part
 from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
 
@@ -83,7 +83,7 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     if option not in {setting.name for setting in settings_of(own)}:
         others = [name for name in choices(section) if option in own_names(section, name)]
         if others:
-            raise UserError(
+            raise UnknownName(
                 f"{source}: {section}.rule = {chosen.rule!r} has no option {option!r}",
                 f"set {section}.rule={others[0]} first, or choose of: "
                 + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),

@@ -116,6 +116,8 @@ def refreshes(problem: Problem) -> bool:
 def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64] | None = None) -> Broadcast:
     """The round's broadcast; with encoded items where one of these clients, or anybody, looks at them."""
     config, private = problem.config, state.private
+    if not config.needs_features:  # and nobody has to look who has drawn
+        return broadcast(state.server, problem.public, np.zeros((0, 0)))
     selecting = clients is None or redraws(problem) or not private.drawn[clients].all()
     filling = selecting or (refreshes(problem) and config.virtual_ratings.part.needs("features"))
     features = encode_items(state.server.V, problem.public, config) if filling else np.zeros((0, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,11 +17,10 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, Split, split
 from fedrecplus.experiments.baselines import OutsideModel, fitted
 from fedrecplus.experiments.statistics import PairedTest, client_means, paired_test
-from fedrecplus.experiments.trivial import TRIVIAL
+from fedrecplus.experiments.trivial import TRIVIAL, measured
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
-from fedrecplus.training.evaluation import Fallback
-from fedrecplus.training.measures import evaluate, measure
+from fedrecplus.training.measures import evaluate
 from fedrecplus.training.progress import silent
 from fedrecplus.workers import Stop, Tell, run_tasks
 
@@ -150,10 +149,7 @@ def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcom
     watch, started = Stopwatch(), time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
-    # these predictors have an answer for clients and items without training ratings
-    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
-    fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
-    found = measure(training, test, predictor, fallback, relevant_from=job.config.evaluation.relevant_from)
+    found = measured(predictor, training, test, job.config.evaluation.relevant_from)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,

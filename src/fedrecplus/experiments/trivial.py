@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training.measures import Evaluation, measure
 
 Array = NDArray[np.float64]
 
@@ -41,6 +43,13 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
     sums = np.bincount(group, weights=rest, minlength=groups)
     means: Array = sums / (np.bincount(group, minlength=groups) + damping)
     return means
+
+
+def measured(predictor: Predictor, training: Ratings, test: Ratings, relevant_from: float) -> Evaluation:
+    """How good a predictor is that has an answer for clients and items without training ratings, too."""
+    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
+    fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
+    return measure(training, test, predictor, fallback, relevant_from=relevant_from)
 
 
 TRIVIAL: dict[str, Callable[[Ratings], Predictor]] = {

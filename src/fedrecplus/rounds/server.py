@@ -113,8 +113,9 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
     if normalise == "none":
         return total
     if normalise == "cohort":
-        return np.asarray(total / sums.overall if sums.overall > 0 else total)
-    return np.asarray(np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0))
+        return total / sums.overall if sums.overall > 0 else total
+    found: NDArray[Any] = np.divide(total, per_item, out=np.zeros_like(total), where=per_item > 0)
+    return found
 
 
 def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:

@@ -107,7 +107,8 @@ class SharedModel:
                 f"{folder / MODEL} is of another version of fedrecplus", "read it with fedrecplus 0.1, or train again"
             )
         tables: dict[str, Any] = {name: arrays[name] for name in _PUBLIC}
-        public = PublicItems(**tables, **facts["public"])
+        known = facts.get("public") or {name: facts[name] for name in ("mean", "noise")}  # early versions of 0.2
+        public = PublicItems(**tables, **known)
         return cls(
             config=loads(facts["config"], str(folder / MODEL), allow),
             scale=Scale.parse(facts["scale"]),

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,10 +83,14 @@ class Registry:
 
     def publish(self, run: Path, allow: Collection[str] = ()) -> PublishedModel:
         """Copy a finished run's public model and make it current; one that is here already is made current again."""
+        return self.take(lambda: finished_model(run, allow))
+
+    def take(self, made: Callable[[], tuple[SharedModel, dict[str, Any]]]) -> PublishedModel:
+        """Write a model and what may be said of it, as ``finished_model`` has them, and make it current."""
         check_writable(self.folder)
         with self._alone():
             self._remove_parts()
-            model, facts = finished_model(run, allow)
+            model, facts = made()
             staging = self.folder / f".{max(self._numbers(), default=0) + 1}{_PART}"
             staging.mkdir()
             model.write(staging)
@@ -126,8 +130,7 @@ class Registry:
 
     def rollback(self, number: int | None = None) -> PublishedModel:
         """Make an earlier model current: the one before the current one, or any by its number."""
-        if not self.folder.is_dir():
-            raise UserError(f"{self.folder}: no such registry", "give the folder that `fedrecplus publish` wrote to")
+        self.check_there()
         with self._alone():
             known = self._numbers()
             if number is None:
@@ -142,6 +145,11 @@ class Registry:
             chosen.check()
             self._point_to(number)
             return chosen
+
+    def check_there(self) -> None:
+        """Refuse a folder that isn't there: nothing was ever published into it."""
+        if not self.folder.is_dir():
+            raise UserError(f"{self.folder}: no such registry", "give the folder that `fedrecplus publish` wrote to")
 
     @property
     def begun(self) -> bool:

@@ -1,7 +1,8 @@
-"""The catalogues that servers have sent: each is kept, and looked at before it is taken."""
+"""The catalogues that servers have sent: each is looked at before it is taken, and kept as long as it is of use."""
 
 from __future__ import annotations
 
+from fedrecplus.deploy.device.policy import load_policy
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 
@@ -28,6 +29,26 @@ def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
     """A catalogue that was kept."""
     content = store.value("SELECT content FROM catalogues WHERE digest = ?", digest)
     return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
+
+
+def let_old_catalogues_go(store: Store) -> None:
+    """Free what catalogues take that nothing here refers to any more, within ``changing``.
+
+    Kept are the newest, those of tables that are kept, of rows that uploads show, of sums that are open, the pinned
+    one, and all with exact figures of the participants, by which a second publication is found out. One that is asked
+    for again is sent along again.
+    """
+    query = (
+        "SELECT catalogue FROM models WHERE LENGTH(V) > 0 UNION SELECT catalogue FROM shown UNION SELECT catalogue "
+        "FROM sums UNION SELECT digest FROM catalogues WHERE rowid = (SELECT MAX(rowid) FROM catalogues)"
+    )
+    used = {digest for (digest,) in store.connection.execute(query)} | {load_policy(store).catalogue}
+    for (digest,) in store.connection.execute("SELECT digest FROM catalogues").fetchall():
+        if digest in used:
+            continue
+        known = load_catalogue(store, digest)
+        if known is None or not known.tells_participants:
+            store.connection.execute("DELETE FROM catalogues WHERE digest = ?", (digest,))
 
 
 def _check_republished(store: Store, catalogue: ItemCatalogue) -> None:

@@ -41,7 +41,7 @@ def chosen_table(store: Store) -> SeenTable:
     tables, chosen = seen_tables(store), store.fact(_CHOSEN)
     if not tables:
         raise UserError(
-            "this device has seen no model yet and has sent nothing",
+            "this device has seen no model yet that this version reads",
             "join a server with `fedrecplus node join`, or give a run folder with --model",
         )
     wanted = json.loads(chosen) if chosen else None

@@ -15,13 +15,14 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
-from fedrecplus.deploy.device.catalogues import catalogue_of, load_catalogue
+from fedrecplus.deploy.device.catalogues import catalogue_of, let_old_catalogues_go, load_catalogue
 from fedrecplus.deploy.device.models import keep_earlier, let_old_models_go
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
+from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.statistics import statistics_uploads
-from fedrecplus.deploy.device.store import SentLine, StorageFull, Store, now
+from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
@@ -256,5 +257,6 @@ def save_round(
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         let_old_models_go(store)
+        let_old_catalogues_go(store)
         if sent is not None:
             store.log_sent(sent)

@@ -9,110 +9,32 @@ import contextlib
 import hashlib
 import hmac
 import json
-import os
-import resource
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedrecplus.data.scale import Scale
+from fedrecplus.deploy.device.layout import bring_up_to_date, make_tables
 from fedrecplus.deploy.device.private_files import check_private
+from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.errors import UserError
+from fedrecplus.files import open_private
 from fedrecplus.randomness import new_secret
-
-if TYPE_CHECKING:
-    from fedrecplus.deploy.wire import Packet
 
 OWNER = "me"
 _OWNER = MappingProxyType({0: OWNER})
 BATCH = 5
 """changes that wait for each other before they enter an upload"""
 ON_SCALE = "rate on the scale, or change it with `fedrecplus device scale`"
-_LAYOUT = 4
-_MODELS = """
-CREATE TABLE models (
-    model TEXT PRIMARY KEY, settings TEXT NOT NULL, catalogue TEXT NOT NULL, round INTEGER NOT NULL,
-    V BLOB NOT NULL, at TEXT NOT NULL) STRICT;
-"""
-_SHOWN = """
-CREATE TABLE IF NOT EXISTS shown (
-    person INTEGER PRIMARY KEY, catalogue TEXT NOT NULL, rated TEXT NOT NULL, pseudo TEXT NOT NULL) STRICT;
-"""
-_SUMS = """
-CREATE TABLE IF NOT EXISTS sums (
-    session TEXT PRIMARY KEY, model TEXT NOT NULL, round INTEGER NOT NULL, digest TEXT NOT NULL,
-    V TEXT NOT NULL, catalogue TEXT NOT NULL, config TEXT NOT NULL, state BLOB, reply BLOB) STRICT;
-CREATE TABLE IF NOT EXISTS unmasked (
-    V TEXT PRIMARY KEY, model TEXT NOT NULL, session TEXT NOT NULL, survivors TEXT NOT NULL) STRICT;
-"""
-_EARLIER = """
-CREATE TABLE IF NOT EXISTS tables (
-    model TEXT NOT NULL, round INTEGER NOT NULL, at TEXT NOT NULL, V BLOB NOT NULL, PRIMARY KEY (model, round)) STRICT;
-"""
-_TABLES = f"""{_MODELS} {_SHOWN} {_SUMS} {_EARLIER}
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE ratings (
-    person INTEGER NOT NULL REFERENCES persons(number), item TEXT NOT NULL, rating REAL NOT NULL, at TEXT NOT NULL,
-    PRIMARY KEY (person, item)) STRICT;
-CREATE TABLE catalogues (digest TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
-CREATE TABLE taking_part (
-    model TEXT NOT NULL, person INTEGER NOT NULL, items BLOB NOT NULL, ratings BLOB NOT NULL, U BLOB NOT NULL,
-    pseudo_items BLOB, virtual_ratings BLOB, PRIMARY KEY (model, person)) STRICT;
-CREATE TABLE answers (
-    model TEXT PRIMARY KEY, round INTEGER NOT NULL, digest TEXT NOT NULL, content BLOB NOT NULL) STRICT;
-CREATE TABLE sent (
-    number INTEGER PRIMARY KEY, at TEXT NOT NULL, model TEXT NOT NULL, round INTEGER NOT NULL, persons INTEGER NOT NULL,
-    rows INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL, again INTEGER NOT NULL,
-    seconds REAL NOT NULL, memory INTEGER NOT NULL, received INTEGER NOT NULL,
-    stage TEXT NOT NULL DEFAULT 'upload') STRICT;
-"""
-_FROM_1 = f"DROP TABLE models; {_MODELS} DELETE FROM taking_part; DELETE FROM answers; DELETE FROM catalogues;"
-"""from fedrecplus 0.1, whose models nobody goes on with; ratings and log stay"""
-_TO_3 = f"{_SHOWN} {_SUMS} ALTER TABLE sent ADD COLUMN stage TEXT NOT NULL DEFAULT 'upload';"
-_OLDER = {1: _FROM_1 + _TO_3 + _EARLIER, 2: _TO_3 + _EARLIER, 3: _EARLIER}
-"""layout → what makes it this one; before 3, each model had a pseudo set of its own"""
-_GAVE_SECRETS_AWAY = 3
-"""first layout whose secret no upload led back to"""
 
 
 class StorageFull(UserError):
     """The disk took no more. What was stored before is still there."""
-
-
-@dataclass(frozen=True)
-class SentLine:
-    """What left, and what it cost this device: the columns of ``sent``."""
-
-    at: str
-    model: str
-    round: int
-    persons: int
-    rows: int
-    bytes: int
-    digest: str
-    again: int
-    seconds: float
-    memory: int
-    received: int
-    stage: str
-
-    @classmethod
-    def of(
-        cls, model: str, number: int, persons: int, rows: int, reply: Packet, started: float, received: int,
-        *, again: bool = False, stage: str = "upload",
-    ) -> SentLine:  # fmt: skip
-        """A reply's line."""
-        memory, seconds = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter() - started
-        size = (persons, rows, reply.size, reply.digest)
-        return cls(now(), model, number, *size, int(again), seconds, memory, received, stage)
 
 
 @dataclass(frozen=True)
@@ -139,47 +61,26 @@ class Store:
             path.parent.chmod(0o700)
         except OSError as error:
             raise UserError(f"{path.parent}: {error.strerror}", "choose a folder of your own") from None
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        open_private(path).close()
         secret, numbers = (new_secret(), "hidden") if seed is None else (seed, "as in simulation")
         facts = {"secret": secret, "scale": scale, "batch": batch, "numbers": numbers}
         try:
-            with cls.open(path, layout=0) as store:
-                store._change_layout(_TABLES)
-                with store.changing():
-                    store.put("facts", [(name, str(value)) for name, value in facts.items()])
-                    store.put("persons", persons.items())
+            with _connected(path) as connection:
+                make_tables(connection, facts, persons)
         except BaseException:
             remove_store(path)
             raise
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, path: Path, layout: int = _LAYOUT) -> Iterator[Store]:
+    def open(cls, path: Path) -> Iterator[Store]:
         """An existing store. SQLite's errors become errors with a remedy; none of them contains a rating."""
         check_private(path)
         if not path.exists():
             raise UserError(f"{path}: no store of ratings here", "make one with `fedrecplus device init`")
-        with _in_words(path), contextlib.closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as opened:
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
-                opened.execute(f"PRAGMA {setting}")
-            store = cls(path, opened)
-            version = store.value("PRAGMA user_version")
-            if version in _OLDER:
-                if version < _GAVE_SECRETS_AWAY:
-                    store._replace_secret()
-                store._change_layout(_OLDER[version])
-            elif version != layout:
-                raise UserError(f"{path} has layout {version}, this version knows {_LAYOUT}", "upgrade fedrecplus")
-            yield store
-
-    def _change_layout(self, script: str) -> None:
-        self.connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {_LAYOUT}; COMMIT;")
-
-    def _replace_secret(self) -> None:
-        """A new secret for a store of an earlier layout: the numbers that its uploads carried gave the old one away."""
-        if not self.as_in_simulation:
-            with self.changing():
-                self.put("facts", [("secret", str(new_secret()))])
+        with _connected(path) as connection:
+            bring_up_to_date(connection, path)
+            yield cls(path, connection)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -318,16 +219,19 @@ def remove_store(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def now() -> str:
-    """The time, for logs."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def _check_scale(scale: Scale, rows: list[tuple[int, str, float]], remedy: str) -> None:
     values = np.array([rating for _, _, rating in rows], dtype=np.float64)
     finite = np.isfinite(values)
     for wrong in np.flatnonzero(~(finite & scale.holds(np.where(finite, values, scale.low)))):
         raise UserError(f"rating {values[wrong]:g} of item {rows[wrong][1]!r} is not on the scale {scale}", remedy)
+
+
+@contextlib.contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    with _in_words(path), contextlib.closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as connection:
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {setting}")
+        yield connection
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ from fedrecplus.config import Config, dumps, loads
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.policy import load_policy
-from fedrecplus.deploy.device.store import SentLine, Store
+from fedrecplus.deploy.device.sent import SentLine
+from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.device.uploads import uploads_of
 from fedrecplus.deploy.wire import (
     FIRST,

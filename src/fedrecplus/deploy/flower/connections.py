@@ -13,7 +13,8 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-HEAD_SECONDS, BODY_SECONDS, HANDSHAKE_SECONDS = 10.0, 60.0, 10.0
+HEAD_SECONDS, BODY_SECONDS, HANDSHAKE_SECONDS = 10.0, 60.0, 6.0
+"""a handshake takes two ways there and back: a phone whose packets take a second each has time to spare"""
 STRANGER_KEEPS, NODE_KEEPS = 5, 75
 """seconds that a connection may be idle between requests"""
 MOST_STRANGERS = 256

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -15,8 +16,8 @@ class Counters:
     idle_polls: int = 0
     activations: int = 0
     enrolled: int = 0
-    locked: int = 0
-    """times that the database was busy, and was asked again"""
+    message_bytes: Callable[[], int] = int
+    """of messages in flight"""
     requests: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
 

@@ -2,26 +2,22 @@
 
 Flower passes each request through nine layers, reads and parses all of its body, and then looks at the signature: 9 ms
 and any memory for whoever reaches the port. Here a key that wasn't admitted is refused by the headers alone, and a
-signed request goes straight to Flower's handler. A look for work that finds none touches no database: what waits for
-whom is read for all nodes at once. With ``x-fedrecplus-wait: SECONDS`` such a look waits for work instead.
+signed request goes straight to Flower's handler, which looks into memory alone and takes less time than a thread would
+take to begin. With ``x-fedrecplus-wait: SECONDS`` a look for work that finds none waits for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 import json
 import logging
-import sqlite3
-import time
 from base64 import b64decode
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-
-from fedrecplus.deploy.flower import private
+from fedrecplus.deploy.flower import attached, private
 from fedrecplus.deploy.flower.connections import note_known
 from fedrecplus.deploy.flower.counters import COUNTERS
 from fedrecplus.deploy.flower.limits import (
@@ -33,30 +29,25 @@ from fedrecplus.deploy.flower.limits import (
     SHORT,
     Buckets,
 )
+from fedrecplus.deploy.flower.mail import Mail
 from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
+from fedrecplus.deploy.light import ATTACHED
 
 PREFIX = "/v1/fleet/"
 WAIT_HEADER, LONGEST_WAIT = b"x-fedrecplus-wait", 50.0
 _HANDLERS = "flwr.superlink.servicer.fleet.fleet_handlers."
-_LOOK, _FRESH = 0.2, 0.05
-"""seconds between looks while nodes wait, and for which a look is good"""
-_TRIES, _PAUSE = 5, 0.2
-_UNDELIVERED = (
-    "SELECT DISTINCT dst_node_id FROM message_ins WHERE delivered_at = '' AND created_at + ttl > ? "
-    "AND message_id NOT IN (SELECT root_object_id FROM object_push_session_roots)"
-)
-"""messages whose contents are all here: who fetches one before that gives up on it"""
+_STORES = ("push-object", "push-messages")
+"""calls that bring what is to be kept"""
 log = logging.getLogger("fedrecplus")
 
 
 class FleetApi:
     """The ASGI endpoint of all paths below ``PREFIX``."""
 
-    def __init__(self, numbers: Callable[[bytes], int | None], state: Any, *, keyed: bool) -> None:
-        self._number_of, self._state, self._keyed = numbers, state, keyed
+    def __init__(self, numbers: Callable[[bytes], int | None], state: Any, mail: Mail, *, keyed: bool) -> None:
+        self._number_of, self._state, self._mail, self._keyed = numbers, state, mail, keyed
         self._rates = Buckets(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE)
         self._stores = Buckets(BYTES_PER_SECOND, BYTES_AT_ONCE)
-        self._mail = Mail(state)
         types = private.get("flwr.supercore.protobuf.translation.PROTOBUF_REQUEST_TYPES")
         names = [path.removeprefix(PREFIX) for _, path in types if path.startswith(PREFIX)]
         self._calls = {name: types["POST", PREFIX + name] for name in names}
@@ -73,18 +64,20 @@ class FleetApi:
             note_known(scope.get("client"))
             if not self._rates.take(key):
                 raise Unserved(429, "too many requests")
-            content = await body_of(headers, receive, LONGEST if name == "push-object" else SHORT)
-            if name == "push-object" and not self._stores.take(key, len(content)):
+            content = await body_of(headers, receive, LONGEST if name in _STORES else SHORT)
+            if name in _STORES and not self._stores.take(key, len(content)):
                 raise Unserved(429, "too many bytes")
             request = self._parse(name, content, key, number)
-            if name == "pull-messages" and not await self._mail.waits(request.node.node_id, _seconds(headers)):
+            wait = _seconds(headers)  # the next event of a request that is read is that its connection is gone
+            if name == "pull-messages" and not await self._mail.waits(request.node.node_id, wait, receive):
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return
-            reply = await run_in_threadpool(self._call, name, request)
+            facts = attached.objects_in(ATTACHED[name][0], content) if name == "push-messages" else {}
+            reply = self._call(name, request, facts)
             if name == "activate-node":
                 COUNTERS.activations += 1
-            await respond(send, 200, reply.SerializeToString(), b"application/protobuf")
+            await respond(send, 200, reply, b"application/protobuf")
         except Unserved as refused:
             COUNTERS.refuse(refused.why)
             await refused.answer(send)
@@ -111,7 +104,7 @@ class FleetApi:
             raise Unserved(401, "no signature")
         number = self._number_of(key)
         if number is None and not self._keyed:
-            number = await run_in_threadpool(self._state.get_node_id_by_public_key, key)
+            number = self._state.get_node_id_by_public_key(key)
         if number is None and (self._keyed or name not in ("register-node", "activate-node")):
             raise Unserved(401, "unknown key")
         tolerance = private.get("flwr.common.constant.SYSTEM_TIME_TOLERANCE")
@@ -119,8 +112,7 @@ class FleetApi:
             raise Unserved(401, "old signature")
         check = private.get("flwr.supercore.primitives.asymmetric.verify_signature")
         try:
-            public = private.get("flwr.supercore.primitives.asymmetric.bytes_to_public_key")(key)
-            sound = check(public, stamp.encode("ascii"), signature)
+            sound = check(_public_key(key), stamp.encode("ascii"), signature)
         except (ValueError, TypeError, AttributeError):
             sound = False
         if not sound:
@@ -145,31 +137,40 @@ class FleetApi:
             raise Unserved(401, "another node's number")
         return request
 
-    def _call(self, name: str, request: Any) -> Any:
-        """Flower's handler. A database that is locked is asked again: nodes don't repeat a push."""
-        handler = private.get(_HANDLERS + name.replace("-", "_"))
+    def _call(self, name: str, request: Any, facts: dict[str, Any]) -> bytes:
+        """What Flower's handler says, with the objects that go along."""
+        if not _runs_of(request) <= self._state.run_ids.keys():
+            raise Unserved(403, "no such run")  # the server was restarted since: the node is to give its answer up
+        if name == "pull-messages":
+            return attached.pull_for_node(self._state, request)
+        if name == "push-messages":
+            return attached.push_from_node(self._state, request, facts)
         more = {"state": self._state}
-        if name in ("pull-messages", "confirm-message-received"):
+        if name == "confirm-message-received":
             more["store"] = self._state.object_store
         if name in ("register-node", "unregister-node"):
             more["enable_supernode_auth"] = self._keyed
         if name == "activate-node":
             self._release(request.public_key)
-        for left in reversed(range(_TRIES)):
-            try:
-                return handler(request=request, **more)
-            except Exception as error:
-                if "database is locked" not in str(error) or not left:
-                    raise
-                COUNTERS.locked += 1
-                time.sleep(_PAUSE)
-        raise AssertionError
+        return bytes(private.get(_HANDLERS + name.replace("-", "_"))(request=request, **more).SerializeToString())
 
     def _release(self, key: bytes) -> None:
         """A node that comes anew was killed: Flower would refuse its key until it believes that."""
         number = self._state.get_node_id_by_public_key(key)
         if number is not None:
             self._state.deactivate_node(number)
+
+
+@lru_cache(maxsize=10_000)
+def _public_key(key: bytes) -> Any:
+    """A key that was admitted, read once."""
+    return private.get("flwr.supercore.primitives.asymmetric.bytes_to_public_key")(key)
+
+
+def _runs_of(request: Any) -> set[int]:
+    """The runs that a request is about."""
+    runs = {message.metadata.run_id for message in getattr(request, "messages_list", ())}
+    return runs | {request.run_id} if hasattr(request, "run_id") else runs
 
 
 def _is_own(request: Any, number: int | None) -> bool:
@@ -181,43 +182,3 @@ def _seconds(headers: dict[bytes, bytes]) -> float:
     """How long a look for work may wait."""
     text = headers.get(WAIT_HEADER, b"0")
     return min(float(text), LONGEST_WAIT) if text.replace(b".", b"", 1).isdigit() else 0.0
-
-
-class Mail:
-    """Who has messages to pull: one query for everybody, not one for each look."""
-
-    def __init__(self, state: Any) -> None:
-        self._state = state
-        self._nodes: set[int] = set()
-        self._at = -1e9
-        self._looking: asyncio.Task[None] | None = None
-        self._reading: sqlite3.Connection | None = None
-
-    async def waits(self, node: int, seconds: float) -> bool:
-        """Whether a node has mail, now or within so many seconds."""
-        end = time.monotonic() + seconds
-        while True:
-            await self._look()
-            if node in self._nodes:
-                self._nodes.discard(node)  # it is about to be fetched
-                return True
-            if time.monotonic() >= end:
-                return False
-            await asyncio.sleep(_LOOK)
-
-    async def _look(self) -> None:
-        if time.monotonic() - self._at < _FRESH:
-            return
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._read())
-        await asyncio.shield(self._looking)
-
-    async def _read(self) -> None:
-        rows = await run_in_threadpool(self._rows)
-        self._nodes, self._at = {row[0] % 2**64 for row in rows}, time.monotonic()
-
-    def _rows(self) -> list[tuple[int]]:
-        if self._reading is None:  # a connection that only reads waits for nobody, and nobody for it
-            path = str(self._state._engine.url.database)
-            self._reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False, timeout=30.0)
-        return self._reading.execute(_UNDELIVERED, (time.time(),)).fetchall()

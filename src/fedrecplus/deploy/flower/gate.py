@@ -16,22 +16,20 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from fedrecplus.deploy.flower import operations
+from fedrecplus.deploy.flower import app_messages, operations
 from fedrecplus.deploy.flower.counters import COUNTERS
-from fedrecplus.deploy.flower.limits import LONGEST
 from fedrecplus.deploy.flower.respond import Unserved, check_length
 from fedrecplus.deploy.process import is_loopback
 
 _RUNTIME, _HELPERS = "/v1/runtime/", "/v1/runtime/acquire-task"
-_TOKEN = b"flwr-task-token"
 _SHORT = 64 * 2**10
 
 
 class Gate:
-    """The outermost ASGI middleware. ``apis`` answer themselves, by the beginning of a path."""
+    """The outermost ASGI middleware. ``apis`` answer themselves, by the beginning of a path; ``messages`` the app's."""
 
-    def __init__(self, app: Any, state: Any, apis: dict[str, Any]) -> None:
-        self.app, self._state, self._apis = app, state, apis
+    def __init__(self, app: Any, state: Any, apis: dict[str, Any], messages: Any) -> None:
+        self.app, self._state, self._apis, self._messages = app, state, apis, messages
         self._tasks: set[bytes] = set()
         """tokens of tasks that are running; Flower looks itself once more"""
 
@@ -66,20 +64,20 @@ class Gate:
             COUNTERS.requests[_RUNTIME] += 1
             _demand_loopback(scope)
             await self._demand_task(path, headers)
-            return self.app
+            return self._messages if path in app_messages.PATHS else self.app
         raise Unserved(403, "not for you")
 
     async def _demand_task(self, path: str, headers: dict[bytes, bytes]) -> None:
         if path == _HELPERS:
             check_length(headers, _SHORT)  # its signature covers the body, so Flower reads that first
             return
-        token = headers.get(_TOKEN, b"")
+        token = headers.get(app_messages.TOKEN, b"")
         if token not in self._tasks:
             task = await run_in_threadpool(self._state.get_task_by_token, token.decode("latin-1")) if token else None
             if task is None:
                 raise Unserved(401, "no task")
             self._tasks = {*list(self._tasks)[-15:], token}
-        check_length(headers, 2 * LONGEST)
+        check_length(headers, app_messages.LONGEST_OF_APP)
 
 
 def _demand_loopback(scope: Any) -> None:

@@ -13,10 +13,15 @@ from typing import Any
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from fedrecplus.deploy.flower import private
+from fedrecplus.deploy.flower.attached import APP_ASKS, APP_IS_TOLD, names_in
+from fedrecplus.deploy.light import decode, encode
 from fedrecplus.deploy.wire import PACKET, Packet, Refusal
 
 _PATIENCE = 1.0
-"""seconds that a look waits for contents: most come at once"""
+"""seconds that a look waits for contents which didn't come along"""
+_MOST_MESSAGES, _MOST_BYTES = 50, 16 * 2**20
+"""in one request"""
+_OBJECTS = "flwr.proto.message_pb2."
 
 
 def record_of(packet: Packet) -> RecordDict:
@@ -58,12 +63,19 @@ class FlowerLink:
         records: dict[int, RecordDict] = {}
         for packet in packets.values():
             records.setdefault(id(packet), record_of(packet))
-        messages = [
-            Message(records[id(packet)], dst_node_id=node, message_type="train", ttl=seconds + 60.0)
+        messages = {
+            node: Message(records[id(packet)], dst_node_id=node, message_type="train", ttl=seconds + 60.0)
             for node, packet in packets.items()
-        ]
-        ids = self._grid.push_messages(messages)
-        return {str(name): node for name, node in zip(ids, packets, strict=False) if name}
+        }
+        asked: dict[str, int] = {}
+        for nodes in _portions(packets):
+            ids = self._push([messages[node] for node in nodes])
+            asked |= {str(name): node for name, node in zip(ids, nodes, strict=False) if name}
+        return asked
+
+    def _push(self, messages: list[Message]) -> Iterable[str]:
+        pushed: Iterable[str] = self._grid.push_messages(messages)
+        return pushed
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         """Replies that came."""
@@ -72,6 +84,20 @@ class FlowerLink:
     def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
         pulled: Iterable[Any] = self._grid.pull_messages(messages)
         return pulled
+
+
+def _portions(packets: Mapping[int, Packet]) -> Iterable[list[int]]:
+    """Nodes in portions that go in one request each: the first ones are at work before the last are asked."""
+    portion: list[int] = []
+    sizes: dict[int, int] = {}
+    for node, packet in packets.items():
+        sizes[id(packet)] = packet.size
+        if portion and (len(portion) == _MOST_MESSAGES or sum(sizes.values()) > _MOST_BYTES):
+            yield portion
+            portion, sizes = [], {id(packet): packet.size}
+        portion.append(node)
+    if portion:
+        yield portion
 
 
 def _read(reply: Message) -> Packet | Refusal:
@@ -84,11 +110,13 @@ def _read(reply: Message) -> Packet | Refusal:
 
 
 class UnblockedLink(FlowerLink):
-    """A link over Flower's ``HttpGrid`` whose pull waits for nobody.
+    """A link over Flower's ``HttpGrid`` that moves messages with their objects, and whose pull waits for nobody.
 
-    Flower announces a reply before its contents are there, and its pull then waits for them: three minutes where the
-    node was killed in between or means harm, with everybody else's replies behind it, and whatever the deadline is.
-    Here each reply's contents are fetched by a thread of its own, and a look returns what is complete.
+    Flower moves each object by a request of its own. Here a portion of messages goes in one, and replies come in one
+    (``attached.py``). Flower also announces a reply before its contents are there, and its pull then waits for them:
+    three minutes where the node was killed in between or means harm, with everybody else's replies behind it, and
+    whatever the deadline is. Here the contents of such a reply are fetched by a thread of its own, and a look returns
+    what is complete.
     """
 
     def __init__(self, grid: Any) -> None:
@@ -96,9 +124,29 @@ class UnblockedLink(FlowerLink):
         self._came: queue.SimpleQueue[tuple[str, list[Any] | BaseException]] = queue.SimpleQueue()
         self._being_fetched: set[str] = set()
 
+    def _push(self, messages: list[Message]) -> Iterable[str]:
+        """One request with messages and objects; objects that the server lacks after it go one by one."""
+        client, grid, parts = self._grid._runtime_client, copy.copy(self._grid), _Parts()
+        grid._client = parts
+        grid.push_messages(messages)
+        request, attached = parts.request, []
+        room = _MOST_BYTES
+        for name, content in parts.objects.items():
+            room -= len(content)
+            if room >= 0:
+                attached.append({"object_id": name, "content": content})
+        request.MergeFromString(encode(APP_ASKS, {"attached": attached}))
+        said = client.PushMessages(request)
+        for name in said.objects_to_push:
+            rest = {"object_id": name, "object_content": parts.objects[name], "session_id": said.session_id}
+            client.PushObject(
+                private.get(_OBJECTS + "PushObjectRequest")(node=grid.node, run_id=grid.run.run_id, **rest)
+            )
+        return list(said.message_ids)
+
     def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
         """Replies that are here completely."""
-        threads = self._fetch_new([name for name in messages if name not in self._being_fetched])
+        threads = self._take_new([name for name in messages if name not in self._being_fetched])
         end = time.monotonic() + _PATIENCE
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
@@ -109,35 +157,77 @@ class UnblockedLink(FlowerLink):
                 raise came
             yield from came
 
-    def _fetch_new(self, names: list[str]) -> list[threading.Thread]:
-        """Start fetching what has been announced. Flower announces once, so what is being fetched isn't asked for."""
+    def _take_new(self, names: list[str]) -> list[threading.Thread]:
+        """Read what came whole, and start fetching what was only announced.
+
+        Flower announces once, so what is being fetched isn't asked for.
+        """
         if not names:
             return []
         request = private.get("flwr.proto.runtime_pb2.PullAppMessagesRequest")
         announced = self._grid._runtime_client.PullMessages(request(message_ids=names))
+        attached = decode(APP_IS_TOLD, announced.SerializeToString())["attached"]
+        objects = {one["object_id"]: one["content"] for one in attached}
         threads = []
         for message, tree in zip(announced.messages_list, announced.message_object_trees, strict=True):
             self._being_fetched.add(message.metadata.reply_to_message_id)
-            threads.append(threading.Thread(target=self._fetch, args=(message, tree), daemon=True))
+            if tree.object_id in objects:  # then all of it is
+                self._fetch(message, tree, objects)
+                continue
+            threads.append(threading.Thread(target=self._fetch, args=(message, tree, {}), daemon=True))
             threads[-1].start()
         return threads
 
-    def _fetch(self, message: Any, tree: Any) -> None:
+    def _fetch(self, message: Any, tree: Any, objects: dict[str, bytes]) -> None:
         """Let a copy of the grid pull one reply: to its client towards the SuperLink, no other is announced."""
         grid, name = copy.copy(self._grid), message.metadata.reply_to_message_id
         response = private.get("flwr.proto.runtime_pb2.PullAppMessagesResponse")
-        grid._client = _Announced(self._grid._client, response(messages_list=[message], message_object_trees=[tree]))
+        announced = response(messages_list=[message], message_object_trees=[tree])
+        grid._client = _Announced(self._grid._client, announced, objects)
         try:
             self._came.put((name, list(grid.pull_messages([name]))))
         except BaseException as failure:
             self._came.put((name, failure))
 
 
+class _Parts:
+    """A client towards no SuperLink: it takes apart what Flower's grid would send."""
+
+    def __init__(self) -> None:
+        self.request: Any = None
+        self.objects: dict[str, bytes] = {}
+
+    def PushMessages(self, request: Any) -> Any:
+        """Keep the messages, and ask for all of their objects."""
+        self.request = request
+        names = [name for tree in request.message_object_trees for name in names_in(tree)]
+        ids = [message.metadata.message_id for message in request.messages_list]
+        return private.get("flwr.proto.runtime_pb2.PushAppMessagesResponse")(message_ids=ids, objects_to_push=names)
+
+    def PushObject(self, request: Any) -> Any:
+        """Keep an object."""
+        self.objects[request.object_id] = request.object_content
+        return private.get(_OBJECTS + "PushObjectResponse")(stored=True)
+
+
 class _Announced:
     """Flower's client towards the SuperLink, with a fixed answer to the question what has been announced."""
 
-    def __init__(self, client: Any, announced: Any) -> None:
-        self._client, self.PullMessages = client, lambda _: announced
+    def __init__(self, client: Any, announced: Any, objects: dict[str, bytes]) -> None:
+        self._client, self._objects, self.PullMessages = client, objects, lambda _: announced
+
+    def PullObject(self, request: Any) -> Any:
+        """An object that came along, or else the SuperLink's."""
+        if (content := self._objects.get(request.object_id)) is None:
+            return self._client.PullObject(request)
+        found = {"object_found": True, "object_available": True, "object_content": content}
+        return private.get(_OBJECTS + "PullObjectResponse")(**found)
+
+    def ConfirmMessageReceived(self, request: Any) -> Any:
+        """What came along was deleted when it was sent."""
+        if request.message_object_id not in self._objects:
+            return self._client.ConfirmMessageReceived(request)
+        return private.get(_OBJECTS + "ConfirmMessageReceivedResponse")()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

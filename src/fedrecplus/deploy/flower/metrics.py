@@ -59,10 +59,10 @@ class _Collector:
         """What Prometheus's client asks for."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        run, database = self._run, [self._home / f"superlink.db{end}" for end in ("", "-wal")]
+        run = self._run
         gauges: Iterable[tuple[str, str, float]] = [
             ("up_seconds", "Seconds since the server began.", time.time() - COUNTERS.began),
-            ("database_bytes", "Size of superlink.db and its log.", _size(database)),
+            ("message_bytes", "Bytes of messages in flight; no database has them.", COUNTERS.message_bytes()),
             (
                 "certificate_days",
                 "Days until the server's certificate expires.",
@@ -88,7 +88,6 @@ class _Collector:
             ("idle_polls", "Looks for work that found none.", COUNTERS.idle_polls),
             ("activations", "Times that a node connected.", COUNTERS.activations),
             ("enrolled", "Nodes that joined by an invitation.", COUNTERS.enrolled),
-            ("database_locked", "Times that a busy database was asked again.", COUNTERS.locked),
         ]
         for name, text, value in counters:
             yield CounterMetricFamily(f"fedrecplus_{name}", text, value=value)
@@ -105,7 +104,3 @@ class _Collector:
         for status, count in self._nodes.items():
             nodes.add_metric([status], count)
         yield nodes
-
-
-def _size(paths: list[Path]) -> float:
-    return float(sum(path.stat().st_size for path in paths if path.exists()))

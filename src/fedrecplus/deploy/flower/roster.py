@@ -1,14 +1,17 @@
 """Who was admitted: keys, names and numbers, in a file of the server's own.
 
-Flower keeps keys in its database beside messages in flight, and deals out numbers at random. Here a number follows from
-a key and stays: a lost database is filled again from this file, an expelled key can come back, and a node that gets a
+Flower keeps keys beside messages in flight, and deals out numbers at random. Here a number follows from a key and
+stays: a server that starts fills Flower's state from this file, an expelled key can come back, and a node that gets a
 new key keeps its number, so that strikes and persons stay with whom they belong to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import logging
+import sqlite3
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +23,12 @@ from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.process import check_private, write_private
 from fedrecplus.errors import UserError
 
+log = logging.getLogger("fedrecplus")
 ROSTER = "nodes.json"
+_OLD_DATABASE = "superlink.db"
+_REGISTERED = (
+    "SELECT node_id, public_key, name, registered_at FROM node WHERE status != 'unregistered' AND owner_aid != ''"
+)
 LONGEST_NAME = 40
 
 
@@ -37,14 +45,16 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class Roster:
-    """The nodes of a server's home, and their rows in Flower's database."""
+    """The nodes of a server's home, and their entries in Flower's state."""
 
     def __init__(self, home: Path, state: Any) -> None:
         self._path, self._state, self._lock = home / ROSTER, state, threading.Lock()
         check_private(self._path)
         self._nodes = {node.number: node for node in _read(self._path)}
-        self._adopt()
-        self._fill_in()
+        self._adopt(home / _OLD_DATABASE)
+        for node in self._nodes.values():
+            if not node.expelled:
+                self._put(node)
         self._index()
 
     def number_of(self, key: bytes) -> int | None:
@@ -87,6 +97,9 @@ class Roster:
             self._nodes[number] = msgspec.structs.replace(node, expelled=_now())
             self._write()
             self._index()
+        with self._state.lock:
+            if (info := self._state.nodes.get(number)) is not None:
+                info.online_until = info.online_until or 0.0  # Flower takes the least of it and now, and it may be None
         self._state.delete_node(private.get("flwr.common.constant.NOOP_FLWR_AID"), number)
 
     def _index(self) -> None:
@@ -102,36 +115,44 @@ class Roster:
         number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
         return number if number > 1 and number not in self._nodes else number ^ (1 << 40)
 
-    def _adopt(self) -> None:
-        """Take over who was registered before there was a list."""
-        known, found = {node.key for node in self._nodes.values()}, False
-        for row in self._rows():
-            key = bytes(row["public_key"]).decode()
-            if key not in known and row["status"] != "unregistered" and row["owner_aid"]:
-                number = row["node_id"] % 2**64
-                self._nodes[number] = Admitted(number, key, row["name"] or "", row["registered_at"] or _now())
-                found = True
-        if found:
-            self._write()
+    def _adopt(self, database: Path) -> None:
+        """Take over who was registered before there was a list, from the database of an earlier version, and delete it.
 
-    def _fill_in(self) -> None:
-        """Register again whom the database has lost."""
-        there = {(row["node_id"] % 2**64, bytes(row["public_key"])) for row in self._rows()}
-        for node in self._nodes.values():
-            if not node.expelled and (node.number, node.key.encode()) not in there:
-                self._put(node)
-
-    def _rows(self) -> list[dict[str, Any]]:
-        query = "SELECT node_id, public_key, status, owner_aid, name, registered_at FROM node"
-        return list(self._state.query(query))
+        It holds messages that were in flight, and what is left of deleted ones.
+        """
+        if not database.exists():
+            return
+        known = {node.key for node in self._nodes.values()}
+        try:
+            with contextlib.closing(sqlite3.connect(database)) as connection:
+                rows = connection.execute(_REGISTERED).fetchall()
+        except sqlite3.Error as error:  # it may be all that says who was admitted, so it isn't deleted
+            aside = database.replace(database.with_name(f"{database.name}.damaged"))
+            remedy = f"who was admitted stands in {ROSTER}" if known else "admit all nodes again, or restore a backup"
+            log.warning("%s can't be read (%s) and is now %s: %s", database, error, aside.name, remedy)
+            return
+        for number, key, name, since in rows:
+            if bytes(key).decode() not in known:
+                number %= 2**64
+                self._nodes[number] = Admitted(number, bytes(key).decode(), name or "", since or _now())
+        self._write()
+        for end in ("", "-wal", "-shm"):
+            database.with_name(database.name + end).unlink(missing_ok=True)
 
     def _put(self, node: Admitted) -> None:
-        signed, key = node.number - 2**64 if node.number >= 2**63 else node.number, node.key.encode()
-        with self._state.session():
-            self._state.query("DELETE FROM node WHERE public_key = :key OR node_id = :id", {"key": key, "id": signed})
-            owner = (private.get(f"flwr.common.constant.NOOP_{what}") for what in ("FLWR_AID", "ACCOUNT_NAME"))
-            self._state.create_node(*owner, key, 30.0, name=node.name or None)
-            self._state.query("UPDATE node SET node_id = :id WHERE public_key = :key", {"key": key, "id": signed})
+        """Register a node under its number, instead of whoever had the number or the key."""
+        state, key = self._state, node.key.encode()
+        owner = [private.get(f"flwr.common.constant.NOOP_{what}") for what in ("FLWR_AID", "ACCOUNT_NAME")]
+        with state.lock:
+            for info in [one for one in state.nodes.values() if one.node_id == node.number or one.public_key == key]:
+                del state.nodes[info.node_id], state.node_public_key_to_node_id[info.public_key]
+                state.owner_to_node_ids[info.owner_aid].discard(info.node_id)
+            drawn = state.create_node(*owner, key, 30.0, name=node.name or None)
+            info = state.nodes.pop(drawn)
+            info.node_id = node.number
+            state.nodes[node.number] = info
+            state.node_public_key_to_node_id[key] = node.number
+            state.owner_to_node_ids[owner[0]] = state.owner_to_node_ids[owner[0]] - {drawn} | {node.number}
 
 
 def _read(path: Path) -> list[Admitted]:

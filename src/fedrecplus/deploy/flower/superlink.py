@@ -17,19 +17,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
-from sqlalchemy import event
 from starlette.middleware import Middleware
 
 from fedrecplus.deploy.flower import enrolment, fleet, metrics, operations, private
+from fedrecplus.deploy.flower.app_messages import AppMessages
 from fedrecplus.deploy.flower.connections import BoundedConnection, allow_many_files, new_loop
+from fedrecplus.deploy.flower.counters import COUNTERS
 from fedrecplus.deploy.flower.enrolment import Invitations
 from fedrecplus.deploy.flower.gate import Gate
 from fedrecplus.deploy.flower.logs import log_to
-from fedrecplus.deploy.flower.pruning import keep_pruned
+from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.memory import BoundedObjectStore, keep_pruned
 from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
 
 _CREATE = "flwr.superlink.main.create_app"
+_STORE = "flwr.supercore.object_store.object_store_factory.InMemoryObjectStore"
 _SECRET = "--superexec-auth-secret-file"
 
 
@@ -39,9 +42,9 @@ def guarded(create: Any, home: Path) -> Any:
     def build(*arguments: Any, **more: Any) -> Any:
         app = create(*arguments, **more)
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
-        prepare_database(state)
         roster = Roster(home, state)
-        nodes, invitations = fleet.FleetApi(roster.number_of, state, keyed=keyed), Invitations(home)
+        mail, invitations = Mail(state), Invitations(home)
+        nodes = fleet.FleetApi(roster.number_of, state, mail, keyed=keyed)
         more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
         apis = {
             fleet.PREFIX: nodes,
@@ -50,29 +53,11 @@ def guarded(create: Any, home: Path) -> Any:
             enrolment.PREFIX: enrolment.Enrolment(home, roster, invitations, nodes.authenticate),
         }
         keep_pruned(state)
-        app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis))
+        COUNTERS.message_bytes = lambda: state.object_store.bytes
+        app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis, messages=AppMessages(state, mail)))
         return app
 
     return build
-
-
-def prepare_database(state: Any) -> None:
-    """Let transactions wait for each other instead of failing, and add an index that Flower's own database lacks.
-
-    Flower's transactions read first and write then; where another one wrote in between, SQLite answers `database is
-    locked` at once, whatever the timeout is. One that takes the lock when it begins waits for it. Without the index
-    each look for work reads all messages there ever were.
-    """
-    for engine in {id(store._engine): store._engine for store in (state, state.object_store)}.values():
-        event.listen(engine, "connect", _take_over_transactions)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-        engine.dispose()  # connections that were opened before
-    state.query("CREATE INDEX IF NOT EXISTS fedrecplus_undelivered ON message_ins (dst_node_id, delivered_at)")
-
-
-def _take_over_transactions(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # or else Python's driver begins them, later
-    connection.execute("PRAGMA busy_timeout = 30000")
 
 
 def bounded_uvicorn() -> SimpleNamespace:
@@ -112,6 +97,7 @@ def main() -> None:
     log_to(home)
     secret = home / "superexec.secret"
     make_secret(secret)
+    private.put(_STORE, BoundedObjectStore)
     private.put(_CREATE, guarded(private.get(_CREATE), home))
     private.put("flwr.superlink.cli.flower_superlink.uvicorn", bounded_uvicorn())
     helper = start_superexec(sys.argv[1:], secret)

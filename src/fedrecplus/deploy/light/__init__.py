@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.light.fleet import Fleet, trust
     from fedrecplus.deploy.light.home import NODE_KEY, NODE_PUBLIC, STORE, NodeHome
     from fedrecplus.deploy.light.keys import Key, make_node_key
+    from fedrecplus.deploy.light.messages import ATTACHED
+    from fedrecplus.deploy.light.metrics import NodeMetrics
     from fedrecplus.deploy.light.node import LightNode
     from fedrecplus.deploy.light.pace import Pace
+    from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
     from fedrecplus.deploy.light.running import join, prepare, run_node, run_once
 
 _HOMES = {
@@ -17,15 +20,19 @@ _HOMES = {
     "fleet": ("Fleet", "trust"),
     "home": ("NODE_KEY", "NODE_PUBLIC", "STORE", "NodeHome"),
     "keys": ("Key", "make_node_key"),
+    "messages": ("ATTACHED",),
+    "metrics": ("NodeMetrics",),
     "node": ("LightNode",),
     "pace": ("Pace",),
+    "protobuf": ("Malformed", "Schema", "decode", "encode"),
     "running": ("join", "prepare", "run_node", "run_once"),
 }
 """module → its names here; it is imported when one is first used"""
 
 __all__ = [
-    "NODE_KEY", "NODE_PUBLIC", "STORE", "Fleet", "Key", "LightNode", "NodeHome", "Pace", "is_loopback", "join",
-    "make_node_key", "prepare", "run_node", "run_once", "split_address", "trust",
+    "ATTACHED", "NODE_KEY", "NODE_PUBLIC", "STORE", "Fleet", "Key", "LightNode", "Malformed", "NodeHome", "NodeMetrics",
+    "Pace", "Schema", "decode", "encode", "is_loopback", "join", "make_node_key", "prepare", "run_node", "run_once",
+    "split_address", "trust",
 ]  # fmt: skip
 
 

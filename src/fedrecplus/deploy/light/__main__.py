@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+from fedrecplus.deploy.light.home import STORE
+from fedrecplus.deploy.light.metrics import NodeMetrics
 from fedrecplus.deploy.light.running import join, prepare
 from fedrecplus.errors import UserError
 
@@ -23,17 +25,19 @@ def main() -> int:
     options.add_argument("--insecure", action="store_true")
     options.add_argument("--share-error", action="store_true")
     options.add_argument("--poll", type=float, default=30.0)
+    options.add_argument("--metrics", type=Path)
     options.add_argument("--end-with-parent", action="store_true")
     given = options.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     if given.end_with_parent:
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
     try:
+        metrics = NodeMetrics(given.metrics, given.home / STORE) if given.metrics else None
         node = prepare(
             given.home, given.address, given.ca, insecure=given.insecure, longest_pause=given.poll,
-            share_error=given.share_error,
+            share_error=given.share_error, metrics=metrics,
         )  # fmt: skip
-        join(given.home, node)
+        join(given.home, node, metrics=metrics)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2

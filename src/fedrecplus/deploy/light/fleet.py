@@ -7,11 +7,13 @@ import http.client
 import json
 import socket
 import ssl
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedrecplus.deploy.light.keys import Key
-from fedrecplus.deploy.light.messages import CALLS
+from fedrecplus.deploy.light.messages import ATTACHED, CALLS
 from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
 from fedrecplus.errors import UserError
 
@@ -51,11 +53,27 @@ def trust(ca: Path | None) -> ssl.SSLContext:
     return context
 
 
+@dataclass
+class ConnectionFigures:
+    """What went over a node's connections, without TLS's own share, and what is known of the server's certificates."""
+
+    up: int = 0
+    """bytes of requests' bodies"""
+    down: int = 0
+    """bytes of answers' bodies"""
+    last: float = 0.0
+    """when the server answered last, in seconds since 1970"""
+    certificates: dict[str, float] = field(default_factory=dict)
+    """``server`` and ``authority``: when each expires, in seconds since 1970"""
+
+
 class Fleet:
     """A server as a node calls it. Without ``tls`` the connection is plain, for a server on this machine."""
 
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, key: Key) -> None:
-        self.host, self.port, self.key = host, port, key
+    def __init__(
+        self, host: str, port: int, tls: ssl.SSLContext | None, key: Key, traffic: ConnectionFigures | None = None
+    ) -> None:
+        self.host, self.port, self.key, self.traffic = host, port, key, traffic or ConnectionFigures()
         self._tls = tls
         self._connection: http.client.HTTPConnection | None = None
 
@@ -66,8 +84,8 @@ class Fleet:
 
         ``wait`` asks the server to hold its answer for so many seconds if it has nothing to say; it may not do so.
         """
-        asks, answers = CALLS[name]
-        body = encode(asks, request)
+        (asks, answers), (more_asks, more_answers) = CALLS[name], ATTACHED.get(name, ({}, {}))
+        body = encode(asks | more_asks, request)
         headers = {"content-type": _MEDIA, "accept": _MEDIA, **self.key.headers()}
         if wait > 0.0:
             headers[_WAIT] = f"{wait:.1f}"
@@ -79,7 +97,7 @@ class Fleet:
                 raise
             content = self._post(f"/v1/fleet/{name}", body, headers, seconds)
         try:
-            return decode(answers, content)
+            return decode(answers | more_answers, content)
         except Malformed as error:
             raise Rejected(200, f"not the answer of a Flower server ({error})") from None
 
@@ -92,6 +110,8 @@ class Fleet:
             self._connection.request("POST", path, body, headers)
             reply = self._connection.getresponse()
             content = reply.read(_LONGEST + 1)
+            self.traffic.up, self.traffic.down = self.traffic.up + len(body), self.traffic.down + len(content)
+            self.traffic.last = time.time()
             if reply.will_close or len(content) > _LONGEST:
                 self.close()
         except ssl.SSLCertVerificationError as error:
@@ -116,11 +136,15 @@ class Fleet:
             connection = http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=self._tls)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None and isinstance(connection.sock, ssl.SSLSocket):
+            ends = {"server": _expiry(connection.sock.getpeercert())}
+            ends["authority"] = min((_expiry(one) for one in self._tls.get_ca_certs()), default=0.0)
+            self.traffic.certificates = ends
         return connection
 
     def sibling(self) -> Fleet:
         """The same server over another connection."""
-        return Fleet(self.host, self.port, self._tls, self.key)
+        return Fleet(self.host, self.port, self._tls, self.key, self.traffic)
 
     def close(self) -> None:
         """Let the connection go."""
@@ -128,6 +152,11 @@ class Fleet:
             with contextlib.suppress(OSError):
                 self._connection.close()
             self._connection = None
+
+
+def _expiry(certificate: Any) -> float:
+    """When a certificate expires, in seconds since 1970."""
+    return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 
 
 def _reason(content: bytes) -> str:

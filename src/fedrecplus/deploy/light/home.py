@@ -13,7 +13,7 @@ from fedrecplus.deploy.device import remove_store
 from fedrecplus.errors import UserError
 
 STORE, NODE_KEY, NODE_PUBLIC = "store.db", "node.key", "node.pub"
-LOCK, LOG = "node.lock", "node.log"
+LOCK, LOG, METRICS = "node.lock", "node.log", "node.prom"
 CA, MODEL = "ca.crt", "model"
 """what `fedrecplus join` brings: the server's authority, and its model"""
 
@@ -62,13 +62,16 @@ class NodeHome:
         """
         if not self.store.exists() and not (self.path / NODE_KEY).exists():
             raise UserError(f"{self.path} holds no device", "check --home")
-        own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, LOCK, CA]
+        own = [STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", NODE_KEY, NODE_PUBLIC, LOG, METRICS, LOCK, CA]
         found = [name for name in own if (self.path / name).exists()]
-        for name in found:
-            _write_zeros(self.path / name)
-        remove_store(self.store)
-        for name in found:
-            (self.path / name).unlink(missing_ok=True)
+        try:
+            for name in found:
+                _write_zeros(self.path / name)
+            remove_store(self.store)
+            for name in found:
+                (self.path / name).unlink(missing_ok=True)
+        except PermissionError as error:  # Windows deletes no file that is open
+            raise UserError(f"{error.filename}: {error.strerror}", "stop the node, then forget again") from None
         if (self.path / MODEL / "model.safetensors").exists():
             shutil.rmtree(self.path / MODEL)
             found.append(MODEL)

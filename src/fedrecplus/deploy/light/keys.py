@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.light.home import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_private
 
 
 def make_node_key(folder: Path) -> Path:
@@ -31,9 +31,7 @@ def make_node_key(folder: Path) -> Path:
         public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
         (folder / NODE_PUBLIC).write_bytes(public + b" fedrecplus node\n")
         private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-        # readable by its owner alone from the first byte on
-        with os.fdopen(os.open(folder / NODE_KEY, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(private)
+        write_private(folder / NODE_KEY, private)
     return folder / NODE_PUBLIC
 
 

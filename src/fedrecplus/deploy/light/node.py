@@ -28,7 +28,7 @@ from fedrecplus.errors import UserError
 
 log = logging.getLogger("fedrecplus")
 
-_NUMBER, _OPEN = "node.number", "node.open"
+_NUMBER, _OPEN, _AWAY = "node.number", "node.open", "node.away"
 _SHORTEST_BEAT, _LONGEST_BEAT = 30.0, 120.0
 """seconds between signs of life that are promised; the server believes a node gone after two of them"""
 _EARLY = 0.8
@@ -56,6 +56,8 @@ class LightNode:
         self._number: int | None = None
         self._beat_due = 0.0
         self._asked: Asked | None = None
+        self._content: bytes | None = None
+        """the packet that it is asked with, where it came with the message"""
         self._reply: Reply | None = None
         self._unconfirmed: list[tuple[int, str]] = []
         self._trouble = ""
@@ -99,6 +101,7 @@ class LightNode:
             interval = min(max(seconds, _SHORTEST_BEAT), 1800.0)
             with contextlib.suppress(NoAnswer, Rejected, UserError):
                 self._call("send-node-heartbeat", heartbeat_interval=interval)
+                self._remember(_AWAY, "1")
         self._number = None
         self.fleet.close()
 
@@ -106,10 +109,17 @@ class LightNode:
         return (fleet or self.fleet).call(name, {"node": {"node_id": self._number}, **request})
 
     def _connect(self) -> None:
-        """Be the node that the server knows already, or become one."""
-        known, noted = json.loads(self._recall(_NUMBER) or "null"), self._recall(_OPEN)
+        """Be the node that the server knows already, or become one.
+
+        Who was killed while it had no message, or before it could note one, activates anew: what was sent to it
+        meanwhile may be lost, and the server asks again whom it sees activated in a round.
+        """
+        known, noted, away = json.loads(self._recall(_NUMBER) or "null"), self._recall(_OPEN), self._recall(_AWAY)
+        goes_on = bool(noted or away or self._asked is not None)
+        if away:
+            self._remember(_AWAY, "")
         who = [f"{self.fleet.host}:{self.fleet.port}", hashlib.sha256(self.fleet.key.public).hexdigest()]
-        if known is not None and known[:2] == who and self._is_known(int(known[2])):
+        if goes_on and known is not None and known[:2] == who and self._is_known(int(known[2])):
             self._asked = Asked.of_text(noted) if noted and self._asked is None else self._asked
         else:
             if self._registers:
@@ -118,7 +128,7 @@ class LightNode:
             request = {"public_key": self.fleet.key.public, "heartbeat_interval": _SHORTEST_BEAT}
             self._number = self.fleet.call("activate-node", request)["node_id"]
             self._remember(_NUMBER, json.dumps([*who, self._number]))
-            self._asked = self._reply = None
+            self._asked = self._content = self._reply = None
         self._beat_due = time.monotonic() + _EARLY * _SHORTEST_BEAT
         log.info("connected to %s as node %d", who[0], self._number)
 
@@ -146,7 +156,8 @@ class LightNode:
     def _look(self) -> float:
         """Ask for work; what comes is done in the same step."""
         before = time.monotonic()
-        wait = min(self.pace.idle, max(self._beat_due - before, 0.0)) if self.pace.idle > _LEAST_WAIT else 0.0
+        wait = self.pace.longest
+        wait = min(wait, max(self._beat_due - before, 0.0)) if wait > _LEAST_WAIT else 0.0
         came = self.fleet.call("pull-messages", {"node": {"node_id": self._number}}, wait=wait)
         latency = time.monotonic() - before
         messages, trees, hint = came["messages_list"], came["message_object_trees"], came["reconnect"]
@@ -154,6 +165,8 @@ class LightNode:
             seconds = float(hint["reconnect"]) if isinstance(hint, dict) else 0.0
             return self.pace.after_nothing(latency, wait, seconds)
         self._asked = Asked.of(messages[0], trees[0], time.time())
+        attached = {one["object_id"]: one["content"] for one in came["attached"]}
+        self._content = attached.get(self._asked.content)
         self._remember(_OPEN, self._asked.to_text())
         return self._work()
 
@@ -165,16 +178,19 @@ class LightNode:
         if time.time() > asked.until:
             return self._close("its time was up")
         if self._reply is None:
-            found = self._call("pull-object", run_id=run, object_id=asked.content)
-            if not found["object_found"]:
-                return self._close("the server has closed the round")
-            if not found["object_available"]:
-                raise NoAnswer("the request isn't there yet")
+            if self._content is None:
+                found = self._call("pull-object", run_id=run, object_id=asked.content)
+                if not found["object_found"]:
+                    return self._close("the server has closed the round")
+                if not found["object_available"]:
+                    raise NoAnswer("the request isn't there yet")
+                self._content = found["object_content"]
             with self._beating():
-                self._reply = Reply.to(asked, self._reply_packet(found["object_content"], asked.content))
-        self._send(run, self._reply)
+                self._reply = Reply.to(asked, self._reply_packet(self._content, asked.content))
+        confirmed = self._send(run, self._reply)
         self.answered += 1
-        self._unconfirmed.append((run, asked.metadata["message_id"]))
+        if not confirmed:
+            self._unconfirmed.append((run, asked.metadata["message_id"]))
         self._forget_asked()
         self._confirm()
         return self.pace.after_work()
@@ -208,17 +224,21 @@ class LightNode:
             log.exception("the round failed here")
             return encode_refusal("fault")
 
-    def _send(self, run: int, reply: Reply) -> None:
-        """Announce the reply, then bring what the server lacks of it. Said twice, it is still one reply.
+    def _send(self, run: int, reply: Reply) -> bool:
+        """The reply with all of its objects, then what the server lacks of them. Said twice, it is still one reply.
 
-        Flower's own nodes tell how long an answer took, which grows with the number of rows; this one doesn't.
+        Returns whether the server has deleted the question. Flower's own nodes tell how long an answer took, which
+        grows with the number of rows; this one doesn't.
         """
-        said = self._call("push-messages", messages_list=[reply.message], message_object_trees=[reply.tree])
+        attached = [{"object_id": name, "content": content} for name, content in reply.objects.items()]
+        announced: dict[str, Any] = {"messages_list": [reply.message], "message_object_trees": [reply.tree]}
+        said = self._call("push-messages", **announced, attached=attached, confirms=True)
         for name, content in reply.objects.items():
             if name in said["objects_to_push"]:
                 facts = {"run_id": run, "object_id": name, "object_content": content, "session_id": said["session_id"]}
                 if not self._call("push-object", **facts)["stored"]:
                     raise NoAnswer("the server didn't keep the answer")
+        return bool(said["confirmed"])
 
     def _rejected(self, error: Exception) -> None:
         """The server refuses: it has lost this node's number, doesn't know its key, or has closed the round."""
@@ -240,7 +260,7 @@ class LightNode:
         return self.pace.after_work()
 
     def _forget_asked(self) -> None:
-        self._asked = self._reply = None
+        self._asked = self._content = self._reply = None
         self._remember(_OPEN, "")
 
     @contextlib.contextmanager

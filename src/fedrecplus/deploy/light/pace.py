@@ -29,10 +29,12 @@ class Pace:
     def after_nothing(self, latency: float, waited: float = 0.0, hint: float = 0.0) -> float:
         """The pause after a look in vain that took ``latency``; a server may ask for more by its ``hint``.
 
-        A server that held its answer for as long as it was asked to, ``waited``, has looked for us meanwhile.
+        A server that held its answer for as long as it was asked to, ``waited``, has looked for us meanwhile, and is
+        asked again at once.
         """
         self._next, hint = min(max(_GROWTH * self._next, self.shortest), self.longest), min(hint, _LONGEST_HINT)
         if 0.0 < 0.95 * waited <= latency:
+            self._next = min(max(self._next, waited), self.longest)
             return self._shaken(max(self.shortest, hint))
         return self._shaken(max(self._next, min(_PER_LATENCY * latency, self.longest), hint))
 

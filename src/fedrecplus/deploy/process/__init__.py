@@ -1,6 +1,7 @@
 """Homes of server and node, processes, certificates, and a run to its end. Nothing here imports Flower."""
 
 from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.process.home_layout import MODELS
 from fedrecplus.deploy.process.homes import SERVER_HOME, ServerHome
 from fedrecplus.deploy.process.joining import Invitation, fetch_model, fingerprint, join_by
 from fedrecplus.deploy.process.operator_page import page_server
@@ -13,6 +14,7 @@ from fedrecplus.deploy.process.upkeep import Finding, back_up, days_left, last_r
 __all__ = [
     "CA",
     "FLOWER_APP",
+    "MODELS",
     "SERVER_HOME",
     "Finding",
     "Invitation",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
 
 from fedrecplus.deploy.process.processes import CA, SERVER, SERVER_KEY
 from fedrecplus.errors import UserError
+from fedrecplus.files import write_private
 
 _CA_KEY = "ca.key"
 _CA_DAYS, _SERVER_DAYS = 3650, 825
@@ -113,5 +113,4 @@ def _certify(
 
 def _write_key(path: Path, key: Any, form: PrivateFormat = PrivateFormat.PKCS8) -> None:
     """Readable by its owner alone from the first byte on."""
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(key.private_bytes(Encoding.PEM, form, serialization.NoEncryption()))
+    write_private(path, key.private_bytes(Encoding.PEM, form, serialization.NoEncryption()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import sqlite3
 import sys
 import time
 import urllib.request
@@ -16,20 +15,23 @@ from typing import Any
 
 from fedrecplus.deploy.light import NODE_PUBLIC, split_address
 from fedrecplus.deploy.process import processes
+from fedrecplus.deploy.process.home_layout import LAYOUT, MODELS, bring_up_to_date, check_layout
 from fedrecplus.deploy.process.joining import Invitation, fingerprint
-from fedrecplus.deploy.process.private_files import check_private, make_secret, write_private
+from fedrecplus.deploy.process.private_files import check_private, make_secret
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked, write_json
+from fedrecplus.training.registry import Registry
 
 SERVER_HOME = "FEDRECPLUS_SERVER_HOME"
-DATABASE = "superlink.db"
-_SETTINGS = "server.json"
+_IN_MEMORY = ":flwr-in-memory:"
+"""what Flower calls no database; uploads never get to the disk"""
+_SETTINGS, _LAYOUT = "server.json", "layout"
 _UP = "check that it is up, and that you are who started it"
 
 
 @dataclass(frozen=True)
 class ServerHome:
-    """A folder with all that a server keeps: certificates, Flower's database, and how it was started."""
+    """A folder with all that a server keeps: certificates, who was admitted, and how it was started."""
 
     path: Path
     host: str = "127.0.0.1"
@@ -43,7 +45,9 @@ class ServerHome:
         """The server that ``prepare`` made ready here."""
         processes.require_flower()
         try:
-            return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+            facts = dict(json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+            check_layout(path, int(facts.pop(_LAYOUT, 1)))
+            return cls(path, **facts)
         except (OSError, ValueError, TypeError):
             raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
 
@@ -52,21 +56,28 @@ class ServerHome:
         """The folder of certificates; nodes need its ``ca.crt`` alone."""
         return self.path / "certificates"
 
+    @property
+    def registry(self) -> Registry:
+        """Its published models; nodes that join get the current one."""
+        return Registry(self.path / MODELS)
+
     def prepare(self, names: list[str]) -> None:
-        """Make certificates on first use, and note how to reach the server."""
+        """Make certificates on first use, and note how to reach the server. An earlier version's home is brought up."""
         processes.require_flower()
         if self.insecure and not processes.is_loopback(self.host):
             remedy = "leave --insecure away, or listen on 127.0.0.1"
             raise UserError(f"--insecure on {self.host} would let everybody read and write", remedy)
+        layout = _noted_layout(self.path)
+        check_layout(self.path, layout)
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.chmod(0o700)
+        bring_up_to_date(self.path, layout)
         if not self.insecure:
             from fedrecplus.deploy.process.certificates import make_server_certificates
 
             make_server_certificates(self.certificates, names)
-        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name, _LAYOUT: LAYOUT}
         write_json(self.path / _SETTINGS, facts)
-        self.check_database()
         for name in ("control.token", "superexec.secret"):
             make_secret(self.path / name)
         check_private(*(self.certificates / name for name in ("ca.key", processes.SERVER_KEY)))
@@ -88,30 +99,12 @@ class ServerHome:
             safety += ["--enable-supernode-auth"]
         return [
             sys.executable, "-m", "fedrecplus.deploy.flower.superlink", "--host", self.host, "--port", str(self.port),
-            "--database", str(self.path.absolute() / DATABASE), "--disable-runtime-dependency-installation",
-            *safety,
+            "--database", _IN_MEMORY, "--disable-runtime-dependency-installation", *safety,
         ]  # fmt: skip
 
     def only_one(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the home's lock: two servers would write into one database."""
+        """Hold the home's lock: two servers would write into one folder."""
         return locked(self.path / ".lock", f"{self.path} as its server", "stop it first, or give another --home")
-
-    def check_database(self) -> None:
-        """Refuse a database that is damaged, with a way on, before Flower fails on it again and again."""
-        path = self.path / DATABASE
-        if not path.exists():
-            return
-        try:
-            with contextlib.closing(sqlite3.connect(path, timeout=5.0)) as database:
-                said = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            said = str(error)
-        if said not in ("ok", "database is locked"):
-            raise UserError(
-                f"{path} is damaged: {said}",
-                f"move it away (mv {path} {path}.damaged) and start again: who was admitted stands in nodes.json, and "
-                "only messages in flight are lost; or `fedrecplus server restore` a backup",
-            )
 
     def check_port(self) -> None:
         """Refuse a port that somebody listens on, or that can't be had, before anything is started."""
@@ -165,16 +158,6 @@ class ServerHome:
         code = self.ask("invite", name=name, hours=hours)["code"]
         return Invitation(host, port, code, fingerprint((self.certificates / processes.CA).read_bytes()))
 
-    def offer(self, run: Path) -> None:
-        """Let nodes that join fetch a run folder's model; one that was offered before is replaced."""
-        path = run / "model.safetensors"
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}", "give a finished run folder") from None
-        (self.path / "model").mkdir(exist_ok=True, mode=0o700)
-        write_private(self.path / "model" / path.name, content)
-
     def nodes(self) -> list[dict[str, str]]:
         """The nodes that were admitted, and who of them is here."""
         return list(self.ask("nodes")["nodes"])
@@ -220,3 +203,13 @@ class ServerHome:
 
     def _tls(self) -> SSLContext | None:
         return None if self.insecure else create_default_context(cafile=str(self.certificates / processes.CA))
+
+
+def _noted_layout(home: Path) -> int:
+    """Of a home; this version's where there is none yet."""
+    try:
+        return int(json.loads((home / _SETTINGS).read_text(encoding="utf-8")).get(_LAYOUT, 1))
+    except FileNotFoundError:
+        return LAYOUT
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{home / _SETTINGS}: {error}", "restore it from a backup, or delete it") from None

@@ -1,4 +1,8 @@
-"""The operator's page: a server's last run as it goes, on this machine, for who has the address with its token."""
+"""The operator's page: a server's last run as it goes, on this machine, for who has the address with its token.
+
+The token is the address's fragment, which no browser sends and no log has; the page sends it in a header. A cookie
+would go to every port of this machine, and other users' programs listen there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.process.homes import ServerHome
@@ -60,17 +63,18 @@ def page_server(server: ServerHome, port: int = 0) -> tuple[ThreadingHTTPServer,
 
         def do_GET(self) -> None:
             """Answer a browser."""
-            parts = urlsplit(self.path)
-            given = parse_qs(parts.query).get("token", [""])[0]
+            given = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
             host = (self.headers.get("Host") or "").rpartition(":")[0]
-            if host not in ("127.0.0.1", "localhost") or not hmac.compare_digest(given.encode(), token.encode()):
-                self._say(403, b"the address has a token", "text/plain")
-            elif parts.path == "/":
+            if host not in ("127.0.0.1", "localhost"):
+                self._say(403, b"only from this machine", "text/plain")
+            elif self.path == "/":  # it has nothing to hide
                 self._say(200, _PAGE.read_bytes(), "text/html; charset=utf-8")
-            elif parts.path == "/state":
-                self._say(200, json.dumps(state_of(server)).encode(), "application/json")
-            else:
+            elif self.path != "/state":
                 self._say(404, b"no such page", "text/plain")
+            elif not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+                self._say(403, b"the address has a token", "text/plain")
+            else:
+                self._say(200, json.dumps(state_of(server)).encode(), "application/json")
 
         def _say(self, status: int, content: bytes, kind: str) -> None:
             self.send_response(status)
@@ -84,8 +88,8 @@ def page_server(server: ServerHome, port: int = 0) -> tuple[ThreadingHTTPServer,
             self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing: addresses have the token in them."""
+            """Say nothing: it would fill the terminal."""
 
     web = ThreadingHTTPServer(("127.0.0.1", port), Page)
     web.daemon_threads = True
-    return web, f"http://127.0.0.1:{web.server_address[1]}/?token={token}"
+    return web, f"http://127.0.0.1:{web.server_address[1]}/#{token}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-import sqlite3
 import stat
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +14,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedrecplus.deploy.process import processes
-from fedrecplus.deploy.process.homes import DATABASE, ServerHome
+from fedrecplus.deploy.process.home_layout import MODELS, OFFERED
+from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.private_files import check_private, write_private
 from fedrecplus.deploy.server import figures_of
 from fedrecplus.errors import UserError
 
-_KEPT = ("server.json", "nodes.json", "certificates", "model", DATABASE)
+_KEPT = ("server.json", "nodes.json", "certificates", MODELS)
 """what a backup holds; tokens are made anew"""
+_RESTORED = (*_KEPT, OFFERED, "superlink.db")
+"""what it held in earlier versions, too"""
 _LAST = "last_run"
-_FEW_DAYS, _LITTLE_ROOM, _LARGE = 30.0, 2 * 2**30, 2**30
+_FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30
+_SILENT = 600.0
+"""seconds without a sign of life"""
 
 
 def note_run(home: Path, folder: Path) -> None:
@@ -45,16 +48,10 @@ def back_up(home: Path, target: Path) -> None:
     if target.exists():
         raise UserError(f"{target} is there already", "give another name")
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as archive, tempfile.TemporaryDirectory() as folder:
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
         for name in _KEPT:
-            path = home / name
-            if name == DATABASE and path.exists():
-                copy = Path(folder) / DATABASE
-                with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(copy)) as to:
-                    live.backup(to)  # also while the server writes
-                path = copy
-            if path.exists():
-                archive.add(path, name)
+            if (home / name).exists():
+                archive.add(home / name, name)
     write_private(target, content.getvalue())
 
 
@@ -67,7 +64,7 @@ def restore(source: Path, home: Path) -> None:
     try:
         with tarfile.open(source) as archive:
             for member in archive.getmembers():
-                if member.name.split("/")[0] not in _KEPT or not (member.isfile() or member.isdir()):
+                if member.name.split("/")[0] not in _RESTORED or not (member.isfile() or member.isdir()):
                     raise UserError(f"{source} holds {member.name}, which is no part of a server's home", "check it")
             archive.extractall(home, filter="data")
     except (OSError, tarfile.TarError) as error:
@@ -101,12 +98,6 @@ def look_over(server: ServerHome) -> list[Finding]:
         note(error.problem, False, error.remedy)
     mode = stat.S_IMODE(home.stat().st_mode)
     note(f"{home} has mode {mode:o}", not mode & 0o077, f"chmod 700 {home}")
-    try:
-        server.check_database()
-        size = (home / DATABASE).stat().st_size if (home / DATABASE).exists() else 0
-        note(f"{DATABASE} is sound, {size / 1e6:.1f} MB", size < _LARGE, "restart the server: old messages are pruned")
-    except UserError as error:
-        note(error.problem, False, error.remedy)
     if not server.insecure:
         days = days_left(server.certificates / processes.SERVER)
         note(f"the certificate lasts {days:.0f} days", days > _FEW_DAYS, "fedrecplus server renew")
@@ -128,6 +119,9 @@ def _look_at_nodes(server: ServerHome, note: Callable[..., None]) -> None:
     except UserError as error:
         note(error.problem, False, error.remedy)
         return
+    if not everybody:
+        note("no node is admitted yet: `fedrecplus server invite` makes a link for one", True)
+        return
     online = sum(node["status"] == "online" for node in everybody)
     remedy = "invite nodes (`server invite`), or look into the nodes' logs"
     note(f"{online} of {len(everybody)} admitted nodes are here", online > 0, remedy)
@@ -144,10 +138,11 @@ def _look_at_run(run: Path, note: Callable[..., None]) -> None:
     if figures.odd_items:
         note(
             f"{figures.odd_items} times an item moved oddly far", False,
-            f"read {run / 'server.log'}; go on with --learn-bound 4, or offer an earlier run (`server offer`)",
+            f"read {run / 'server.log'}; go on with --learn-bound 4, or go back (`rollback --server`)",
         )  # fmt: skip
-    silent = figures.phase in ("round", "waiting") and time.time() - float(figures.progress.get("at", 0.0)) > 600
-    note("the run gives signs of life" if not silent else "the run is silent", not silent, "deploy run … --resume")
+    if figures.phase in ("starting", "round", "waiting"):
+        silent = time.time() - float(figures.progress.get("at", 0.0)) > _SILENT
+        note("the run is silent" if silent else "the run gives signs of life", not silent, "deploy run … --resume")
 
 
 def days_left(path: Path) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from fedrecplus.config import Config
 from fedrecplus.randomness import subkey, uniform
 
 _REMEMBERED, _MOST_LOST = 10, 0.8
+_GRACE, _SLOW = 5.0, 3.0
+"""seconds, and times the median answer, after which an answer is slow"""
 ALL, ENOUGH, DEADLINE = "all", "enough", "deadline"
 """what closed a round"""
 
@@ -49,11 +52,18 @@ def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wan
 def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
     """The share of asked nodes that recent rounds have lost.
 
-    Who hadn't answered when a round had enough isn't counted either way.
+    A node counts as lost too that takes much longer than most, since a round that is one answer short waits for it. Who
+    hadn't answered when a round had enough soon isn't counted either way.
     """
     lost = asked = 0
     for line in lines[-_REMEMBERED:]:
-        silent = len(line["silent"]) if line.get("closed", ALL) == DEADLINE else 0
-        lost += len(line["lost"]) + silent
+        seconds = list(line["nodes"].values())
+        grace = max(_GRACE, _SLOW * statistics.median(seconds)) if seconds else _GRACE
+        slow, silent = sum(one > grace for one in seconds), len(line["silent"])
+        if (closed := line.get("closed", ALL)) != ENOUGH:
+            slow, silent = 0, silent if closed == DEADLINE else 0
+        elif not slow:
+            silent = 0
+        lost += len(line["lost"]) + silent + slow
         asked += len(line["nodes"]) + len(line["lost"]) + silent
     return lost / asked if asked else 0.0

@@ -16,8 +16,9 @@ from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 
 log = logging.getLogger("fedrecplus")
-_SHORTEST_LOOK, _LONGEST_LOOK, _SHARE = 0.05, 5.0, 0.1
-"""seconds between looks for replies: a tenth of what the round has taken, so that long rounds cost few looks"""
+_SHORTEST_LOOK, _LONGEST_LOOK, _SHARE, _PER_LOOK = 0.05, 5.0, 0.1, 3.0
+"""seconds between looks for replies: a tenth of what the round has taken, so that long rounds cost few looks, and some
+times what the last look took, so that a busy server has time for its nodes"""
 _LOOK_FOR_RETURNED = 2.0
 """seconds between looks for nodes that came back"""
 
@@ -55,6 +56,9 @@ class NodeRecords:
 
     def note(self, node: int, refusal: Refusal) -> None:
         """Log and count a refusal; enough of them, and the node is not asked again."""
+        if refusal.kind == "node-paused":  # its owner's will, and nothing wrong
+            log.info("node %s pauses", node)
+            return
         self.refused[refusal.kind] += 1
         log.warning("refused an answer of node %s: %s", node, refusal)
         if refusal.kind == "version":
@@ -173,7 +177,9 @@ class Desk:
         looked, deadline = started, self.deployment.deadline
         when = dict.fromkeys(packets, time.time())
         while answers.waiting and len(answers.answered) < enough and time.monotonic() - started < deadline:
+            began = time.monotonic()
             came = self.link.replies(answers.waiting | self.overdue.keys())
+            look = time.monotonic() - began
             for message, packet in came:
                 if message in answers.asked:
                     node, seconds = answers.asked[message], time.monotonic() - started
@@ -196,7 +202,7 @@ class Desk:
                 looked = time.monotonic()
                 self._ask_again(packets, answers, when, deadline - took)
             if answers.waiting and len(answers.answered) < enough:
-                pause = _SHORTEST_LOOK if came else min(max(_SHARE * took, _SHORTEST_LOOK), _LONGEST_LOOK)
+                pause = min(max(0.0 if came else _SHARE * took, _PER_LOOK * look, _SHORTEST_LOOK), _LONGEST_LOOK)
                 time.sleep(max(0.0, min(pause, deadline - took)))
         answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE
         self.overdue.update({message: answers.asked[message] for message in answers.waiting})

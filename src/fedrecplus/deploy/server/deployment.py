@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from fedrecplus import __version__
 from fedrecplus.config import Config, change, load_config, to_tables
 from fedrecplus.deploy.server.app_process import process_began
 from fedrecplus.deploy.server.statistics import awaits_statistics
@@ -46,6 +47,8 @@ DEPLOYMENT, JOURNAL, PROGRESS, LOG = "deployment.json", "journal.jsonl", "progre
 log = logging.getLogger("fedrecplus")
 PENDING = "sum.pending"
 """a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
+LAYOUT = 2
+"""of a run folder; a later one is refused"""
 LAST, PREVIOUS = "last.safetensors", "checkpoint.previous.safetensors"
 """the server's state after the last round, as a checkpoint"""
 
@@ -78,18 +81,26 @@ class Deployment:
     """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
+    layout: int = 1
+    """of the folder's files, as they are on the disk; noted since 2"""
 
     def write(self, folder: Path) -> None:
         """Write it into a run folder."""
-        write_json(folder / DEPLOYMENT, asdict(self))
+        write_json(folder / DEPLOYMENT, {**asdict(self), "layout": LAYOUT})
 
     @classmethod
     def read(cls, folder: Path) -> Deployment:
-        """Read what ``write`` wrote."""
+        """Read what ``write`` wrote, this version's or an earlier one's."""
         try:
-            return msgspec.json.decode((folder / DEPLOYMENT).read_bytes(), type=cls)
+            found = msgspec.json.decode((folder / DEPLOYMENT).read_bytes(), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
             raise UserError(f"{folder} holds no deployment: {error}", "start one with `deploy run`") from None
+        if found.layout > LAYOUT:
+            raise UserError(
+                f"{folder} has layout {found.layout}; fedrecplus {__version__} knows layouts up to {LAYOUT}",
+                "upgrade fedrecplus here, or begin another run; the folder is left as it is",
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ class Journal:
         lines, path = list[dict[str, Any]](), self.folder / JOURNAL
         for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             with contextlib.suppress(json.JSONDecodeError):
-                lines.append(json.loads(text))
+                lines.append(_as_today(json.loads(text)))
         return lines
 
     def keep_up_to(self, round_number: int) -> list[dict[str, Any]]:
@@ -149,6 +160,11 @@ class Journal:
         with contextlib.suppress(OSError, json.JSONDecodeError):
             return dict(json.loads((self.folder / PROGRESS).read_text(encoding="utf-8")))
         return {}
+
+
+def _as_today(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of the journal by its names of today; 0.1 had another one for refusals, and counted uploads by clients."""
+    return {"uploads": len(line.get("clients", ())), "refusals": line.get("standing", {}), **line}
 
 
 def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:

@@ -33,6 +33,8 @@ _SOURCES = {
     "public": "a public data set",
 }
 """where figures come from, and how it is said"""
+_UNSAID = {"source": "participants", "epsilon": None, "people": 0}
+"""what catalogues of early versions of 0.2 don't say: then the figures may be anybody's"""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class ItemCatalogue:
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemCatalogue:
         """What ``arrays`` made; KeyError, TypeError or ValueError, with the field's name, where something else did."""
-        facts = json.loads(arrays["about"].tobytes().decode())
+        facts = {**_UNSAID, **json.loads(arrays["about"].tobytes().decode())}
         ids, titles = tuple(facts["ids"]), tuple(facts["titles"])
         mean, noise = float(facts["mean"]), float(facts["noise"])
         if len(titles) not in (0, len(ids)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,18 +15,15 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from fedrecplus import __version__
-from fedrecplus.config import Config, to_tables
-from fedrecplus.parts import KINDS, built_in, part
-from fedrecplus.protocol import ErrorReport, PublicItems, Upload
-from fedrecplus.settings import settings_of
 
 Facts = dict[str, str | int | float]
 _FACTS = msgspec.json.Decoder(Facts)
 """refuses whatever is no fact, lists within lists among it, which Python's own reader follows until its stack ends"""
 PACKET = "packet"
 """the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
-PROTOCOL = 6
-"""raised whenever a message changes its meaning; sides with different numbers refuse each other by name"""
+PROTOCOL = 7
+"""raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
+other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
     "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
     "paused",
@@ -83,30 +81,23 @@ class Packet:
         return cls(facts, arrays)
 
 
-def layout() -> str:
-    """A hash over the names of all that travels, settings too: a field that one side lacks is another protocol."""
-    carried = [[field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)]
-    rules = [part(kind, rule) for kind in KINDS.values() for rule in built_in(kind)]
-    options = [[rule.kind, rule.name, [one.name for one in settings_of(rule.settings_type)]] for rule in rules]
-    others = [[name, sorted(table)] for name, table in to_tables(Config()).items() if isinstance(table, dict)]
-    return hashlib.sha256(json.dumps([carried, options, others]).encode()).hexdigest()[:6]
-
-
-_SPOKEN = f"{PROTOCOL}-{layout()}"
-VERSION = f"fedrecplus {__version__}, protocol {_SPOKEN}"
+VERSION = f"fedrecplus {__version__}, protocol {PROTOCOL}"
 
 
 def mismatch(theirs: object, who: str) -> str:
-    """What is wrong with the other side's version, in words; empty if nothing is.
+    """What is wrong with the other side's version, in words that say which side to upgrade; empty if nothing is.
 
     >>> mismatch(VERSION, "the server")
     ''
-    >>> mismatch("fedrecplus 9.9, protocol 7", "the server")  # doctest: +ELLIPSIS
-    'the server runs fedrecplus 9.9, protocol 7; this side runs fedrecplus ..., protocol ...: upgrade the older one'
+    >>> mismatch("fedrecplus 9.9, protocol 99", "the server")  # doctest: +ELLIPSIS
+    'the server runs fedrecplus 9.9, protocol 99; this side runs fedrecplus ..., protocol ...: upgrade this side'
     """
-    if str(theirs).rpartition("protocol ")[2] == _SPOKEN:
+    spoken = re.search(r"protocol (\d{1,6})(?![^-])", str(theirs)[:80])  # up to 6 a hash of settings came after it
+    number = int(spoken[1]) if spoken else 0
+    if number == PROTOCOL:
         return ""
-    return f"{who} runs {str(theirs)[:80]}; this side runs {VERSION}: upgrade the older one"
+    older = who if number < PROTOCOL else "this side"
+    return f"{who} runs {str(theirs)[:80]}; this side runs {VERSION}: upgrade {older}"
 
 
 def check_reply(packet: Packet) -> None:
@@ -116,4 +107,6 @@ def check_reply(packet: Packet) -> None:
         raise Refusal("version", wrong, blame=False)
     if "refusal" in packet.facts:
         word = str(packet.facts["refusal"])
+        if word == "version":  # the same protocol, and a setting that came after it
+            raise Refusal("node-version", "it doesn't know all of the settings: upgrade the node", blame=False)
         raise Refusal(f"node-{word}" if word in REASONS else "malformed", blame=word not in REASONS)

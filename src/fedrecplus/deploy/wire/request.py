@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Config, check, dumps, loads, to_tables
+from fedrecplus.config import Config, check, loads
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
+from fedrecplus.deploy.wire.settings import told_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
-from fedrecplus.errors import UserError
+from fedrecplus.errors import UnknownName, UserError
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
@@ -91,7 +92,7 @@ def encode_request(
     facts: Facts = {"version": VERSION, "model": model, "round": state.round}
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
-    return Packet({**facts, "config": dumps(config), "catalogue": catalogue.digest}, arrays)
+    return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
 
 
 def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
@@ -105,6 +106,8 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
         raise Refusal("version", wrong)
     try:
         config = loads(str(packet.facts.get("config")), "the server's config", allow=allowed_rules)
+    except UnknownName as error:  # of the same protocol, so it came later
+        raise Refusal("version", f"{error.problem} in the server's config: upgrade this node") from None
     except UserError as error:
         raise Refusal("rule", str(error)) from None
     try:
@@ -216,8 +219,8 @@ def fixed_settings(config: Config) -> str:
 
     The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
     """
-    tables = to_tables(config)
-    del tables["evaluation"]
+    tables = told_settings(config)
+    tables.pop("evaluation", None)
     if config.privacy.rule == "none":
-        del tables["server"]["rounds"]
-    return json.dumps(tables, sort_keys=True)
+        tables.get("server", {}).pop("rounds", None)
+    return json.dumps({name: told for name, told in tables.items() if told != {}}, sort_keys=True)

@@ -18,13 +18,15 @@ from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
 from fedrecplus.engines.cuda.registry import kernel_of, say_on_processor
 from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.tables import CardTable, ServerTables, in_numpy, server_on_card
 from fedrecplus.engines.fast import FastEngine
 from fedrecplus.engines.fast.engine import report_of, weighing_of
 from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
+from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, RoundReport
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, start
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
 
@@ -37,16 +39,28 @@ class CudaEngine(Engine):
         self._on_processor = FastEngine(precision)
         self._ratings: tuple[Problem, CardRatings] | None = None
         self._cohort: Cohort | None = None
+        self._server = ServerTables()
+
+    def start(self, problem: Problem) -> SimulationState:
+        """The state before the first round; in 64 bits where roundings of V would decide which items clients choose."""
+        return start(problem, np.float64 if _chooses_by_V(problem.config) else self.dtype)
+
+    def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+        """See ``Engine.round``; the server's half on the card too, where it is sums and products of tables."""
+        if not server_on_card(problem.config):
+            return super().round(problem, state)
+        moved, report = super().round(problem, replace(state, server=self._server.to_card(state.server)))
+        return replace(moved, server=self._server.from_card(moved.server)), report
 
     def sums(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
-        """See ``Engine.sums``."""
+        """See ``Engine.sums``; sums stay on the card where V is there."""
         model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
         if model is None or how is None:
             missing = _without_kernel(problem.config)
             say_on_processor(missing.kind, missing.rule)
-            return self._on_processor.sums(problem, _on_host(private), message, clients)
+            return self._on_processor.sums(problem, _on_host(private), in_numpy(message), clients)
         ratings = self._ratings_of(problem, message)
         cohort = self._cohort_of(clients, ratings)
         private, pseudo = pseudo_rows(problem, private, message, cohort, ratings)
@@ -55,7 +69,7 @@ class CudaEngine(Engine):
             problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
         ) -> tuple[Sums, Any]:
             sums, U = model.train(Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic))
-            return sums.on_host(), U
+            return sums.on_card() if isinstance(message.V, CardTable) else sums.on_host(), U
 
         ring_sums = getattr(fast_kernel_of(problem.config.channel), "ring_sums", None)
         if ring_sums is not None:
@@ -76,8 +90,11 @@ class CudaEngine(Engine):
     def item_sets(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> dict[int, NDArray[np.int64]]:
-        """See ``Engine.item_sets``; on the processor, like uploads."""
-        return self._on_processor.item_sets(problem, _on_host(private), message, clients)
+        """See ``Engine.item_sets``."""
+        ratings = self._ratings_of(problem, message)
+        cohort = Cohort.of(clients, ratings.counts(pseudo=True))
+        pseudo: Any = pseudo_rows(problem, private, message, cohort, ratings)[1]
+        return {client: items_of(problem, pseudo, client) for client in clients.tolist()}
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
@@ -114,6 +131,14 @@ class CudaEngine(Engine):
 def _on_host(private: PrivateState) -> PrivateState:
     """The private state as NumPy arrays."""
     return PrivateState(*(on_host(array) for array in vars(private).values()))
+
+
+def _chooses_by_V(config: Config) -> bool:
+    """Whether clients choose items by encoded items, anew in every round.
+
+    Such a training is chaotic: V rounded to 32 bits once a round, and nothing else, moved the final RMSE by up to .03.
+    """
+    return config.redraws and bool(config.pseudo_items.part.needs("features"))
 
 
 def _without_kernel(config: Config) -> Choice:

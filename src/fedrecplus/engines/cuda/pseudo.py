@@ -22,6 +22,7 @@ from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.ratings import CardRatings, CardRows, no_pseudo_rows
 from fedrecplus.engines.cuda.registry import kernel_of, say_on_processor
 from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.tables import in_numpy
 from fedrecplus.engines.fast import pseudo as on_processor
 from fedrecplus.engines.fast.drawing import Drawing
 from fedrecplus.engines.problem import Problem
@@ -108,7 +109,9 @@ def _select(some: Round, redraw: bool, kept: Tensor | None) -> Tensor:
         return out.to(some.rows.ratings.items.dtype)
     say_on_processor(chosen.kind, chosen.rule)
     items = np.zeros(places, dtype=dtype) if kept is None else kept.cpu().numpy().copy()
-    on_processor.select(Drawing(problem, _on_host(some.private), some.message, key), some.cohort.clients, items)
+    on_processor.select(
+        Drawing(problem, _on_host(some.private), in_numpy(some.message), key), some.cohort.clients, items
+    )
     return to_card(items)
 
 
@@ -122,7 +125,7 @@ def _fill(some: Round, refresh: bool, out: Tensor) -> None:
     say_on_processor(chosen.kind, chosen.rule)
     ratings = out.cpu().numpy().copy()
     items = some.rows.pseudo_items.cpu().numpy()
-    drawing = Drawing(problem, _on_host(some.private), some.message, key)
+    drawing = Drawing(problem, _on_host(some.private), in_numpy(some.message), key)
     on_processor.fill_ratings(drawing, some.cohort.clients, items, ratings)
     out.copy_(torch.from_numpy(ratings))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
-from fedrecplus.engines.cuda.drawing import mix, to_unit
+from fedrecplus.engines.cuda.ring import Ring
+from fedrecplus.engines.cuda.tables import CardTable
+from fedrecplus.engines.cuda.weighing import weigh_clients
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.protocol import Broadcast, Sums
 
@@ -45,10 +48,10 @@ class CardSums:
         """Nothing added yet."""
         real = real_type(message.V.dtype)
         step = padded(to_card(message.last_step))
-        sizes = (step.to(torch.float64) ** 2).sum(1)
-        whole = float(sizes.sum())
         exact = torch.float64
-        numbers = torch.tensor([whole, how.temperature, how.bound, how.smallest, how.unit], dtype=exact, device=DEVICE)
+        sizes = (step.to(exact) ** 2).sum(1)
+        numbers = torch.tensor([0.0, how.temperature, how.bound, how.smallest, how.unit], dtype=exact, device=DEVICE)
+        numbers[0] = sizes.sum()
         sums = torch.zeros(step.shape, dtype=exact if how.in_steps else real, device=DEVICE)
         return cls(
             sums,
@@ -74,7 +77,9 @@ class CardSums:
         weights = self._weights(numbers, moved, summed)
         if self.bounds is not None:
             summed = rated if self.how.marks else summed
-            moved, row_weights, weights = self.bounds.steps(self, clients, numbers, moved, weights, summed)
+            moved, row_weights, weights = self.bounds.steps(
+                self.how, self.left_out, self.width, clients, numbers, moved, weights, summed
+            )
         else:
             row_weights = weights
         self.clients += len(numbers)
@@ -128,6 +133,12 @@ class CardSums:
             values = torch.round(values * self.how.statistic_scale)
         self.statistic += values.sum(0)
 
+    def on_card(self) -> Sums:
+        """The sums, for a server whose tables are on the card."""
+        total: Any = CardTable(self.total[:, : self.width])
+        weights: Any = CardTable(self.per_item)
+        return Sums(total, weights, float(self.overall.item()), self.clients)
+
     def on_host(self) -> Sums:
         """The sums, for the server."""
         if self.bounds is not None:
@@ -140,99 +151,6 @@ class CardSums:
             self.clients,
             statistic=self.statistic.cpu().numpy(),
         )
-
-
-@dataclass(frozen=True)
-class Ring:
-    """Whole steps instead of numbers, as ``parts/channel/_ring.py`` encodes updates."""
-
-    scales: Tensor
-    rounding_keys: Tensor
-
-    @classmethod
-    def of(cls, how: Weighing) -> Ring:
-        """On the card."""
-        return cls(to_card(how.scales), to_card(how.rounding_keys))
-
-    def steps(
-        self, sums: CardSums, clients: Tensor, numbers: Tensor, moved: Tensor, weights: Tensor, summed: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Updates and weights in whole steps, and the weights; zero for clients that are left out.
-
-        See ``add_steps`` and ``within_bounds`` in ``engines/fast/weighing.py``.
-        """
-        how, rows = sums.how, numbers.shape[1]
-        there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
-        items = torch.where(there, numbers, 0).to(torch.int64)
-        moves = torch.where(there[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
-        largest = moves.abs().flatten(1).amax(1)
-        fits = (largest <= how.largest_move) & (weights >= 0) & (weights <= how.largest_weight)
-        out = (sums.left_out[clients] != 0) | ~fits
-        sums.left_out[clients] = out.to(sums.left_out.dtype)
-        scale = torch.where(there, self.scales[items], 0.0)
-        steps = moves * scale[:, :, None]
-        if how.by_chance:
-            draws = torch.empty_like(steps)
-            draw_by_cell[(len(clients), rows)](
-                clients, items, self.rounding_keys, draws, sums.width, ROWS=rows, COLUMNS=moved.shape[2]
-            )
-            steps = torch.floor(steps + draws)
-        else:
-            steps = torch.round(steps)
-        steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
-        in_steps = torch.where(out, 0.0, torch.round(weights * how.weight_scale))
-        return steps, in_steps, torch.where(out, 0.0, weights)
-
-
-@kernel
-def weight_at(
-    distance: tl.tensor, own_step: tl.tensor, n: tl.tensor, numbers: tl.tensor, WHICH: tl.constexpr
-) -> tl.tensor:
-    """w = unit · D^(−τ), D bounded from below. See ``parts/aggregation/wasserstein.py``."""
-    whole_step, temperature = tl.load(numbers), tl.load(numbers + 1)
-    bound, smallest = tl.load(numbers + 2), tl.load(numbers + 3)
-    distance = distance.to(tl.float64)
-    least = own_step
-    if WHICH == 0:
-        distance += whole_step - own_step
-        least = whole_step
-    elif WHICH == 2:
-        distance /= n
-        least /= n
-    floor = tl.maximum(bound * least, smallest)
-    return tl.load(numbers + 4) * tl.exp(-temperature * tl.log(tl.maximum(distance, floor)))
-
-
-@kernel
-def weigh_clients(
-    items: tl.tensor,
-    moved: tl.tensor,
-    summed: tl.tensor,
-    step: tl.tensor,
-    step_sizes: tl.tensor,
-    numbers: tl.tensor,
-    weights: tl.tensor,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    WHICH: tl.constexpr,
-) -> None:
-    """Each client's weight, by the distance of its rows from the last step."""
-    at = tl.program_id(0).to(tl.int64)
-    n = tl.load(summed + at)
-    c = tl.arange(0, COLUMNS)
-    distance = tl.zeros((BLOCK,), dtype=tl.float64)
-    own_step = tl.zeros((BLOCK,), dtype=tl.float64)
-    for start in range(0, ROWS, BLOCK):
-        j = start + tl.arange(0, BLOCK)
-        there = (j < n) & (j < ROWS)
-        row = tl.load(items + at * ROWS + j, mask=there, other=0).to(tl.int64)
-        inside = there[:, None]
-        move = tl.load(moved + (at * ROWS + j)[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
-        gap = move - tl.load(step + row[:, None] * COLUMNS + c[None, :], mask=inside, other=0.0)
-        distance += tl.sum(gap * gap, axis=1).to(tl.float64)
-        own_step += tl.load(step_sizes + row, mask=there, other=0.0)
-    tl.store(weights + at, weight_at(tl.sum(distance, axis=0), tl.sum(own_step, axis=0), n, numbers, WHICH))
 
 
 @kernel
@@ -296,22 +214,3 @@ def add_in_order(
         all_weights += tl.sum(weight, axis=0)
     tl.store(table, found)
     tl.store(per_item + item, all_weights)
-
-
-@kernel
-def draw_by_cell(
-    clients: tl.tensor,
-    items: tl.tensor,
-    keys: tl.tensor,
-    draws: tl.tensor,
-    width: tl.tensor,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """The draws that round moves up or down, one per number of a row."""
-    at, j = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    key = tl.load(keys + tl.load(clients + at))
-    item = tl.load(items + at * ROWS + j)
-    c = tl.arange(0, COLUMNS)
-    drawn = to_unit(mix(key, (item * width + c).to(tl.uint64)))
-    tl.store(draws + (at * ROWS + j) * COLUMNS + c, drawn)

@@ -20,11 +20,12 @@ from starlette.exceptions import HTTPException
 
 from fedrecplus import __version__
 from fedrecplus.errors import UserError
+from fedrecplus.rates import TokenBuckets, peer_of
 from fedrecplus.training.lists import Wish
 from fedrecplus.web.browser import LOOPBACK
 from fedrecplus.web.service.docs_page import STYLE_SHEET, docs_page
 from fedrecplus.web.service.guard import TOO_MANY, Guard
-from fedrecplus.web.service.limits import Limits, RateLimiter
+from fedrecplus.web.service.limits import Limits
 from fedrecplus.web.service.metrics import ServiceMetrics
 from fedrecplus.web.service.schema import PROMISE, ListReply, ListRequest, RequestProblem
 from fedrecplus.web.service.serving import CachedAnswer, ModelSource, ServedModel
@@ -58,7 +59,7 @@ class ServiceOptions:
 def service(source: ModelSource, options: ServiceOptions) -> Guard:
     """The whole application, behind its guard."""
     metrics, limits = ServiceMetrics(), options.limits
-    rates = RateLimiter(limits.rate, limits.burst, limits.peers)
+    rates = TokenBuckets(limits.rate or None, limits.burst, limits.peers)
     metrics.serves(source.current)
 
     @contextlib.asynccontextmanager
@@ -160,7 +161,7 @@ def _operator_routes(app: FastAPI, source: ModelSource, metrics: ServiceMetrics)
         return Response(STYLE_SHEET, media_type="text/css")
 
 
-def _recommend_route(app: FastAPI, source: ModelSource, rates: RateLimiter) -> None:
+def _recommend_route(app: FastAPI, source: ModelSource, rates: TokenBuckets) -> None:
     limiter: list[anyio.CapacityLimiter] = []
 
     @app.post(
@@ -173,7 +174,7 @@ def _recommend_route(app: FastAPI, source: ModelSource, rates: RateLimiter) -> N
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return _problem(415, "the body is not called JSON", "", f"send Content-Type: {_JSON}")
         if wanted.why:
-            seconds = rates.wait(request.client.host if request.client else "", _cost(wanted))
+            seconds = rates.wait(peer_of(request.client.host if request.client else ""), _cost(wanted))
             if seconds > 0:
                 refused = _problem(429, TOO_MANY, "why", "ask without reasons, or later")
                 refused.headers["Retry-After"] = str(math.ceil(seconds))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.rates import TokenBuckets, peer_of
 from fedrecplus.web.browser import OWN_RESOURCES, SECURITY_HEADERS, is_own_origin, may_be_named
-from fedrecplus.web.service.limits import Limits, RateLimiter
+from fedrecplus.web.service.limits import Limits
 from fedrecplus.web.service.metrics import ServiceMetrics
 
 log = logging.getLogger("fedrecplus.service.access")
@@ -48,7 +49,7 @@ class Guard:
     origins: Collection[str]
     """pages elsewhere that may ask; ``*`` for all"""
     limits: Limits
-    rates: RateLimiter
+    rates: TokenBuckets
     metrics: ServiceMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +87,7 @@ class Guard:
                 problem = "pages from elsewhere are not let in"
                 raise _Refused(403, "origin", problem, "the operator allows one with --allow-origin")
         if scope["path"] not in _FREE:
-            seconds = self.rates.wait(_peer(scope))
+            seconds = self.rates.wait(peer_of(_peer(scope)))
             if seconds > 0:
                 raise _too_many(seconds)
         lengths = [value for name, value in headers if name == "content-length"]

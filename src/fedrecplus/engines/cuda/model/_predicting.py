@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton.language as tl
 from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.card import Tensor, kernel, padded, to_card
-from fedrecplus.engines.cuda.round import Round
+from fedrecplus.engines.cuda.ratings import CardRatings
+from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.problem import Problem
+from fedrecplus.protocol import PublicItems
 
+Solve = Callable[[Problem, PublicItems, NDArray[Any], CardRatings, Cohort], Tensor]
 _ROWS_AT_ONCE = 32
+
+
+def predict_solved(some: Round, solve_weights: Solve, out: Tensor) -> None:
+    """Predictions for pseudo items, from weights that are solved over rated rows."""
+    problem, message = some.problem, some.message
+    model = problem.config.model
+    X = model.part.item_columns(message.V, message.public, model.options).astype(message.V.dtype, copy=False)
+    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)
 
 
 def predict_rows(some: Round, X: NDArray[Any], weights: Tensor, out: Tensor) -> None:

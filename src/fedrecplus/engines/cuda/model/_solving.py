@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, to_card
-from fedrecplus.engines.cuda.ratings import CardRows, SizeClass
+from fedrecplus.engines.cuda.ratings import CardRows, SizeClass, table_of_rows
+from fedrecplus.engines.cuda.round import Round
 from fedrecplus.engines.fast.model.reconstruction import Prior
 from fedrecplus.engines.fast.model.reconstruction import prior_of as fast_prior_of
 
@@ -39,6 +41,33 @@ class Posterior(NamedTuple):
     """posterior means, with the baseline's 1 before them"""
     inverse_root: Tensor
     """L⁻¹ of the normal equations L Lᵀ"""
+
+
+class Batch(NamedTuple):
+    """Some clients of a size class, their rows as tables: a row per client."""
+
+    clients: SizeClass
+    numbers: Tensor
+    """items, −1 beyond the last"""
+    ratings: Tensor
+    is_rated: Tensor
+    rated: Tensor
+    """how many rows of each client are rated"""
+    summed: Tensor
+    """how many go into the sums"""
+
+    def used(self, solve_over: str) -> Tensor:
+        """The rows that weights are solved over."""
+        return self.numbers >= 0 if solve_over == "all" else self.is_rated
+
+
+def batches(some: Round, columns: int) -> Iterator[Batch]:
+    """The round's clients, so many at once as tables of ``columns`` leave memory for."""
+    for each in some.classes:
+        for part in parts_of(each, columns):
+            numbers, ratings = table_of_rows(some.rows, part, pseudo=True)
+            is_rated, rated, there = row_marks(some.rows, part)
+            yield Batch(part, numbers, ratings, is_rated, rated, rated if some.how.rated_rows_only else there)
 
 
 def prior_of(*facts: Any) -> CardPrior:

@@ -6,7 +6,7 @@ import triton.language as tl
 
 from fedrecplus.engines.cuda.card import kernel
 from fedrecplus.engines.cuda.ratings import rows_of
-from fedrecplus.engines.cuda.summing import weight_at
+from fedrecplus.engines.cuda.weighing import weight_at
 
 
 @kernel

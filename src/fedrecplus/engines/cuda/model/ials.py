@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.card import Tensor, to_card
-from fedrecplus.engines.cuda.model._predicting import predict_rows
+from fedrecplus.engines.cuda.model._predicting import predict_solved
 from fedrecplus.engines.cuda.model._solving import (
+    Batch,
     CardPrior,
+    batches,
     gathered,
     inverse_root,
-    parts_of,
-    row_marks,
     solved,
     wide,
 )
@@ -25,7 +25,7 @@ from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.fast.model.ials import choices_of as fast_choices_of
 from fedrecplus.engines.fast.model.ials import no_doubt
 from fedrecplus.engines.problem import Problem
-from fedrecplus.parts.model.ials import item_columns, statistic_size
+from fedrecplus.parts.model.ials import statistic_size
 from fedrecplus.protocol import PublicItems
 
 
@@ -63,21 +63,27 @@ def choice_gradients(W: Tensor, confidence: Tensor, u: Tensor) -> Tensor:
     return e[:, :, None] * u[:, None, :]
 
 
+def confidences(some: Round, each: Batch, choices: CardChoices) -> Tensor:
+    """c of each row, 0 for pseudo rows."""
+    _, found = table_of_rows(some.rows, each.clients, pseudo=True, levels=choices.confidences)
+    return torch.where(each.is_rated, found, 0.0)
+
+
+def add_choices(sums: CardSums, each: Batch, moved: Tensor, u: Tensor) -> None:
+    """Add updates up, and u uᵀ with the same weights; a client that the ring has no room for is in neither."""
+    clients, rows = each.clients.clients, wide(moved, sums.total.shape[1])
+    sums.leave_out(clients, u, each.numbers, rows, each.summed)
+    sums.add_statistic(sums.add(clients, each.numbers, rows, each.rated, each.summed), u)
+
+
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates and statistics; nothing is kept on devices."""
     choices = choices_of(some.message.V, some.problem, some.message.public)
     sums = some.sums(statistic_size(some.problem.config.model.options))
-    for each in some.classes:
-        for part in parts_of(each, choices.W.shape[1]):
-            numbers, confidence = table_of_rows(some.rows, part, pseudo=True, levels=choices.confidences)
-            is_rated, rated, there = row_marks(some.rows, part)
-            confidence = torch.where(is_rated, confidence, 0.0)
-            rows = gathered(choices.W, numbers)
-            u = choice_factors(rows, confidence, choices)
-            moved = wide(choice_gradients(rows, confidence, u), sums.total.shape[1])
-            summed = rated if some.how.rated_rows_only else there
-            sums.leave_out(part.clients, u, numbers, moved, summed)
-            sums.add_statistic(sums.add(part.clients, numbers, moved, rated, summed), u)
+    for each in batches(some, choices.W.shape[1]):
+        rows, confidence = gathered(choices.W, each.numbers), confidences(some, each, choices)
+        u = choice_factors(rows, confidence, choices)
+        add_choices(sums, each, choice_gradients(rows, confidence, u), u)
     return sums, some.private.U
 
 
@@ -91,6 +97,4 @@ def solve_weights(
 
 def predict(some: Round, steps: int, out: Tensor) -> None:
     """Predictions for pseudo items, from weights solved over rated rows."""
-    problem, message = some.problem, some.message
-    X = item_columns(message.V, message.public, problem.config.model.options).astype(message.V.dtype, copy=False)
-    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)
+    predict_solved(some, solve_weights, out)

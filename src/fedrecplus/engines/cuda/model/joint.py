@@ -9,22 +9,21 @@ import torch
 from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
-from fedrecplus.engines.cuda.model._predicting import predict_rows
+from fedrecplus.engines.cuda.model._predicting import predict_solved
 from fedrecplus.engines.cuda.model._solving import (
+    batches,
     expected_gradients,
     gathered,
     parts_of,
     posterior,
     prior_of,
-    row_marks,
-    wide,
 )
-from fedrecplus.engines.cuda.model.ials import choice_factors, choice_gradients, choices_of
+from fedrecplus.engines.cuda.model.ials import add_choices, choice_factors, choice_gradients, choices_of, confidences
 from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_of_rows
 from fedrecplus.engines.cuda.round import Cohort, Round
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.problem import Problem
-from fedrecplus.parts.model.joint import Settings, item_columns, mean_row, of_ratings, statistic_size
+from fedrecplus.parts.model.joint import Settings, mean_row, of_ratings, statistic_size
 from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
 from fedrecplus.protocol import PublicItems
 
@@ -37,21 +36,13 @@ def train(some: Round) -> tuple[CardSums, Any]:
     prior, X = prior_of(some.message.public, of_ratings(options), columns), to_card(columns)
     choices = choices_of(W, some.problem, some.message.public)
     sums = some.sums(statistic_size(options))
-    for each in some.classes:
-        for part in parts_of(each, X.shape[1] + choices.W.shape[1]):
-            numbers, ratings = table_of_rows(some.rows, part, pseudo=True)
-            _, confidence = table_of_rows(some.rows, part, pseudo=True, levels=choices.confidences)
-            is_rated, rated, there = row_marks(some.rows, part)
-            confidence = torch.where(is_rated, confidence, 0.0)
-            used = numbers >= 0 if options.solve_over == "all" else is_rated
-            rows, chosen = gathered(X, numbers), gathered(choices.W, numbers)
-            found = posterior(rows, numbers, ratings, used, prior)
-            of_V = expected_gradients(rows, ratings, used, found, options.factors, prior.noise)
-            u = choice_factors(chosen, confidence, choices)
-            moved = wide(torch.cat([of_V, choice_gradients(chosen, confidence, u)], dim=2), sums.total.shape[1])
-            summed = rated if some.how.rated_rows_only else there
-            sums.leave_out(part.clients, u, numbers, moved, summed)
-            sums.add_statistic(sums.add(part.clients, numbers, moved, rated, summed), u)
+    for each in batches(some, X.shape[1] + choices.W.shape[1]):
+        confidence, used = confidences(some, each, choices), each.used(options.solve_over)
+        rows, chosen = gathered(X, each.numbers), gathered(choices.W, each.numbers)
+        found = posterior(rows, each.numbers, each.ratings, used, prior)
+        of_V = expected_gradients(rows, each.ratings, used, found, options.factors, prior.noise)
+        u = choice_factors(chosen, confidence, choices)
+        add_choices(sums, each, torch.cat([of_V, choice_gradients(chosen, confidence, u)], dim=2), u)
     return sums, some.private.U
 
 
@@ -82,6 +73,4 @@ def solve_weights(
 
 def predict(some: Round, steps: int, out: Tensor) -> None:
     """Predictions for pseudo items, from weights solved over rated rows."""
-    problem, message = some.problem, some.message
-    X = item_columns(message.V, message.public, problem.config.model.options).astype(message.V.dtype, copy=False)
-    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)
+    predict_solved(some, solve_weights, out)

@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
-from fedrecplus.engines.cuda.model._predicting import predict_rows
+from fedrecplus.engines.cuda.model._predicting import predict_solved
 from fedrecplus.engines.cuda.model._solving import (
+    batches,
     expected_gradients,
     gathered,
     parts_of,
     posterior,
     prior_of,
-    row_marks,
     wide,
 )
 from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_of_rows
@@ -32,16 +32,11 @@ def train(some: Round) -> tuple[CardSums, Any]:
     options: Settings = some.problem.config.model.options
     columns = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
     prior, X, sums = prior_of(some.message.public, options, columns), to_card(columns), some.sums()
-    for each in some.classes:
-        for part in parts_of(each, X.shape[1]):
-            numbers, ratings = table_of_rows(some.rows, part, pseudo=True)
-            is_rated, rated, there = row_marks(some.rows, part)
-            used = numbers >= 0 if options.solve_over == "all" else is_rated
-            rows = gathered(X, numbers)
-            found = posterior(rows, numbers, ratings, used, prior)
-            moved = expected_gradients(rows, ratings, used, found, options.factors, prior.noise)
-            summed = rated if some.how.rated_rows_only else there
-            sums.add(part.clients, numbers, wide(moved, sums.total.shape[1]), rated, summed)
+    for each in batches(some, X.shape[1]):
+        rows, used = gathered(X, each.numbers), each.used(options.solve_over)
+        found = posterior(rows, each.numbers, each.ratings, used, prior)
+        moved = expected_gradients(rows, each.ratings, used, found, options.factors, prior.noise)
+        sums.add(each.clients.clients, each.numbers, wide(moved, sums.total.shape[1]), each.rated, each.summed)
     return sums, some.private.U
 
 
@@ -69,6 +64,4 @@ def solve_with(X: NDArray[Any], prior: Any, ratings: CardRatings, cohort: Cohort
 
 def predict(some: Round, steps: int, out: Tensor) -> None:
     """Predictions for pseudo items, from weights solved over rated rows; ``steps`` add nothing to a solution."""
-    problem, message = some.problem, some.message
-    X = item_columns(message.V, message.public, problem.config.model.options).astype(message.V.dtype, copy=False)
-    predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)
+    predict_solved(some, solve_weights, out)

@@ -1,0 +1,41 @@
+"""A training's settings as they travel: the rules, and what differs from their defaults.
+
+A setting that a later version adds is not told while it has its default, so that both versions understand each other
+and name the same settings alike. A default that changes would change its meaning, so that takes another ``PROTOCOL``: a
+test holds today's defaults against those that were written down with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tomli_w
+
+from fedrecplus.config import Choice, Config, from_tables, to_tables
+
+
+def told_settings(config: Config) -> dict[str, Any]:
+    """Tables of the rules, and of what differs from what these rules bring by default.
+
+    >>> from fedrecplus.config import change, preset
+    >>> told_settings(change(preset("fedmf"), "server.rounds", 7))["server"]
+    {'rounds': 7, 'cooldown': 0.3}
+    >>> from_tables(told_settings(preset("fedrec+"))) == preset("fedrec+")
+    True
+    """
+    rules = {name: {"rule": value.rule} for name, value in vars(config).items() if isinstance(value, Choice)}
+    default = to_tables(from_tables(rules))
+    told: dict[str, Any] = {}
+    for name, value in to_tables(config).items():
+        if not isinstance(value, Mapping):
+            if value != default[name]:
+                told[name] = value
+        elif other := {key: one for key, one in value.items() if key == "rule" or one != default[name][key]}:
+            told[name] = other
+    return told
+
+
+def told_text(config: Config) -> str:
+    """The same as TOML, which ``config.loads`` reads."""
+    return tomli_w.dumps(told_settings(config))

@@ -1,0 +1,81 @@
+"""Updates in whole steps, for channels that add up in a ring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton.language as tl
+
+from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, to_card
+from fedrecplus.engines.cuda.drawing import mix, to_unit
+from fedrecplus.engines.fast.weighing import Weighing
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Whole steps instead of numbers, as ``parts/channel/_ring.py`` encodes updates."""
+
+    scales: Tensor
+    rounding_keys: Tensor
+
+    @classmethod
+    def of(cls, how: Weighing) -> Ring:
+        """On the card."""
+        return cls(to_card(how.scales), to_card(how.rounding_keys))
+
+    def steps(
+        self,
+        how: Weighing,
+        left_out: Tensor,
+        width: int,
+        clients: Tensor,
+        numbers: Tensor,
+        moved: Tensor,
+        weights: Tensor,
+        summed: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``, now or before.
+
+        See ``add_steps`` and ``within_bounds`` in ``engines/fast/weighing.py``.
+        """
+        rows = numbers.shape[1]
+        there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
+        items = torch.where(there, numbers, 0).to(torch.int64)
+        moves = torch.where(there[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
+        largest = moves.abs().flatten(1).amax(1)
+        fits = (largest <= how.largest_move) & (weights >= 0) & (weights <= how.largest_weight)
+        out = (left_out[clients] != 0) | ~fits
+        left_out[clients] = out.to(left_out.dtype)
+        scale = torch.where(there, self.scales[items], 0.0)
+        steps = moves * scale[:, :, None]
+        if how.by_chance:
+            draws = torch.empty_like(steps)
+            draw_by_cell[(len(clients), rows)](
+                clients, items, self.rounding_keys, draws, width, ROWS=rows, COLUMNS=moved.shape[2]
+            )
+            steps = torch.floor(steps + draws)
+        else:
+            steps = torch.round(steps)
+        steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
+        in_steps = torch.where(out, 0.0, torch.round(weights * how.weight_scale))
+        return steps, in_steps, torch.where(out, 0.0, weights)
+
+
+@kernel
+def draw_by_cell(
+    clients: tl.tensor,
+    items: tl.tensor,
+    keys: tl.tensor,
+    draws: tl.tensor,
+    width: tl.tensor,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+) -> None:
+    """The draws that round moves up or down, one per number of a row."""
+    at, j = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    key = tl.load(keys + tl.load(clients + at))
+    item = tl.load(items + at * ROWS + j)
+    c = tl.arange(0, COLUMNS)
+    drawn = to_unit(mix(key, (item * width + c).to(tl.uint64)))
+    tl.store(draws + (at * ROWS + j) * COLUMNS + c, drawn)

@@ -1,0 +1,25 @@
+"""`train` says where means or the most popular items do better than what it trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.cli.main import exit_code_of
+
+DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
+
+
+def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, *options: str) -> str:
+    command = ["train", "--dataset", DATA, "--algorithm", "fedmf-vanilla", "--out", str(tmp_path / "run"), *options]
+    assert exit_code_of(command) == 0
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_means_that_predict_better_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "bias-only" in said(capsys, tmp_path, "--set", "server.rounds=2")
+
+
+def test_nothing_is_said_where_nothing_is_tested(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "note:" not in said(capsys, tmp_path, "--full", "--set", "server.rounds=1")

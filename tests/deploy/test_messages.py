@@ -1,0 +1,238 @@
+"""Messages between the server's app and nodes: with their objects along, in memory, bounded, and pruned."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.common.constant import NOOP_ACCOUNT_NAME, NOOP_FLWR_AID, SUPERLINK_NODE_ID
+from flwr.proto.fleet_pb2 import PullMessagesRequest, PushMessagesRequest, PushMessagesResponse
+from flwr.proto.message_pb2 import PullObjectResponse, PushObjectResponse
+from flwr.proto.node_pb2 import Node
+from flwr.proto.runtime_pb2 import PullAppMessagesResponse, PushAppMessagesResponse
+from flwr.server.superlink.linkstate.in_memory_linkstate import InMemoryLinkState
+from flwr.supercore.constant import NOOP_FEDERATION_ID, TaskType
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.federation import NoOpFederationManager
+from flwr.superlink.grid.http_grid import HttpGrid
+from flwr.superlink.servicer.runtime import runtime_handlers
+
+from fedrecplus.deploy.flower import attached
+from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.memory import BoundedObjectStore, prune, undelivered
+from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
+from fedrecplus.deploy.flower.respond import Unserved
+from fedrecplus.deploy.light import ATTACHED, decode, encode
+from fedrecplus.deploy.light.messages import CALLS, Asked, Reply, packet_of_object
+from fedrecplus.deploy.wire import Packet
+
+
+class Superlink:
+    """Flower's state with one run, whose app is this test, and some nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self.state = InMemoryLinkState(NoOpFederationManager(), BoundedObjectStore())
+        run = self.state.create_run("", "", "", {}, NOOP_FEDERATION_ID, None, NOOP_FLWR_AID, TaskType.SERVER_APP)
+        self.task = next(task for task in self.state.task_store.values() if task.run_id == run)
+        self.state.claim_task(self.task.task_id)
+        self.state.activate_task(self.task.task_id)
+        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = run, self.task.task_id, SUPERLINK_NODE_ID
+        self.nodes = []
+        for number in range(nodes):
+            node = self.state.create_node(NOOP_FLWR_AID, NOOP_ACCOUNT_NAME, bytes([number]), 30.0)
+            self.state.activate_node(node, 30.0)
+            self.nodes.append(node)
+        self.calls: list[str] = []
+        grid = HttpGrid(token="token")
+        grid._run = self.state.get_run_info(run_ids=[run])[0]
+        grid._client = self  # type: ignore[assignment]
+        self.link = UnblockedLink(grid)
+
+    def PushMessages(self, request: Any) -> Any:
+        self.calls.append("push-messages")
+        facts = attached.objects_in(attached.APP_ASKS, request.SerializeToString())
+        reply = attached.push_from_app(self.state, request, self.task, facts)
+        return PushAppMessagesResponse.FromString(reply)
+
+    def PullMessages(self, request: Any) -> Any:
+        self.calls.append("pull-messages")
+        return PullAppMessagesResponse.FromString(attached.pull_for_app(self.state, request, self.task))
+
+    def PushObject(self, request: Any) -> PushObjectResponse:
+        self.calls.append("push-object")
+        return runtime_handlers.push_object(request, self.state, self.task)
+
+    def PullObject(self, request: Any) -> PullObjectResponse:
+        self.calls.append("pull-object")
+        return runtime_handlers.pull_object(request, self.state, self.task)
+
+    def ConfirmMessageReceived(self, request: Any) -> Any:
+        self.calls.append("confirm")
+        return runtime_handlers.confirm_message_received(request, self.state, self.task)
+
+    def pull(self, node: int) -> tuple[Asked, bytes | None]:
+        """What a node is asked, and the content that came along."""
+        content = attached.pull_for_node(self.state, PullMessagesRequest(node=Node(node_id=node)))
+        came = decode(CALLS["pull-messages"][1] | ATTACHED["pull-messages"][1], content)
+        asked = Asked.of(came["messages_list"][0], came["message_object_trees"][0], time.time())
+        return asked, {one["object_id"]: one["content"] for one in came["attached"]}.get(asked.content)
+
+    def push(self, node: int, reply: Reply, objects: Mapping[str, bytes], confirms: bool = True) -> dict[str, Any]:
+        """A node's reply with some of its objects."""
+        along = [{"object_id": name, "content": content} for name, content in objects.items()]
+        request = {
+            "node": {"node_id": node}, "messages_list": [reply.message], "message_object_trees": [reply.tree],
+            "attached": along, "confirms": confirms,
+        }  # fmt: skip
+        content = encode(CALLS["push-messages"][0] | ATTACHED["push-messages"][0], request)
+        facts = attached.objects_in(ATTACHED["push-messages"][0], content)
+        said = attached.push_from_node(self.state, PushMessagesRequest.FromString(content), facts)
+        PushMessagesResponse.FromString(said)  # Flower reads it, too
+        return decode(CALLS["push-messages"][1] | ATTACHED["push-messages"][1], said)
+
+
+def packet(number: int, size: int = 10) -> Packet:
+    return Packet({"number": number}, {"V": np.full(size, number, dtype=np.float64)})
+
+
+def test_a_round_takes_the_app_two_requests_and_a_node_two() -> None:
+    there = Superlink(3)
+    shared, own = packet(1), packet(2)
+    asked = there.link.ask({there.nodes[0]: shared, there.nodes[1]: shared, there.nodes[2]: own}, 60.0)
+    assert there.calls == ["push-messages"]
+    assert sorted(asked.values()) == sorted(there.nodes)
+    assert undelivered(there.state, time.time()) == set(there.nodes)
+    for node, expected in zip(there.nodes, (shared, shared, own), strict=True):
+        question, content = there.pull(node)
+        assert content is not None
+        assert packet_of_object(content, question.content).to_bytes() == expected.to_bytes()
+        reply = Reply.to(question, packet(node % 1000))
+        said = there.push(node, reply, reply.objects)
+        assert said["objects_to_push"] == []
+        assert said["confirmed"]
+    assert undelivered(there.state, time.time()) == set()
+    came = there.link.replies(asked)
+    assert there.calls == ["push-messages", "pull-messages"]
+    numbers = {asked[name]: reply.facts["number"] for name, reply in came if isinstance(reply, Packet)}
+    assert numbers == {node: node % 1000 for node in there.nodes}
+    assert len(there.state.object_store) == 0 == there.state.object_store.bytes, "nothing stays on the server"
+
+
+def test_who_knows_nothing_of_attached_objects_is_served_as_flower_serves() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+    asked = there.link.ask({node: packet(7)}, 60.0)
+    question, _ = there.pull(node)
+    reply = Reply.to(question, packet(8))
+    said = there.push(node, reply, {}, confirms=False)
+    assert set(said["objects_to_push"]) == set(reply.objects)
+    assert not said["confirmed"]
+    assert there.link.replies(asked) == [], "announced, but nothing of it is here"
+    for name in said["objects_to_push"]:
+        assert there.state.store_object(question.metadata["run_id"], said["session_id"], name, reply.objects[name])
+    for _ in range(100):
+        if came := there.link.replies(asked):
+            break
+        time.sleep(0.05)
+    assert [one.facts["number"] for _, one in came if isinstance(one, Packet)] == [8]
+
+
+def test_large_packets_go_one_by_one_and_portions_are_bounded() -> None:
+    there = Superlink(2)
+    large = packet(1, 17 * 2**20 // 8)
+    there.link.ask(dict.fromkeys(there.nodes, large), 60.0)
+    assert there.calls[0] == "push-messages"
+    assert "push-object" in there.calls
+    assert undelivered(there.state, time.time()) == set(there.nodes)
+    assert there.pull(there.nodes[0])[1] is not None
+    shared, medium = packet(1), [packet(number, 9 * 2**17) for number in range(5)]
+    assert [len(portion) for portion in _portions(dict.fromkeys(range(120), shared))] == [50, 50, 20]
+    assert [len(portion) for portion in _portions(dict(enumerate(medium)))] == [1, 1, 1, 1, 1]
+
+
+def test_an_object_that_is_not_what_its_name_says_is_refused() -> None:
+    content = encode(ATTACHED["push-messages"][0], {"attached": [{"object_id": "ab" * 32, "content": b"something"}]})
+    with pytest.raises(Unserved, match="malformed"):
+        attached.objects_in(ATTACHED["push-messages"][0], content)
+
+
+def test_a_node_confirms_no_question_but_its_own() -> None:
+    there = Superlink(2)
+    first, second = there.nodes
+    there.link.ask({first: packet(1), second: packet(2)}, 60.0)
+    question, _ = there.pull(first)
+    other, _ = there.pull(second)
+    forged = Reply.to(
+        Asked({**question.metadata, "message_id": other.metadata["message_id"]}, "", time.time()), packet(3)
+    )
+    said = there.push(first, forged, forged.objects)
+    assert not said["objects_to_push"]
+    assert there.state.get_message_res({other.metadata["message_id"]}, there.task.run_id) == []
+
+
+def test_what_is_in_flight_is_bounded_and_pruned() -> None:
+    there = Superlink(2)
+    store = there.state.object_store
+    assert isinstance(store, BoundedObjectStore)
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    node = there.nodes[0]
+    question, _ = there.pull(node)
+    reply = Reply.to(question, packet(2, 1000))
+    store.most_bytes = store.bytes + 2000
+    said = there.push(node, reply, reply.objects)
+    assert len(said["objects_to_push"]) == 1, "the packet itself had no room"
+    store.most_bytes = 2**30
+    said = there.push(node, reply, reply.objects)
+    assert said["objects_to_push"] == []
+    assert len(there.link.replies(asked)) == 1
+    # the other node never comes, and its question expires
+    assert len(store) > 0
+    for message in there.state.message_ins_store.values():
+        message.metadata.__dict__["_ttl"] = -1.0
+    seen = prune(there.state, set())
+    assert len(store) > 0, "nothing goes at the first look"
+    prune(there.state, seen)
+    assert len(store) == 0 == store.bytes
+
+
+def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+
+    async def wait() -> tuple[bool, bool, bool]:
+        mail = Mail(there.state)
+        in_vain = await mail.waits(node, 0.01)
+        older = asyncio.create_task(mail.waits(node, 30.0))
+        await asyncio.sleep(0.01)
+        newer = asyncio.create_task(mail.waits(node, 30.0))
+        await asyncio.sleep(0.01)
+        there.link.ask({node: packet(1)}, 60.0)
+        mail.look()
+        return in_vain, await older, await newer
+
+    began = time.monotonic()
+    assert asyncio.run(wait()) == (False, False, True)
+    assert time.monotonic() - began < 20.0
+    assert SUPERLINK_NODE_ID not in undelivered(there.state, time.time())
+
+
+def test_mail_of_a_node_that_has_hung_up_stays_for_when_it_is_back() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+
+    async def hang_up() -> bool:
+        mail, gone = Mail(there.state), asyncio.Event()
+        waiting = asyncio.create_task(mail.waits(node, 30.0, gone.wait))
+        await asyncio.sleep(0.01)
+        gone.set()
+        found = await waiting
+        there.link.ask({node: packet(1)}, 60.0)
+        mail.look()
+        return found
+
+    assert asyncio.run(hang_up()) is False
+    assert undelivered(there.state, time.time()) == {node}
