@@ -52,10 +52,14 @@ def before_all(folder: Path) -> str:
 class Cluster:
     """One server, some nodes, one run."""
 
-    def __init__(self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **deployment: Any) -> None:
+    def __init__(
+        self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, catalogue: ItemCatalogue | None = None,
+        **deployment: Any,
+    ) -> None:  # fmt: skip
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
-        begin(self.folder, config, self.deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
+        catalogue = catalogue or ItemCatalogue.of(ratings)
+        begin(self.folder, config, self.deployment, catalogue, {"dataset": ratings.name})
         self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
         self.server.prepare([])

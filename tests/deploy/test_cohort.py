@@ -17,6 +17,7 @@ from fedrecplus.deploy.server import Journal, serve
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
 from fedrecplus.deploy.server.deployment import PREVIOUS
 from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import CHECKPOINT, RunFolder
 from tests.deploy.in_process import InProcessLink, prepared, small_config
@@ -63,6 +64,13 @@ def test_poisson_sampling_is_a_coin_for_each_node() -> None:
     sizes = [len(draw_cohort(config, 0, range(200), 0, 0.0).asked) for _ in range(60)]
     assert len(set(sizes)) > 3, "a fixed cohort has one size"
     assert 40 < np.mean(sizes) < 60
+
+
+def test_coins_that_never_fall_on_their_head_end_the_run_with_a_reason(tmp_path: Path) -> None:
+    config = change(change(CONFIG, "cohort.fraction", 1e-9), "cohort.sampling", "poisson")
+    homes = prepared(tmp_path, RATINGS, config)
+    with pytest.raises(UserError, match="nobody was drawn in 100 draws"):
+        serve(InProcessLink(homes), tmp_path / "run")
 
 
 def test_a_round_closes_at_its_target_asks_more_where_some_are_lost_and_lets_late_answers_go(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from fedrecplus.deploy.process import (
 )
 from fedrecplus.deploy.process.certificates import make_server_certificates
 from fedrecplus.deploy.process.processes import flower_environment, server_port
+from fedrecplus.deploy.server import process_began
 from fedrecplus.errors import UserError
 from tests.waiting import GIVE_UP
 
@@ -144,3 +145,43 @@ def test_devices_and_nodes_need_no_flower(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GIVE_UP)
     assert done.returncode == 2, done.stderr
     assert "pip install 'fedrecplus[deploy]'" in done.stderr
+
+
+def test_the_helper_ends_with_its_server_even_where_nobody_has_waited_for_that(tmp_path: Path) -> None:
+    """Whoever is killed keeps its number until it is waited for, which Flower's own watch takes for life."""
+    server = (
+        "import os, subprocess, sys, time\n"
+        "with open(sys.argv[1], 'wb') as log:\n"
+        "    helper = subprocess.Popen([sys.executable, '-m', 'fedrecplus.deploy.flower.superexec', '--insecure',\n"
+        "        '--runtime-api-address', '127.0.0.1:' + sys.argv[2], '--parent-pid', str(os.getpid())],\n"
+        "        stdout=log, stderr=log)\n"
+        "print(helper.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    log = tmp_path / "helper.log"
+    command = [sys.executable, "-c", server, str(log), str(free_port())]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=flower_environment(tmp_path))
+    assert process.stdout is not None
+    helper, end = int(process.stdout.readline()), time.monotonic() + GIVE_UP
+    try:
+        while "SuperExec" not in log.read_text():
+            assert _is_running(helper), log.read_text()
+            assert time.monotonic() < end, "it never began"
+            time.sleep(0.1)
+        process.kill()
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.05)
+        while _is_running(helper):
+            assert time.monotonic() < end, "an orphan lives on"
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert process_began(process.pid) == process_began(process.pid) != process_began(1)
+    process.communicate(b"\n")
+    assert process_began(process.pid) is None

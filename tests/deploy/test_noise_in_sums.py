@@ -14,7 +14,7 @@ import pytest
 from fedrecplus.config import Config, change
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import Deployment, Journal, serve
+from fedrecplus.deploy.server import Deployment, Journal, secure_sums, serve
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -31,7 +31,7 @@ from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, t
 from fedrecplus.parts.privacy import seeded_words
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
 from tests.deploy.in_process import MODEL, InProcessLink
-from tests.deploy.summing import NODES, NoiseWords, expected, losing, model
+from tests.deploy.summing import NODES, Killed, NoiseWords, expected, losing, model
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 
 ALL = range(1, NODES + 1)
@@ -82,6 +82,38 @@ def test_the_result_and_the_ledger_say_who_added_the_noise(tmp_path: Path) -> No
     assert (privacy["neighbouring"], privacy["seeded_noise"]) == ("zero-out-one", False)
 
 
+@pytest.mark.parametrize(("stage", "lines"), [("mask", 2), ("reveal", 2), ("pending", 3)])
+def test_what_a_round_costs_is_noted_before_anybody_can_unmask_it(
+    stage: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill in between may count a release twice, and never not at all."""
+    homes = begun(tmp_path, noisy_config())
+    seen = list[int]()
+
+    def die(node: int, packet: Packet) -> Packet:
+        if packet.facts.get("stage") == stage and packet.facts["round"] == 0 and node == 1:
+            raise Killed
+        return packet
+
+    def unwritten(*_: Any) -> Any:
+        seen.append(len(lines_of(tmp_path / "run" / LEDGER)))
+        raise Killed
+
+    if stage == "pending":
+        monkeypatch.setattr(secure_sums, "beside", unwritten)
+    with pytest.raises(Killed):
+        serve(InProcessLink(homes, die), tmp_path / "run")
+    monkeypatch.undo()
+    noted = lines_of(tmp_path / "run" / LEDGER)
+    assert len(noted) == (0 if stage == "mask" else 1), "before the first share of a secret is asked for, not earlier"
+    assert seen == ([1] if stage == "pending" else [])
+    serve(InProcessLink(homes), tmp_path / "run")
+    found = [line["release"] for line in lines_of(tmp_path / "run" / LEDGER)]
+    assert found == ["round 1"] * (lines - 1) + ["round 2"]
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["privacy"]["epsilon"] == pytest.approx(spent(lines_of(tmp_path / "run" / LEDGER), 1e-3))
+
+
 def test_where_fewer_survive_than_the_noise_is_made_for_the_round_begins_anew(tmp_path: Path) -> None:
     config = noisy_config(privacy__honest=1.0, server__rounds=1)
     homes = begun(tmp_path, config)
@@ -116,8 +148,8 @@ def test_a_node_refuses_to_unmask_a_sum_with_too_little_noise(tmp_path: Path, ca
                 with Store.open(homes[node - 1].store) as store:
                     state = store.value("SELECT state FROM sums")
                 client = SecureClient.of_bytes(state)
-                gone = next(number for number in client._near if number != client.state.number)
-                alive = to_bits(number != gone for number in client._near)
+                gone = next(number for number in client.near if number != client.state.number)
+                alive = to_bits(number != gone for number in client.near)
                 told = Survivors(VERSION, client.state.session, 3, alive)
                 changed[node] = encode_stage(stage, pack(told))
         return ask(changed, seconds)

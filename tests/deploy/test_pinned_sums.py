@@ -26,6 +26,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack
 from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.stages import reveal
 from tests.deploy.in_process import MODEL, InProcessLink, prepared
 from tests.deploy.replay import simulated
 from tests.deploy.summing import NODES, Killed, advert_request, expected, losing, message, model, secure_config
@@ -114,7 +115,7 @@ def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
 ) -> None:
     """Room for 2³⁰ persons makes everybody's numbers nothing but the victim's: the sum would be the victim's vector."""
     link = InProcessLink(pinned(tmp_path, 1, small_ratings(clients=5, items=30), nodes=5))
-    ask, totals, close = link.ask, list[bytes](), SecureServer._close_reveal
+    ask, totals, close = link.ask, list[bytes](), reveal.close
 
     def lying(packets: dict[int, Packet], seconds: float) -> dict[str, int]:
         persons = {node: 5 if node == 1 else 2**30 for node in packets}
@@ -131,7 +132,7 @@ def test_nodes_that_were_told_of_different_numbers_of_persons_have_no_sum(
         return done
 
     link.ask = lying  # type: ignore[method-assign]
-    monkeypatch.setattr(SecureServer, "_close_reveal", noting)
+    monkeypatch.setattr(reveal, "close", noting)
     with contextlib.suppress(UserError):  # noise makes the training diverge
         serve(link, tmp_path / "run")
     moves = np.frombuffer(totals[0], np.uint32).reshape(30, -1)

@@ -10,7 +10,9 @@ import pytest
 from fedrecplus.config import Config, change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire import ItemCatalogue, Packet
+from fedrecplus.training.privacy import LEDGER, lines_of, spent
+from fedrecplus.training.run_folder import RunFolder
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.deploy.replay import simulated
 from tests.deploy.summing import expected
@@ -104,3 +106,31 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
             assert row.tobytes() not in seen
             assert row.astype(np.float32).tobytes() not in seen
     assert rows > 50
+
+
+def test_noise_of_the_nodes_survives_a_killed_server_and_what_it_cost_is_in_the_ledger(tmp_path: Path) -> None:
+    """Killed while a sum is unmasked: it is finished as it was, and its release is counted, once or twice."""
+    config, catalogue = secure(rounds=2), ItemCatalogue.published(RATINGS)
+    for name, value in {
+        "aggregation.rule": "uniform", "statistics.source": "public", "privacy.rule": "distributed",
+        "privacy.epsilon": 8.0, "privacy.delta": 1e-3, "privacy.honest": 0.7,
+    }.items():  # fmt: skip
+        config = change(config, name, value)
+    with Cluster(tmp_path, RATINGS, config, NODES, catalogue, deadline=60.0) as cluster:
+        cluster.start_nodes()
+        cluster.start_run()
+        cluster.wait_for(lambda now: (now.get("round"), now.get("stage")) == (0, "reveal") or now.get("round", 0) > 0)
+        noted = [line["release"] for line in lines_of(cluster.folder / LEDGER)]
+        cluster.kill_server()
+        cluster.finish()
+    assert noted[:1] == ["round 1"], "before anything is unmasked"
+    lines = lines_of(cluster.folder / LEDGER)
+    assert {line["release"] for line in lines} == {"round 1", "round 2"}
+    assert len(lines) <= 3, "one round was killed, and may be counted twice"
+    privacy = RunFolder(cluster.folder).result()["privacy"]
+    assert privacy["epsilon"] == pytest.approx(spent(lines, 1e-3))
+    assert [line["round"] for line in cluster.journal.lines()] == [1, 2]
+    assert np.isfinite(cluster.V).all()
+    bare = change(config, "privacy.rule", "none")
+    plain = expected(RATINGS, bare, [ALL] * 2, [ALL] * 2, NODES, public=catalogue.public)
+    assert np.abs(cluster.V - plain).max() > 1e-3, "there is noise in it"

@@ -116,10 +116,3 @@ def test_messages_that_are_nearly_right_are_taken_by_the_schema_or_refused(
             },
         )
     )
-
-
-@pytest.mark.slow
-@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(FACTS, TABLES)
-def test_many_messages_are_taken_by_the_schema_or_refused(facts: dict[str, Any], tables: dict[str, Any]) -> None:
-    fuzz(Packet(facts, tables))

@@ -156,7 +156,7 @@ def test_a_consent_is_about_people_and_not_about_places_in_a_list() -> None:
     """The server tells half of the clients of other neighbours: the same bits would stand for other people."""
     cohort = Cohort(7, WHOLE, pinned=True)
     cohort.stage()
-    adverts = {client: advert.record() for client, advert in cohort.server._adverts.items()}
+    adverts = {client: advert.record() for client, advert in cohort.server.adverts.items()}
 
     def hear_of(client: int, others: list[int]) -> None:
         records = b"".join(adverts[other] for other in others if other != client)

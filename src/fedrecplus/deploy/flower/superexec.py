@@ -7,12 +7,14 @@ it; a fork has it in memory, and is there at once. Run as a module with the argu
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import sys
 from typing import Any
 
 from fedrecplus.deploy.flower import private
+from fedrecplus.deploy.process import end_with_parent
 
 
 class ForkingExecutor:
@@ -36,17 +38,20 @@ class ForkingExecutor:
             raise PermissionError(f"{spec.task_type} is no app of fedrecplus: refused")
         sys.stdout.flush()
         sys.stderr.flush()
+        helper = os.getpid()
         if os.fork() == 0:
-            _be_the_app(spec)
+            _be_the_app(spec, helper)
         return private.get("flwr.supercore.superexec.executor.types.LaunchResult.accepted")()
 
 
-def _be_the_app(spec: Any) -> None:
+def _be_the_app(spec: Any, helper: int) -> None:
     """What the child does; it never returns."""
     code = 1
     try:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
+        os.setpgid(0, 0)  # a group of its own: it ends by itself
+        end_with_parent(helper)
         _server_app(spec)
         code = 0
     except SystemExit as ended:
@@ -58,15 +63,24 @@ def _be_the_app(spec: Any) -> None:
 
 
 def _server_app(spec: Any) -> None:
-    os.setpgid(0, 0)  # it ends by itself, also where the SuperLink's group is killed
     safety = ["--insecure"] if spec.insecure else ["--root-certificates", str(spec.root_certificates_path)]
     sys.argv = ["flwr-serverapp", "--runtime-api-address", spec.runtime_api_address, "--token", spec.token, *safety]
     sys.argv += ["--parent-pid", str(spec.parent_pid)] if spec.parent_pid is not None else []
     private.get("flwr.superlink.cli.flwr_serverapp")()
 
 
+def _parent_of(arguments: list[str]) -> int | None:
+    """The SuperLink's number, where the arguments have it."""
+    given = dict(itertools.pairwise(arguments)).get("--parent-pid")
+    return int(given) if given else None
+
+
 def main() -> None:
-    """``flower-superexec`` with the forking executor."""
+    """``flower-superexec`` with the forking executor.
+
+    Flower's own watch looks whether a process of its parent's number exists, which one that nobody waited for does.
+    """
+    end_with_parent(_parent_of(sys.argv))
     import fedrecplus.deploy.flower.apps  # noqa: F401  what the forks shall have
 
     private.get("flwr.superlink.cli.flwr_serverapp")  # the same

@@ -144,9 +144,13 @@ class Supervised:
             keeper.join(15)
 
 
-def end_with_parent() -> None:
-    """Watch the parent from now on; when it is gone, end this process and the group that it leads."""
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+def end_with_parent(parent: int | None = None) -> None:
+    """Watch the parent from now on; when it is gone, end this process and the group that it leads.
+
+    ``parent`` is its number where the child was told: it may be gone already. A parent that is dead but not yet waited
+    for still has its number, and is nobody's parent any more, so it is not looked for by number.
+    """
+    threading.Thread(target=_watch, args=(parent or os.getppid(),), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,12 +20,13 @@ from fedrecplus.deploy.device import Policy, Store, save_policy
 from fedrecplus.deploy.light import NodeHome
 from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
-from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served
+from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served, process_began
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 
-_LOOK, _STALE, _MOST_IN_VAIN = 0.3, 15.0, 20
+_LOOK, _LOOK_FOR_SERVER, _MOST_IN_VAIN = 0.3, 5.0, 20
+"""seconds between looks at the run, and at the server while its app hasn't begun; rounds begun in vain"""
 Show = Callable[[dict[str, Any], list[dict[str, Any]]], None]
 """takes a run's progress (phase, round, nodes) and its journal so far"""
 
@@ -45,8 +47,8 @@ def run_to_the_end(server: ServerHome, folder: Path, show: Show, say: Callable[[
             before = len(journal.lines())
             try:
                 run = None
-                # an app that a killed SuperLink left behind holds the folder, too, but gives no signs of life
-                if not is_served(folder) or time.time() - journal.progress().get("at", 0.0) > _STALE:
+                # an app that a killed SuperLink left behind holds the folder for a moment, too, and ends with it
+                if not is_served(folder):
                     note_keys(server, folder)
                     run = server.submit(folder)
             except UserError:
@@ -75,37 +77,58 @@ def note_keys(server: ServerHome, folder: Path) -> None:
 
 
 def _follow(server: ServerHome, folder: Path, run: int | None, show: Show) -> None:
-    """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it."""
+    """Show a run until it ends well, fails for a reason, or is gone. ``run`` is Flower's id where we submitted it.
+
+    Whether it is gone is asked of processes, never of a clock: on a busy machine an app may say nothing for minutes.
+    It holds the folder's lock as long as it lives.
+    """
     journal, submitted = Journal(folder), time.time()
+    looked = time.monotonic()
     while not RunFolder(folder).finished:
         progress = journal.progress()
         fresh = progress.get("at", 0.0) > submitted
         show(progress if fresh else {}, journal.lines())
         if fresh and progress.get("phase") == "failed":
             raise UserError(str(progress.get("error", "the server's app failed")), "then go on with --resume")
-        if fresh and not is_served(folder):
-            time.sleep(_LOOK)  # it may have ended well in this moment
-            return
-        silent = time.time() - max(progress.get("at", 0.0), submitted) > _STALE
-        if silent and (run is None or _is_over(server, run)):
-            return
+        if not is_served(folder):
+            if fresh or run is None:
+                time.sleep(_LOOK)  # it may have ended well in this moment
+                return
+            if time.monotonic() - looked > _LOOK_FOR_SERVER:  # it hasn't begun, or not said so yet
+                looked = time.monotonic()
+                if _is_over(server, run):
+                    return
         time.sleep(_LOOK)
     show(journal.progress(), journal.lines())
 
 
 def _end_app(folder: Path) -> None:
     """End the app that works in a folder; each round that it closed is on the disk."""
-    pid = Journal(folder).progress().get("pid")
-    if pid is not None and is_served(folder):
+    progress = Journal(folder).progress()
+    pid, began = progress.get("pid"), progress.get("began")
+    if pid is not None and is_served(folder) and process_began(int(pid)) == began:  # a number may be somebody else's
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
 
 
 def _is_over(server: ServerHome, run: int) -> bool:
-    """Whether a run that has fallen silent is gone: ended, or its server with it."""
-    with contextlib.suppress(UserError):
-        return not server.is_up() or server.run_status(run).startswith("finished")
-    return True
+    """Whether a run that nobody works on is gone: Flower says that it has ended, or its server has no process."""
+    try:
+        return server.run_status(run).startswith("finished")
+    except UserError:  # it is gone, or slow to answer
+        return not _listens(server)
+
+
+def _listens(server: ServerHome) -> bool:
+    """Whether some process has the server's port: the system answers for it, however busy it is."""
+    try:
+        host = "127.0.0.1" if server.host in ("0.0.0.0", "::", "localhost") else server.host
+        with socket.create_connection((host, server.port), timeout=_LOOK_FOR_SERVER):
+            return True
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
 
 
 def run_local(

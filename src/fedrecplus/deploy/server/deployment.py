@@ -18,6 +18,7 @@ import numpy as np
 
 from fedrecplus import __version__
 from fedrecplus.config import Config, change, load_config, to_tables
+from fedrecplus.deploy.server.app_process import process_began
 from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
@@ -142,7 +143,7 @@ class Journal:
         """Say where the run is now, to whoever follows it. Often called, so not forced onto the disk."""
         temporary, text = (
             self.folder / f".{PROGRESS}.part",
-            json.dumps({"pid": os.getpid(), "at": time.time(), **facts}),
+            json.dumps({"pid": os.getpid(), "began": process_began(os.getpid()), "at": time.time(), **facts}),
         )
         try:
             temporary.write_text(text, encoding="utf-8")

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ import numpy as np
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE, AskedNodes, draw_cohort, dropout_seen
+from fedrecplus.deploy.server.brought import Brought
+from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import (
     LOG,
@@ -26,7 +26,7 @@ from fedrecplus.deploy.server.deployment import (
     save_checkpoint,
     write_result,
 )
-from fedrecplus.deploy.server.secure_sums import SecureRound, Summed, new_session
+from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.wire import (
     ITEMS,
@@ -53,6 +53,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
 """seconds between looks for nodes, while too few are here"""
 _REMEMBERED = 20
 """rounds of the journal that are at hand"""
+_MOST_DRAWS = 100
+"""cohorts of nobody in a row, before a run says that its settings ask nobody"""
 
 
 def serve(link: Link, path: Path) -> None:
@@ -88,50 +90,6 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-@dataclass
-class Brought:
-    """What a round brought, whichever way."""
-
-    sums: Sums | None
-    uploads: int
-    """how many are in the sums"""
-    bytes_up: int
-    nodes: dict[int, float]
-    """node → seconds until its reply"""
-    lost: dict[int, str]
-    silent: list[int]
-    clients: list[int] = field(default_factory=list)
-    """whose uploads the server saw; nobody's where it saw sums"""
-    bound: dict[int, list[int]] = field(default_factory=dict)
-    rmse: float | None = None
-    why: str = ""
-    """there are no sums"""
-    closed: str = ALL
-    asked_again: list[int] = field(default_factory=list)
-    median_size: float | None = None
-    """of the uploads that the server saw"""
-    scaled: list[int] = field(default_factory=list)
-    """clients whose updates were scaled down"""
-
-    @classmethod
-    def of_uploads(cls, collected: Collected) -> Brought:
-        """Uploads in the clear; their sums are still to be made."""
-        rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
-        clients = [upload.client for upload in collected.uploads]
-        who = (collected.answered, collected.lost, collected.silent)
-        brought = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
-        brought.closed, brought.asked_again = collected.closed, collected.asked_again
-        return brought
-
-    @classmethod
-    def of_sum(cls, summed: Summed) -> Brought:
-        """A secure sum."""
-        count = 0 if summed.sums is None else summed.sums.clients
-        who = (summed.nodes, summed.lost, summed.silent)
-        closed = DEADLINE if summed.silent else ALL
-        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=closed)
-
-
 class _ServedRun:
     """One run while it is served."""
 
@@ -140,6 +98,8 @@ class _ServedRun:
         self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), ItemCatalogue.read(path / ITEMS)
         self.deployment = Deployment.read(path)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
+        self.ledger = Ledger.of(path, self.config, self.deployment.model)
+        self.noise_on_devices = self.config.privacy.part.has("NOISE_ON_DEVICES")
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
         self.informed: set[int] = set()
@@ -215,12 +175,13 @@ class _ServedRun:
         shape = state.V.shape
         pending = self.secure.pending(state.round)
         if pending is not None:
+            self._note_release(state.round, fresh=False)  # the same sum with the same noise
             summed = self.secure.finish(pending, shape)
         else:
             session, pinned = new_session(), bool(self.deployment.identities)
             cohort = self._cohort(state, began).asked
             packets = self._requests(state, cohort, session=session, pinned=pinned)
-            summed = self.secure.attempt(state.round, shape, packets)
+            summed = self.secure.attempt(state.round, shape, packets, self._note_release)
         self.informed |= summed.nodes.keys()
         clients = 0 if summed.sums is None else summed.sums.clients
         self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
@@ -228,15 +189,21 @@ class _ServedRun:
 
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
-        if (ledger := Ledger.of(self.folder.path, config, self.deployment.model)) is not None:
-            check_delta(ledger.delta, sums.clients)  # before the first round nobody knew how many people come
-            ledger.before_round(state.round, fresh=True)  # a round that is repeated after a crash draws other noise
+        if self.ledger is not None:
+            check_delta(self.ledger.delta, sums.clients)  # before the first round nobody knew how many people come
+            if not self.noise_on_devices:  # this server adds it, and other noise where a crash repeats the round
+                self.ledger.before_round(state.round, fresh=True)
         after = server_round(state, sums, public, config, os_words)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
         except Diverged as diverged:
             raise UserError(f"the training {diverged}", f"start again with a lower {step_size(config)[0]}") from None
         return after
+
+    def _note_release(self, round_number: int, *, fresh: bool = True) -> None:
+        """In the ledger: a sum with the devices' noise in it is about to be unmasked; a crash after it over-counts."""
+        if self.ledger is not None and self.noise_on_devices and round_number >= 0:  # statistics were when it began
+            self.ledger.before_round(round_number, fresh=fresh)
 
     def _cohort(self, state: ServerState, began: float) -> AskedNodes:
         """Nodes to ask: those connected and not set aside, or a sample of them."""
@@ -261,10 +228,15 @@ class _ServedRun:
         if state.round < 0:  # everybody is asked for the statistics
             return AskedNodes(connected, len(connected))
         seen = dropout_seen(self.lines)
-        cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
-        while not cohort.asked:  # no coin fell on its head: a round of nobody tells nothing
+        for _ in range(_MOST_DRAWS):
             cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
-        return cohort
+            if cohort.asked:  # else no coin fell on its head: a round of nobody tells nothing
+                return cohort
+        raise UserError(
+            f"cohort.fraction={self.config.cohort.fraction:g} of {len(connected)} nodes: nobody was drawn in "
+            f"{_MOST_DRAWS} draws",
+            "set a greater cohort.fraction, or wait for more nodes with --nodes",
+        )
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
         """The round's request to each node, with the catalogue for those who may not have it."""
@@ -292,14 +264,7 @@ class _ServedRun:
         line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": brought.rmse}
         counts = {"uploads": brought.uploads, "dropouts": len(brought.lost) + len(brought.silent)}
         self.folder.add_metrics({**line, **counts, **self.tally.figures()})
-        line |= {"seconds": seconds, "bytes_up": brought.bytes_up, "refusals": self.records.to_dict()}
-        line["nodes"] = {str(node): round(took, 3) for node, took in brought.nodes.items()}
-        line["lost"] = {str(node): why for node, why in brought.lost.items()}
-        line["silent"] = [str(node) for node in brought.silent]
-        line |= {"uploads": brought.uploads, "clients": brought.clients}
-        line["bound"] = {str(node): clients for node, clients in brought.bound.items() if clients}
-        line |= {"closed": brought.closed, "asked_again": [str(node) for node in brought.asked_again]}
-        line |= {"median_size": brought.median_size, "scaled": brought.scaled, "at": time.time()}
+        line |= {"seconds": seconds, "refusals": self.records.to_dict(), **brought.facts(), "at": time.time()}
         steps = step_sizes(before.V, state.V)
         if odd := odd_steps(self.lines, steps):
             names = ", ".join(str(self.catalogue.ids[item]) for item in odd)

@@ -105,10 +105,13 @@ class SecureRound:
         """The round is on the disk; its sum is not needed any more."""
         self.path.unlink(missing_ok=True)
 
-    def attempt(self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet]) -> Summed:
+    def attempt(
+        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], note: Callable[[int], None]
+    ) -> Summed:
         """A sum up to the point where it is certain that it will be unmasked, and then to its end.
 
-        ``requests`` are the round's requests of a new session, node by node.
+        ``requests`` are the round's requests of a new session, node by node. ``note`` is told the round before the sum
+        can be unmasked by anybody, a server that is started again included.
         """
         summed = Summed(sorted(requests))
         try:
@@ -117,6 +120,7 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: no sum: %s", round_number + 1, problem)
             return summed
+        note(round_number)
         with beside(self.path) as temporary:
             temporary.touch(mode=0o600)
             temporary.write_bytes(msgspec.msgpack.encode(pending))

@@ -73,7 +73,9 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> tuple[list[Upload], Error
     _demand(whole, "malformed", "row counts that don't add up")
     apart = len(np.unique(clients)) == len(clients) and _within(clients, _CLIENT_NUMBERS)
     _demand(apart, "malformed", "client numbers twice or out of range")
-    ends, delta = np.cumsum(rows, dtype=np.int64), delta.astype(np.float64)
+    ends = np.cumsum(rows, dtype=np.int64)
+    with np.errstate(invalid="ignore"):  # of signalling NaNs, which are refused below
+        delta = delta.astype(np.float64)
     weights = _weights(packet, len(clients), terms.config)
     _demand(_within(items, terms.shape[0]), "out-of-range", "item numbers")
     rising = np.diff(items.astype(np.int64)) > 0

@@ -112,7 +112,7 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
         raise Refusal("rule", str(error)) from None
     try:
         return _decode(packet, check_deployable(check(config)))
-    except (KeyError, TypeError, ValueError, UserError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, UserError) as error:
         raise Refusal("request", f"the server's request makes no sense: {error}") from None
 
 

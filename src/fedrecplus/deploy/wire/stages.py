@@ -44,7 +44,7 @@ class Stage:
             session, name = bytes.fromhex(str(facts["session"])), str(facts["stage"])
             int(str(facts["model"]), 16)
             stage = cls(str(facts["model"]), int(facts["round"]), session, name)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise Refusal("request", "a stage of no sum") from None
         if len(session) != SESSION_BYTES or name not in STAGES:
             raise Refusal("request", "a stage that this protocol doesn't have")

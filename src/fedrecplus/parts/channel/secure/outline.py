@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fedrecplus.parts.channel._ring import RingLayout
 from fedrecplus.parts.channel.secure import graph, messages, shamir
-from fedrecplus.parts.channel.secure.client import SEALED_BYTES
 from fedrecplus.parts.channel.secure.messages import KEY_BYTES, NUMBER_BYTES, VERSION
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.stages.share import SEALED_BYTES
 from fedrecplus.protocol import Traffic
 
 _SESSION = bytes(16)

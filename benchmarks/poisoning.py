@@ -1,0 +1,221 @@
+"""What one or five malicious clients of a hundred do to others under secure sums, and what the alarm sees of it.
+
+Nobody sees single uploads there. An honest device checks its bounds (``channel.bound``); a malicious one may stay
+within them, or send any element of the ring; here, ten times the bound. Two goals: *promote*, which pushes ten obscure
+films as a profile that loves them would, and *spoil*, which pushes every number of the table. Lists and errors are the
+other persons'; the alarm is the deployment's (``deploy/server/bounds.py``), which looks at V. Masks cancel, so
+vectors are summed without.
+
+    python -m benchmarks.poisoning [--preset fedrec+secure] [--persons 95] [--set channel.bits=16]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus import data
+from fedrecplus.config import Config, assign, preset
+from fedrecplus.data import Ratings
+from fedrecplus.deploy.server.bounds import odd_steps, step_sizes
+from fedrecplus.engines import Diverged, Problem, SimulationState, engine_of, prepare
+from fedrecplus.engines.loop import look_for_divergence
+from fedrecplus.engines.state import message_of
+from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.parts.channel import Encoding, OutOfBounds, RingVector, add_all, decode, encode, encoding_for, layout_of
+from fedrecplus.protocol import Upload
+from fedrecplus.rounds import server_round
+from fedrecplus.training.evaluation import Fallback, score
+from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.ranking import top_lists
+
+TARGETS, POPULAR, LIST, BEYOND = 10, 30, 10, 10.0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What malicious clients do in every round."""
+
+    goal: str
+    """``none``, ``promote`` or ``spoil``"""
+    clients: int = 0
+    within: bool = True
+    """whether they keep to the bound that an honest device checks"""
+
+    def __str__(self) -> str:
+        how = f"{self.clients}, {'within the bound' if self.within else 'ten times the bound'}"
+        return "none" if self.goal == "none" else f"{self.goal}: {how}"
+
+
+ATTACKS = (
+    Attack("none"),
+    *(Attack("promote", clients, within) for within in (True, False) for clients in (1, 5)),
+    *(Attack("spoil", clients, within) for within in (True, False) for clients in (1, 5)),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an attack, for the other persons."""
+
+    rmse: float
+    reached: float
+    """share of persons with one of the promoted films in their list"""
+    kept: float
+    """share of the honest training's lists that is left"""
+    alarms: int
+    """rounds with an alarm"""
+    named: float
+    """share of the promoted films that some alarm named"""
+    rounds: int
+    why: str = ""
+    """the training stopped"""
+
+
+def targets_of(popularity: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """The films that are promoted: the least rated of those that the sums don't leave out."""
+    able = np.flatnonzero(popularity >= least)
+    return np.sort(able[np.argsort(popularity[able], kind="stable")[:TARGETS]])
+
+
+def with_fakes(ratings: Ratings, fakes: range, targets: NDArray[np.int64]) -> Ratings:
+    """The ratings with profiles of malicious persons: popular films at their averages, promoted ones at the top.
+
+    After: Lam and Riedl 2004 (the average attack, by which shillers look like others)
+    """
+    counts, means = ratings.item_counts(), ratings.item_means()
+    items = np.union1d(np.argsort(-counts, kind="stable")[:POPULAR], targets)
+    scale = ratings.scale
+    codes = np.rint((means[items] - scale.low) / scale.step).clip(0, scale.levels - 1)
+    codes[np.isin(items, targets)] = scale.levels - 1
+    lengths = np.diff(ratings.indptr)
+    assert not lengths[fakes.start :].any(), "they come after all others"
+    lengths[fakes.start : fakes.stop] = len(items)
+    more = [np.tile(each, len(fakes)) for each in (items, codes)]
+    return replace(
+        ratings,
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(ratings.indptr.dtype),
+        items=np.concatenate([ratings.items, more[0].astype(ratings.items.dtype)]),
+        codes=np.concatenate([ratings.codes, more[1].astype(ratings.codes.dtype)]),
+        timestamps=None,
+        folds=None,
+    )
+
+
+def malicious(upload: Upload, attack: Attack, targets: NDArray[np.int64], encoding: Encoding) -> RingVector:
+    """One malicious client's vector, as far out as the bound lets it, or ten times as far."""
+    reach = encoding.bound * (1.0 if attack.within else BEYOND)
+    wanted = np.zeros((encoding.layout.items, encoding.layout.columns))
+    if attack.goal == "promote":  # what its profile asks for in the promoted rows, and nothing in others
+        rows = np.isin(upload.items, targets)
+        wanted[upload.items[rows]] = upload.delta[rows] * (reach / max(np.abs(upload.delta[rows]).max(), 1e-12))
+    else:
+        wanted[:] = reach * np.random.default_rng(0).choice([-1.0, 1.0], wanted.shape)
+    nobody = Upload(upload.client, upload.items[:0], upload.delta[:0], 1.0, statistic=np.zeros(len(upload.statistic)))
+    vector = encode(nobody, encoding, key=0)
+    most = 2.0 ** (encoding.layout.bits - 1) - 1.0
+    steps = np.clip(np.rint(np.nan_to_num(wanted) * encoding.scales[:, None]), -most, most).astype(np.int64)
+    vector.moves[:] = steps.astype(vector.moves.dtype)  # modulo 2^bits
+    return vector
+
+
+def _honest(uploads: list[Upload], encoding: Encoding) -> Iterator[RingVector]:
+    """The vectors of honest devices; who would exceed a bound, by what V has become, drops out."""
+    for upload in uploads:
+        with contextlib.suppress(OutOfBounds):
+            yield encode(upload, encoding, key=upload.client)
+
+
+def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> Iterator[SimulationState]:
+    """The state before the first round, and after each."""
+    config, engine = problem.config, engine_of(problem.config)
+    state, options, clients = engine.start(problem), problem.config.channel.options, problem.able
+    yield state
+    while state.server.round < config.server.rounds:
+        message = message_of(problem, state, clients)
+        uploads, private = engine.uploads(problem, state.private, message, clients)
+        honest, others = uploads[: len(uploads) - attack.clients], uploads[len(uploads) - attack.clients :]
+        layout = layout_of(state.server.V.shape, len(uploads[0].statistic), options)
+        encoding = encoding_for(layout, problem.public, len(uploads), options)
+        vectors = list(_honest(honest, encoding))
+        if len(vectors) < options.least_cohort:
+            raise Diverged(state.server.round, f"only {len(vectors)} honest devices are within their bounds")
+        vectors += [malicious(upload, attack, targets, encoding) for upload in others]
+        sums = decode(add_all(vectors, layout), encoding)
+        state = SimulationState(server_round(state.server, sums, problem.public, config), private)
+        look_for_divergence(state)
+        yield state
+
+
+def outcome(where: Cut, config: Config, attack: Attack, honest: NDArray[np.int64] | None) -> tuple[Outcome, Any]:
+    """Train under an attack; the outcome, and everybody's lists."""
+    problem = prepare(where.fitted, config)
+    persons, targets = problem.able, targets_of(problem.public.popularity, config.channel.options.fewest_contributors)
+    if attack.clients:
+        first = int(persons[-1]) + 1
+        ratings = with_fakes(where.fitted, range(first, first + attack.clients), targets)
+        problem = prepare(ratings, config, problem.public)  # they came after the statistics
+    lines, named, state, why = list[dict[str, Any]](), set[int](), None, ""
+    try:
+        for after in rounds_of(problem, attack, targets):
+            if state is not None:
+                steps = step_sizes(state.server.V, after.server.V)
+                odd = odd_steps(lines, steps)
+                named |= set(odd)
+                lines.append({"largest_step": float(steps.max()), "odd": len(odd)})
+            state = after
+    except Diverged as diverged:
+        why = str(diverged)
+    assert state is not None
+    predictor = predictor_of(engine_of(config), problem, state, lists=True)
+    rmse = score(where.held_out, predictor.predict, Fallback.of(where.fitted, config)).rmse
+    scores = predictor.scores(persons)
+    for place, client in enumerate(persons.tolist()):
+        scores[place, where.fitted.of(client)[0]] = -np.inf
+    lists = top_lists(scores, problem.public.popularity, LIST)
+    kept = (
+        1.0 if honest is None else float(np.mean([np.isin(*pair).mean() for pair in zip(honest, lists, strict=True)]))
+    )
+    reached = float(np.isin(lists, targets).any(axis=1).mean())
+    alarms = sum(line["odd"] > 0 for line in lines)
+    return Outcome(rmse, reached, kept, alarms, float(np.isin(targets, list(named)).mean()), len(lines), why), lists
+
+
+def main() -> None:
+    """Print a table and write JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.poisoning", description=__doc__.splitlines()[0])
+    parser.add_argument("--preset", default="fedrec+secure")
+    parser.add_argument("--persons", type=int, default=95, help="honest ones; malicious ones come on top")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings")
+    parser.add_argument("--json", type=Path, default=Path("runs/poisoning.json"))
+    wanted = parser.parse_args()
+    config = assign(preset(wanted.preset), ["channel.rule=secure", *wanted.settings])
+    whole = cut(data.load("ml-100k"))
+    where = Cut(*(part.where(part.client_of_rating < wanted.persons) for part in (whole.fitted, whole.held_out)))
+    honest, lines = None, []
+    print("| malicious clients | RMSE | persons with a promoted film in their top 10 | top 10 left | alarms | named |")
+    print("|---|---|---|---|---|---|")
+    for attack in ATTACKS:
+        found, lists = outcome(where, config, attack, honest)
+        honest = lists if honest is None else honest
+        lines.append({"attack": str(attack), **vars(found)})
+        stopped = f" ({found.why})" if found.why else ""
+        print(
+            f"| {attack}{stopped} | {found.rmse:.4f} | {found.reached:.0%} | {found.kept:.0%} "
+            f"| {found.alarms} of {found.rounds} rounds | {found.named:.0%} |",
+            flush=True,
+        )
+    wanted.json.parent.mkdir(parents=True, exist_ok=True)
+    wanted.json.write_text(json.dumps({"preset": wanted.preset, "persons": wanted.persons, "lines": lines}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Messages by the hundred thousand: right ones with bytes changed, cut, doubled or made up. None but sound ones pass.
+
+Hypothesis draws structured messages (``test_schedule.py``); here bytes are changed as fast as they can be read. How
+many there are is given by time, so that a slow machine takes no longer: the slow run has a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import resource
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from fedrecplus.deploy.light.messages import CALLS, MESSAGE
+from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
+from fedrecplus.deploy.wire import (
+    VERSION,
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Stage,
+    decode_reply,
+    decode_request,
+    decode_stage_reply,
+    encode_request,
+    encode_stage,
+)
+from fedrecplus.parts.channel import RingLayout
+from fedrecplus.parts.channel.secure.messages import Refused
+from fedrecplus.parts.channel.secure.server import SecureServer
+from fedrecplus.parts.channel.secure.server_state import ServerOptions
+from fedrecplus.rounds import start_server
+from tests.deploy.in_process import MODEL, small_config
+from tests.deploy.test_checks import EXPECTED, SELF_WEIGHED, packet
+from tests.secure.cohort import SESSION, Cohort
+from tests.small_data import small_ratings
+
+SLOW_SECONDS = 50.0
+MOST_MEGABYTES = 64
+NUMBERS = [struct.pack("<q", value) for value in (0, 1, -1, 2**31, 2**62, -(2**63), 2**63 - 1)]
+NUMBERS += [struct.pack("<d", value) for value in (np.inf, -np.inf, np.nan, 1e308, 5e-324)]
+WORDS = [
+    b"null",
+    b"true",
+    b"1e999",
+    b"-1",
+    b"[[[[",
+    b'{"a":{"a":',
+    b'"F64"',
+    b'"I8"',
+    b'"BF16"',
+    b"[0,4]",
+    b"[9999999999]",
+]
+Changed = Callable[[bytes, random.Random], bytes]
+
+
+def flipped(content: bytes, draw: random.Random) -> bytes:
+    """Some bytes are others."""
+    changed = bytearray(content)
+    for _ in range(draw.randint(1, 4)):
+        changed[draw.randrange(len(changed))] = draw.getrandbits(8)
+    return bytes(changed)
+
+
+def overwritten(content: bytes, draw: random.Random) -> bytes:
+    """An extreme number or another word stands where something else stood."""
+    at, word = draw.randrange(len(content)), draw.choice(NUMBERS if draw.random() < 0.6 else WORDS)
+    return content[:at] + word + content[at + len(word) :]
+
+
+def cut_short(content: bytes, draw: random.Random) -> bytes:
+    """The end is missing."""
+    return content[: draw.randrange(len(content))]
+
+
+def doubled(content: bytes, draw: random.Random) -> bytes:
+    """A piece comes twice."""
+    begin, end = sorted((draw.randrange(len(content)), draw.randrange(len(content))))
+    return content[:end] + content[begin:]
+
+
+def made_up(content: bytes, draw: random.Random) -> bytes:
+    """Nothing of it is left."""
+    return draw.randbytes(draw.randint(0, len(content)))
+
+
+CHANGES: list[Changed] = [flipped, flipped, flipped, overwritten, overwritten, cut_short, doubled, made_up]
+
+
+def other_facts(draw: random.Random) -> bytes:
+    """A packet that is well made, with facts of any kind."""
+    values = [
+        b"3",
+        b"-1",
+        b"1e999",
+        b'"%s"' % MODEL.encode(),
+        b"true",
+        b"null",
+        b"[1]",
+        b"9" * draw.randint(1, 40),
+        b'"\\ud800"',
+    ]
+    names = [b"version", b"model", b"round", b"refusal", b"squared_error", b"rated", b"session", b"stage"]
+    facts = b",".join(b'"%s":%s' % (draw.choice(names), draw.choice(values)) for _ in range(draw.randint(0, 5)))
+    deep = draw.choice([b"[", b'{"a":']) * draw.randint(1, 5_000)
+    text = deep if draw.random() < 0.02 else b'{"version":"%s",%s}' % (VERSION.encode(), facts)
+    return bytes(save({"facts": np.frombuffer(text, dtype=np.uint8), **packet().arrays}))
+
+
+def check_reply_of(content: bytes) -> bool:
+    """What a server does with a reply: sound uploads come of it, or a refusal. Returns whether it was taken."""
+    try:
+        found = Packet.of_bytes(content)
+    except Refusal:
+        return False
+    taken = False
+    for terms in (EXPECTED, SELF_WEIGHED):
+        try:
+            uploads, report = decode_reply(found, terms)
+        except Refusal:
+            continue
+        taken = True
+        assert len({upload.client for upload in uploads}) == len(uploads) <= terms.clients_per_node
+        assert report is None or (0 <= report.squared < np.inf and report.ratings > 0)
+        for upload in uploads:
+            assert 0 <= upload.client < 2**62
+            assert upload.delta.shape == (len(upload.items), 4)
+            assert (np.diff(upload.items) > 0).all()
+            assert upload.items[0] >= 0
+            assert upload.items[-1] < 40
+            weight = 1.0 if upload.weight is None else upload.weight
+            assert 0.0 < weight < np.inf
+            assert np.abs(upload.delta).max() <= 10.0 * weight, "finite, and within the bound"
+    return taken
+
+
+def replies() -> list[bytes]:
+    weighed = packet()
+    weighed.arrays["weights"] = np.array([1.0, 2.0])
+    shared = packet()
+    shared.facts.update(squared_error=3.5, rated=5)
+    return [each.to_bytes() for each in (packet(), weighed, shared, packet(delta=np.full((5, 4), 0.1)))]
+
+
+def fuzzed(seconds: float, seed: int) -> tuple[Counter[str], float]:
+    """Feed changed messages to every reader for so long; how many each had, how many passed, and the seconds."""
+    draw, counts, began = random.Random(seed), Counter[str](), time.perf_counter()
+    feeders = list(_feeders())
+    while time.perf_counter() - began < seconds:
+        for name, contents, read, share in feeders:
+            for _ in range(share):
+                content = draw.choice(contents)
+                content = draw.choice(CHANGES)(content, draw) if content else other_facts(draw)
+                counts[f"{name} taken"] += read(content)
+            counts[name] += share
+    return counts, time.perf_counter() - began
+
+
+def _feeders() -> Iterator[tuple[str, list[bytes], Callable[[bytes], bool], int]]:
+    """Name, right messages (an empty one: facts of any kind), reader, and how many at a time."""
+    yield "replies", [*replies(), b""], check_reply_of, 200
+    yield "requests", [_request()], _reads_request, 2
+    due = Stage(MODEL, 3, b"s" * 16, "mask")
+    yield "stages", [encode_stage(due, b"m" * 90).to_bytes()], lambda content: _reads_stage(content, due), 60
+    cohort = Cohort(6, RingLayout(10, 3, 32))
+    adverts = [client.advertise() for client in cohort.clients.values()]
+    yield "sums", adverts, lambda content: _reads_advert(content, cohort), 20
+    frames = [encode(CALLS["pull-messages"][1], {"messages": [{"metadata": {"run_id": 5, "message_id": "ab"}}]})]
+    yield "frames", [*frames, encode(MESSAGE, {"metadata": {"run_id": 7, "ttl": 3.5}})], _reads_frame, 60
+
+
+def _request() -> bytes:
+    config, catalogue = small_config(), ItemCatalogue.of(small_ratings())
+    return encode_request(MODEL, start_server(config, catalogue.public), config, catalogue, attach=True).to_bytes()
+
+
+def _reads_request(content: bytes) -> bool:
+    try:
+        request = decode_request(Packet.of_bytes(content))
+    except Refusal:
+        return False
+    assert all(np.isfinite(table).all() for table in request.tables.values())
+    return True
+
+
+def _reads_stage(content: bytes, due: Stage) -> bool:
+    try:
+        message = decode_stage_reply(Packet.of_bytes(content), due, 100)
+    except Refusal:
+        return False
+    assert len(message) <= 100
+    return True
+
+
+def _reads_advert(content: bytes, cohort: Cohort) -> bool:
+    server = SecureServer(SESSION, cohort.layout, range(6), ServerOptions(least_cohort=3))
+    for sender in range(2):
+        with contextlib.suppress(Refused):
+            server.take(sender, content)
+            assert server.adverts[sender].number == sender, "nobody speaks in another's name"
+            return True
+    return False
+
+
+def _reads_frame(content: bytes) -> bool:
+    taken = False
+    for schema in (CALLS["pull-messages"][1], MESSAGE):
+        with contextlib.suppress(Malformed):
+            assert set(decode(schema, content)) == {field.name for field in schema.values()}
+            taken = True
+    return taken
+
+
+def check_fuzz(seconds: float, seed: int) -> tuple[Counter[str], float]:
+    fuzzed(0.5, seed)  # what is imported and cached on first use is no growth
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counts, took = fuzzed(seconds, seed + 1)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < MOST_MEGABYTES, f"{grown:.0f} MB more than before"
+    assert counts["replies taken"] > 0, "some changes are harmless, and the checks behind the schema see them"
+    return counts, took
+
+
+def test_changed_bytes_are_taken_by_the_schema_or_refused() -> None:
+    check_fuzz(1.5, seed=1)
+
+
+@pytest.mark.slow
+def test_as_many_changed_messages_as_fit_into_a_minute_are_taken_by_the_schema_or_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts, took = check_fuzz(SLOW_SECONDS, seed=int(time.time()))
+    whole = sum(count for name, count in counts.items() if not name.endswith("taken"))
+    with capsys.disabled():
+        print(f"\n{whole:,} messages in {took:.0f} s, {whole / took:,.0f} a second: {dict(counts)}")
+    assert whole > 10_000
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 50_000, b"[1]", b'{"a":[1]}', b'{"round":1e999}'])
+def test_facts_that_are_none_are_malformed(text: bytes) -> None:
+    """Lists within lists once ended the server's app: Python's reader follows them until the stack is full."""
+    with pytest.raises(Refusal, match="malformed"):
+        Packet.of_bytes(save({"facts": np.frombuffer(text, dtype=np.uint8)}))
