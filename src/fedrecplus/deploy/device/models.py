@@ -85,7 +85,9 @@ def keep_earlier(store: Store, model: str) -> None:
         (model,),
     )
     chosen = json.loads(store.fact(_CHOSEN) or "null")
-    rows = store.connection.execute("SELECT model, round, at FROM tables WHERE model = ? ORDER BY at DESC", (model,))
+    rows = store.connection.execute(
+        "SELECT model, round, at FROM tables WHERE model = ? ORDER BY at DESC, rowid DESC", (model,)
+    )
     tables = [SeenTable(*row) for row in rows]
     kept = worth_keeping([one.at for one in tables])
     for one in tables:
@@ -96,7 +98,9 @@ def keep_earlier(store: Store, model: str) -> None:
 def let_old_models_go(store: Store) -> None:
     """Free what models of long ago take, within ``changing``: their tables and last answers."""
     chosen = json.loads(store.fact(_CHOSEN) or "null")
-    for place, (model,) in enumerate(store.connection.execute("SELECT model FROM models ORDER BY at DESC").fetchall()):
+    for place, (model,) in enumerate(
+        store.connection.execute("SELECT model FROM models ORDER BY at DESC, rowid DESC").fetchall()
+    ):
         if place >= _MODELS and (chosen is None or chosen[0] != model):
             store.connection.execute("UPDATE models SET V = x'' WHERE model = ?", (model,))
             for table in ("tables", "answers"):

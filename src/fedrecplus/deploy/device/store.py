@@ -205,7 +205,7 @@ class Store:
 
     def models(self) -> list[dict[str, Any]]:
         """The models this device takes part in, newest first, without their tables."""
-        return self._rows("SELECT model, catalogue, round, at, settings FROM models ORDER BY at DESC")
+        return self._rows("SELECT model, catalogue, round, at, settings FROM models ORDER BY at DESC, rowid DESC")
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
         cursor = self.connection.execute(query)
