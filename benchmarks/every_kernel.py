@@ -35,7 +35,7 @@ def main() -> None:
     ratings = data.load("synthetic:clients=60,items=80,ratings_per_client=10")
     started, used = time.perf_counter(), time.process_time()
     for changes in _all_settings():
-        _run(ratings, assign(Config(), changes))
+        _run(ratings, assign(Config(), [*changes, "simulation_only=true"]))
     likeness.LARGEST_TABLE = 1  # as if there were too many items for a table
     _run(ratings, assign(Config(), ["pseudo_items.rule=similar"]))
     taken = {"wall": time.perf_counter() - started, "processor": time.process_time() - used}
