@@ -28,7 +28,9 @@ def modules() -> list[ModuleType]:
 def kernels() -> dict[str, Any]:
     """Every kernel by its name; what is only ever compiled into others is none."""
     named = [(name, value) for module in modules() for name, value in vars(module).items()]
-    return {name: value for name, value in named if isinstance(value, Dispatcher) and not isinstance(value, Inner)}
+    found = {name: value for name, value in named if isinstance(value, Dispatcher) and not isinstance(value, Inner)}
+    assert len(found) == len({id(value) for value in found.values()}), "two kernels have the same name"
+    return found
 
 
 def main() -> None:
@@ -47,7 +49,8 @@ def main() -> None:
 def _run(ratings: Any, config: Config) -> None:
     problem, engine = prepare(ratings, config), engine_of(config)
     state, _ = engine.round(problem, engine.start(problem))
-    engine.user_weights(problem, state.private, item_columns(problem, state.server.V))
+    X = item_columns(problem, state.server.V)
+    engine.list_weights(problem, engine.user_weights(problem, state.private, X), X)
 
 
 def _all_settings() -> list[list[str]]:

@@ -149,7 +149,9 @@ class ListTerms:
     """in training"""
 
     @classmethod
-    def of(cls, training: Ratings, test: Ratings, at: Sequence[int] = DEPTHS, relevant_from: float = LIKED) -> ListTerms:
+    def of(
+        cls, training: Ratings, test: Ratings, at: Sequence[int] = DEPTHS, relevant_from: float = LIKED
+    ) -> ListTerms:
         """Of whole sets of ratings."""
         least = None if training.likes_alone and test.likes_alone else relevant_from
         return cls(tuple(_checked(at)), least, training.item_counts(), training.clients)

@@ -77,7 +77,7 @@ class ShardJudge(Judge):
         return None, self.scores(engine, problem, state)
 
     def evaluation(self, engine: Engine, problem: Problem, state: SimulationState) -> Evaluation:
-        """All measures on the test ratings. Workers judge the lists of their own people, who are drawn from everybody."""
+        """All measures on the test ratings; workers judge the lists of those of their people who were drawn."""
         test = self.ratings.held_out()
         assert test is not None, "without test ratings there is nothing to evaluate"
         least = problem.config.evaluation.relevant_from

@@ -107,7 +107,8 @@ def _no_shards(path: Path) -> UserError:
     near = sorted(str(file.parent) for file in place.glob(f"*/{MANIFEST}")) if place.is_dir() else []
     there = f"there are shards in {', '.join(near[:_MOST_NAMED])}; or " if near else ""
     if path.is_file():
-        write = f"write its ratings as shards: fedrecplus data shard {path} --out {path.with_suffix('')}-shards --shards 8"
+        out = f"{path.with_suffix('')}-shards"
+        write = f"write its ratings as shards: fedrecplus data shard {path} --out {out} --shards 8"
         return UserError(f"{path} is a file, and shards are a folder", there + write)
     if not path.exists():
         write = f"write shards there: fedrecplus data shard DATASET --out {path} --shards 8"
