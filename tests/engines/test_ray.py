@@ -26,6 +26,7 @@ from fedrecplus.data.synthetic.options import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray import connection as ray_connection
+from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import slow_workers
 from fedrecplus.engines.ray.overview import overview
 from fedrecplus.engines.ray.worker import ShardView
@@ -330,8 +331,6 @@ def test_slow_workers_are_those_far_behind_the_middle_one() -> None:
 
 
 def test_sums_of_shards_keep_their_order() -> None:
-    from fedrecplus.engines.ray.engine import Addition
-
     whole = Addition()
     for value in (1e16, 1.0, -1e16):
         whole.add(Sums(np.full((2, 1), value, np.float32), np.ones(2), 1.0, 3))

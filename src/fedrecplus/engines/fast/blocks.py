@@ -57,8 +57,11 @@ class BlockRound(ABC):
         self.rows: KernelRows = pseudo.rows(problem)
         self.rated = np.diff(problem.ratings.indptr)
         self.counts = self.rated + np.diff(pseudo.indptr)
-        self.left = left
-        self.target: Target = target_of(left, last_step)
+        self.left, self._last_step = left, last_step
+
+    def target(self, how: Weighing) -> Target:
+        """What distances are measured to, where updates are weighed by them."""
+        return target_of(self.left, self._last_step if how.distances else None)
 
     def list_rows(self, block: Block) -> None:
         """Write a block's items and ratings."""
@@ -71,6 +74,7 @@ class BlockRound(ABC):
 
 def sums_of(some: BlockRound, how: Weighing, clients: Clients) -> Sums:
     """The weighted sums of a round."""
+    target = some.target(how)
 
     def work(part: Clients) -> tuple[Any, Any, float, Any]:
         total, per_item = empty_sums(some.left, how.in_steps), np.zeros(len(some.left))
@@ -79,9 +83,9 @@ def sums_of(some: BlockRound, how: Weighing, clients: Clients) -> Sums:
             vectors, weights = some.train(block), np.zeros(len(block.clients))
             if how.in_steps:
                 sizes = np.zeros(len(weights)) if vectors is None else np.abs(vectors).max(axis=1).astype(np.float64)
-                overall += add_in_steps(block, sizes, how, some.target, total, per_item, weights)
+                overall += add_in_steps(block, sizes, how, target, total, per_item, weights)
             else:
-                overall += add_weighed(block, how, some.target, total, per_item, weights)
+                overall += add_weighed(block, how, target, total, per_item, weights)
             if vectors is not None:
                 add_statistics(vectors, weights, how.statistic_scale, how.in_steps, statistic)
         return total, per_item, overall, statistic

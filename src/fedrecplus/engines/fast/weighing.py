@@ -59,7 +59,9 @@ class Target(NamedTuple):
 
 
 def target_of(left: Any, step: Any) -> Target:
-    """Distances from Δ = left + moved to the step."""
+    """Distances from Δ = left + moved to the step; no distances where there is none."""
+    if step is None:
+        return Target(np.zeros((0, left.shape[1]), left.dtype), np.zeros(0), np.zeros(0), 0.0, left)
     apart = left - step
     sizes = np.einsum("ic,ic->i", step, step, dtype=np.float64)
     return Target(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()), left)

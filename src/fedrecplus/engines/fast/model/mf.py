@@ -14,7 +14,7 @@ from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _updates
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
-from fedrecplus.engines.fast.weighing import Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
@@ -59,13 +59,13 @@ def train(
     some = _Round(problem, private, message, pseudo)
     if how.in_steps:
         return sums_of(some, how, clients), some.U
-    V = message.V
+    V, target = message.V, some.target(how)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
         total, per_item, places = np.zeros_like(V), np.zeros(len(V)), np.zeros(len(part), np.int64)
         largest = int(some.counts[part].max())
         moved = np.empty((largest, V.shape[1]), V.dtype)  # each client's in turn
-        return total, per_item, some.run(part, places, False, largest, how, moved, total, per_item)
+        return total, per_item, some.run(part, places, False, largest, how, target, moved, total, per_item)
 
     return add_up(on_threads(work, chunks(clients, some.counts)), some.left, len(clients)), some.U
 
@@ -88,7 +88,8 @@ class _Round(BlockRound):
         self.list_rows(block)
         largest, nothing = int(block.counts.max(initial=0)), np.zeros(0)
         no_table = np.zeros((0, block.moved.shape[1]), block.moved.dtype)
-        self.run(block.clients, block.starts, True, largest, Weighing(), block.moved, no_table, nothing)
+        how = Weighing()
+        self.run(block.clients, block.starts, True, largest, how, self.target(how), block.moved, no_table, nothing)
 
     def run(
         self,
@@ -97,13 +98,14 @@ class _Round(BlockRound):
         kept: bool,
         largest: int,
         how: Weighing,
+        target: Target,
         moved: Any,
         total: Any,
         per_item: Any,
     ) -> float:
         """See ``train_clients``."""
         tables = (self.V, self.U, moved, total, per_item)
-        return float(train_clients(clients, places, kept, self.rows, largest, self.steps, how, self.target, *tables))
+        return float(train_clients(clients, places, kept, self.rows, largest, self.steps, how, target, *tables))
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
