@@ -90,7 +90,7 @@ def sums_of(some: BlockRound, how: Weighing, clients: Clients) -> Sums:
                 add_statistics(vectors, weights, how.statistic_scale, how.in_steps, statistic)
         return total, per_item, overall, statistic
 
-    parts = on_threads(work, chunks(clients, some.counts))
+    parts = on_threads(work, chunks(clients, some.counts, len(some.left)))
     sums = add_up([part[:3] for part in parts], some.left, len(clients), how.in_steps)
     if some.statistic == 0:
         return sums

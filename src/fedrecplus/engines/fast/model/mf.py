@@ -67,7 +67,8 @@ def train(
         moved = np.empty((largest, V.shape[1]), V.dtype)  # each client's in turn
         return total, per_item, some.run(part, places, False, largest, how, target, moved, total, per_item)
 
-    return add_up(on_threads(work, chunks(clients, some.counts)), some.left, len(clients)), some.U
+    parts = on_threads(work, chunks(clients, some.counts, len(V)))
+    return add_up(parts, some.left, len(clients)), some.U
 
 
 def updates(
