@@ -25,7 +25,8 @@ MOST_CLIENTS, MOST_ITEMS = "FEDRECPLUS_BENCH_CLIENTS", "FEDRECPLUS_BENCH_ITEMS"
 SOME_ITEMS = 4_000
 """where clients grow"""
 BESIDE = 1_000_000
-ROUNDS = 4
+ROUNDS, FEW_ROUNDS = 4, 2
+"""few where only the cluster runs"""
 BILLION = 1e9
 RUNS = Path("runs/cluster.jsonl")
 """a line of JSON per size, for ``cluster_model``"""
@@ -102,8 +103,8 @@ def _hours(engine: str, runs: Sequence[dict[str, Any]]) -> Line:
 
 
 def _run(clients: int, items: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.cluster_size", str(clients), str(items), str(ROUNDS)]
-    beside = ["beside"] if clients <= BESIDE else []
+    rounds, beside = (ROUNDS, ["beside"]) if clients <= BESIDE else (FEW_ROUNDS, [])
+    command = [sys.executable, "-m", "benchmarks.cluster_size", str(clients), str(items), str(rounds)]
     print(f"cluster: {clients:,} clients, {items:,} items ...", file=sys.stderr, flush=True)
     done = subprocess.run([*command, *beside], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

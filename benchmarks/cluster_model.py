@@ -82,9 +82,7 @@ class Costs:
         rows = self.row + BYTES_PER_ROW * self.byte
         items = self.client * SOME_CLIENTS / max(shards * rows, 1e-15)
         below = f"growth with clients is linear from here on; below, calls of {shards} shards cost more than the work"
-        above = (
-            f"growth with items is linear from here on; below, {SOME_CLIENTS:,} clients cost more than {shards} tables"
-        )
+        above = f"growth with items is linear from here on; below, {SOME_CLIENTS:,} clients cost more than the tables"
         return [Line(below, few, "clients", "", parts), Line(above, items, "items")]
 
     def machines(self) -> list[Line]:
@@ -92,10 +90,8 @@ class Costs:
         return [self._line(*case, machines) for case in CASES for machines in MACHINES]
 
     def _line(self, clients: int, items: int, machines: int) -> Line:
-        table, shards = (
-            items * BYTES_PER_ROW,
-            max(SHARDS_PER_MACHINE * machines, math.ceil(clients / CLIENTS_PER_SHARD)),
-        )
+        shards = max(SHARDS_PER_MACHINE * machines, math.ceil(clients / CLIENTS_PER_SHARD))
+        table = items * BYTES_PER_ROW
         parts = {
             "workers": (self.client * clients + self.row * items * shards) / (machines * CORES),
             "the driver's adding": shards * (self.call + table * self.byte),

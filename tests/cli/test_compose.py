@@ -23,6 +23,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples/cluster/compose.yaml"
 PATIENCE = 90.0
+SMALL = "synthetic:clients=200,items=60,ratings_per_client=15"
+SMALL = "synthetic:clients=200,items=60,ratings_per_client=15"
 COMMANDS = Path(sys.executable).parent
 
 
@@ -139,9 +141,7 @@ def test_its_commands_start_two_machines_and_train_on_them(
     said = []
     for variables, _, command in shown_commands():
         words = [of_here(word, address).replace("/shards", str(tmp_path)) for word in command]
-        words = [
-            "synthetic:clients=200,items=60,ratings_per_client=15" if word == "ml-100k" else word for word in words
-        ]
+        words = [SMALL if word == "ml-100k" else word for word in words]
         own = {name: of_here(value, address) for name, value in variables.items()}
         short = ["--set", "server.rounds=2"] if words[1] == "train" else []
         done = subprocess.run(

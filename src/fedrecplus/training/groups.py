@@ -33,11 +33,11 @@ class Errors:
     @classmethod
     def together(cls, parts: Sequence[Errors]) -> Errors:
         """Those of shards, in the order of their clients."""
-        tail = np.array([part.tail for part in parts]).sum(axis=0)
-        by_client = (
+        count, absolute, squared = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "absolute", "squared")
         )
-        return cls(*by_client, (int(tail[0]), float(tail[1]), float(tail[2])))
+        tail = np.array([part.tail for part in parts]).sum(axis=0)
+        return cls(count, absolute, squared, (int(tail[0]), float(tail[1]), float(tail[2])))
 
     def rmse_by_client(self) -> NDArray[np.float64]:
         """Each client's RMSE; not a number for a client without test ratings."""
