@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples/cluster/compose.yaml"
 PATIENCE = 90.0
 SMALL = "synthetic:clients=200,items=60,ratings_per_client=15"
-SMALL = "synthetic:clients=200,items=60,ratings_per_client=15"
 COMMANDS = Path(sys.executable).parent
 
 
