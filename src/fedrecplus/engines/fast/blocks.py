@@ -1,6 +1,7 @@
 """Updates of a block of clients at a time: a model's kernels make them, one kernel for all models adds them up.
 
-What comes after the update is the same for all models, and is compiled once instead of into each model's kernel.
+What comes after the update is the same for all models, and is compiled once instead of into each model's kernel. The
+readable form is ``rounds/client.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ROWS = 8_192
 """of a block, about: enough that calls cost little, and few enough to stay in a cache"""
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Some clients' rows, one client's after another's."""
 
     clients: Any
@@ -63,12 +64,12 @@ class BlockRound(ABC):
         """What distances are measured to, where updates are weighed by them."""
         return target_of(self.left, self._last_step if how.distances else None)
 
-    def list_rows(self, block: Block) -> None:
+    def list_rows(self, block: RowBlock) -> None:
         """Write a block's items and ratings."""
         list_rows(block.clients, block.starts, self.rows, block.numbers, block.ratings)
 
     @abstractmethod
-    def train(self, block: Block) -> NDArray[Any] | None:
+    def train(self, block: RowBlock) -> NDArray[Any] | None:
         """Write a block's moves; returns each client's vector of which its statistic is the outer product, if any."""
 
 
@@ -109,7 +110,7 @@ def updates_of(some: BlockRound, clients: Clients) -> list[Upload]:
     return [upload for found in on_threads(work, chunks(clients, some.counts)) for upload in found]
 
 
-def _split(some: BlockRound, block: Block) -> Iterator[Upload]:
+def _split(some: BlockRound, block: RowBlock) -> Iterator[Upload]:
     vectors = some.train(block)
     for number, client in enumerate(block.clients.tolist()):
         places = slice(block.starts[number], block.starts[number + 1])
@@ -123,7 +124,7 @@ def _split(some: BlockRound, block: Block) -> Iterator[Upload]:
         yield upload
 
 
-def blocks(some: BlockRound, clients: Clients) -> Iterator[Block]:
+def blocks(some: BlockRound, clients: Clients) -> Iterator[RowBlock]:
     """A chunk's clients in blocks, whose arrays are those of the block before, too."""
     runs = [(run, starts_of(some.counts[run])) for run in runs_of(clients, some.counts)]
     most = max((int(starts[-1]) for _, starts in runs), default=0)
@@ -132,7 +133,7 @@ def blocks(some: BlockRound, clients: Clients) -> Iterator[Block]:
     moved = np.empty((most, left.shape[1]), left.dtype)
     for run, starts in runs:
         n = int(starts[-1])
-        yield Block(run, starts, some.rated[run], numbers[:n], ratings[:n], moved[:n])
+        yield RowBlock(run, starts, some.rated[run], numbers[:n], ratings[:n], moved[:n])
 
 
 def runs_of(clients: Clients, counts: NDArray[Any]) -> list[Clients]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines.fast.blocks import Block, BlockRound, sums_of, updates_of
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients
@@ -80,7 +80,7 @@ class _Round(BlockRound):
         self.ratings, self.some = problem.ratings, _confident(message.V, problem.config.model.options)
         self.counts = self.rated = np.full(len(self.rated), len(message.V))
 
-    def train(self, block: Block) -> None:
+    def train(self, block: RowBlock) -> None:
         factors = _factors(block.clients, self.ratings, self.some)
         moves_of_all(block.clients, self.ratings.indptr, self.ratings.items, self.some, factors, *block[3:])
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.blocks import Block, BlockRound, list_rows, sums_of, updates_of
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, list_rows, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
@@ -131,7 +131,7 @@ class ChoiceRound(BlockRound):
         unsure = np.zeros(len(self.rows.virtual_ratings), message.V.dtype)
         self.chosen = self.rows._replace(levels=self.choices.confidences, virtual_ratings=unsure)
 
-    def choose(self, block: Block) -> NDArray[Any]:
+    def choose(self, block: RowBlock) -> NDArray[Any]:
         """Write the gradients of choices as the last columns of a block's moves; returns clients' factors."""
         list_rows(block.clients, block.starts, self.chosen, block.numbers, block.ratings)
         factors = factors_of(block.starts, block.rated, block.numbers, block.ratings, self.choices)
@@ -140,7 +140,7 @@ class ChoiceRound(BlockRound):
 
 
 class _Round(ChoiceRound):
-    def train(self, block: Block) -> NDArray[Any]:
+    def train(self, block: RowBlock) -> NDArray[Any]:
         return self.choose(block)
 
 

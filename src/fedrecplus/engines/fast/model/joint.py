@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.blocks import Block, sums_of, updates_of
+from fedrecplus.engines.fast.blocks import RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
@@ -101,7 +101,7 @@ class _Round(ChoiceRound):
         self.prior, self.over_all = prior_of(message.public, of_ratings(options), self.X), options.solve_over == "all"
         self.factors = options.factors
 
-    def train(self, block: Block) -> NDArray[Any]:
+    def train(self, block: RowBlock) -> NDArray[Any]:
         self.list_rows(block)
         expected_moves(block, self.X, self.prior, self.over_all, self.factors)
         return self.choose(block)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.blocks import Block, BlockRound, sums_of, updates_of
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
@@ -84,7 +84,7 @@ class _Round(BlockRound):
         self.steps, self.V, self.U = _steps(problem, message), message.V, private.U.copy()
         super().__init__(problem, pseudo, _left(message.V, self.steps), message.last_step)
 
-    def train(self, block: Block) -> None:
+    def train(self, block: RowBlock) -> None:
         """The moves of a block's clients are kept, and weighed by others."""
         self.list_rows(block)
         largest, nothing = int(block.counts.max(initial=0)), np.zeros(0)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.blocks import Block, BlockRound, list_rows, runs_of, starts_of, sums_of, updates_of
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, list_rows, runs_of, starts_of, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
@@ -133,12 +133,12 @@ class _Round(BlockRound):
         self.X = _columns(message, options)
         self.prior, self.over_all = prior_of(message.public, options, self.X), options.solve_over == "all"
 
-    def train(self, block: Block) -> None:
+    def train(self, block: RowBlock) -> None:
         self.list_rows(block)
         expected_moves(block, self.X, self.prior, self.over_all, block.moved.shape[1])
 
 
-def expected_moves(block: Block, X: NDArray[Any], prior: Prior, over_all: bool, factors: int) -> None:
+def expected_moves(block: RowBlock, X: NDArray[Any], prior: Prior, over_all: bool, factors: int) -> None:
     """Write expected gradients as the first columns of a block's moves."""
     used, weights = block.counts if over_all else block.rated, np.empty((len(block.clients), X.shape[1]), X.dtype)
     room = Room.of(X, factors)
