@@ -238,10 +238,11 @@ def test_lists_of_a_drawn_few_on_shards_are_those_in_memory(tmp_path: Path, monk
     monkeypatch.setattr("fedrecplus.training.ranking._MOST_CLIENTS", 15)  # in the driver alone: shards offer everybody
     ratings = small_ratings()
     folder = shard_ratings(ratings, tmp_path / "shards", 3)
-    changes = ["precision=float64", "server.rounds=1"]
-    assert preset("fedrec+").scores_lists
-    in_memory = fr.train(*fr.split(ratings, 1), assign(preset("fedrec+"), changes))
-    run = fr.train(fr.open_shards(folder.path, fold=1), None, assign(preset("fedrec+"), [*changes, "engine=ray"]))
+    changes = ["channel.rule=sums", "precision=float64", "server.rounds=1"]
+    config = assign(preset("fedrec+secure"), changes)
+    assert config.scores_lists
+    in_memory = fr.train(*fr.split(ratings, 1), config)
+    run = fr.train(fr.open_shards(folder.path, fold=1), None, assign(config, ["engine=ray"]))
     assert in_memory.ranking["clients"] == 15
     assert_same_lists(run.ranking, in_memory.ranking)
 
