@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients
-from fedrecplus.engines.fast.model._solving import add_rows, solve
-from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.model.ials import ChoiceTerms, factors_of
+from fedrecplus.engines.fast.model.reconstruction import listed, rated_rows
+from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
@@ -25,19 +25,13 @@ IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
-class Confident(NamedTuple):
-    """What clients' factors come from."""
-
-    Y: Any
-    gram: Any
-    """YᵀY + λI"""
-    confidence: Any
-
-
-def _confident(Y: NDArray[Any], options: Settings) -> Confident:
-    wide = Y.astype(np.float64)
+def _terms(Y: NDArray[Any], problem: Problem) -> ChoiceTerms:
+    """What clients' factors come from: every rating is a choice of the same confidence."""
+    options, wide, real = problem.config.model.options, Y.astype(np.float64), Y.dtype.type
     gram = wide.T @ wide + options.regularisation * np.eye(Y.shape[1])
-    return Confident(np.ascontiguousarray(Y), gram.astype(Y.dtype), Y.dtype.type(options.confidence))
+    confidences = np.full(len(problem.levels), options.confidence, Y.dtype)
+    nothing = np.zeros(Y.shape[1], Y.dtype)
+    return ChoiceTerms(np.ascontiguousarray(Y), gram.astype(Y.dtype), nothing, confidences, real(0), real(0))
 
 
 def train(
@@ -62,11 +56,11 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Every client's factors, over the last columns of X."""
     options: Settings = problem.config.model.options
-    some, ratings = _confident(X[:, -options.factors :], options), problem.ratings
-    Z, counts = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype), np.diff(ratings.indptr)
+    terms, rows = _terms(X[:, -options.factors :], problem), rated_rows(problem, X.dtype)
+    Z, counts = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype), np.diff(rows.indptr)
 
     def work(part: Clients) -> None:
-        Z[part, -options.factors :] = _factors(part, ratings, some)
+        Z[part, -options.factors :] = _factors(part, rows, terms)
 
     on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
     return Z
@@ -77,61 +71,38 @@ class _Round(BlockRound):
 
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, pseudo, np.zeros_like(message.V), message.last_step)
-        self.ratings, self.some = problem.ratings, _confident(message.V, problem.config.model.options)
+        self.terms, self.own = _terms(message.V, problem), rated_rows(problem, message.V.dtype)
         self.counts = self.rated = np.full(len(self.rated), len(message.V))
 
     def train(self, block: RowBlock) -> None:
-        factors = _factors(block.clients, self.ratings, self.some)
-        moves_of_all(block.clients, self.ratings.indptr, self.ratings.items, self.some, factors, *block[3:])
+        factors, terms = _factors(block.clients, self.own, self.terms), self.terms
+        tables = (block.numbers, block.ratings, block.moved)
+        moves_of_all(block.clients, self.own.indptr, self.own.items, terms.W, terms.confidences[0], factors, *tables)
 
 
-def _factors(clients: Clients, ratings: Ratings, some: Confident) -> NDArray[Any]:
-    """Clients' factors x."""
-    size, dtype = some.Y.shape[1], some.Y.dtype
-    room = np.empty((size, size), dtype), np.empty(size, dtype), np.zeros((4, size), dtype), np.ones(4, dtype)
-    factors = np.empty((len(clients), size), dtype)
-    solve_factors(clients, ratings.indptr, ratings.items, some, room, factors)
-    return factors
-
-
-@exact_kernel
-def solve_factors(clients: Any, indptr: Any, items: Any, some: Any, room: Any, factors: Any) -> None:
-    """x of some clients. Rows times √α have outer products times α; their sum lacks a factor of (1 + α)/√α."""
-    gram, moment, four, ones = room
-    Y, common, confidence = some.Y, some.gram, some.confidence
-    size = np.uint64(len(moment))
-    root = np.sqrt(confidence)
-    scale = (Y.dtype.type(1) + confidence) / root
-    for k in range(len(clients)):
-        for a in range(size):
-            moment[a] = 0
-            for b in range(a, size):
-                gram[a, b] = common[a, b]
-        first, n = indptr[clients[k]], indptr[clients[k] + 1] - indptr[clients[k]]
-        for group in range(0, n, 4):
-            for number in range(np.int64(4)):
-                j = group + number
-                if j < n:
-                    row = np.uint64(items[first + j])
-                    for c in range(size):
-                        four[number, c] = root * Y[row, c]
-                else:
-                    for c in range(size):
-                        four[number, c] = 0
-            add_rows(four, ones, gram, moment)
-        for c in range(size):
-            moment[c] *= scale
-        solve(gram, moment)
-        for c in range(size):
-            factors[k, c] = moment[c]
+def _factors(clients: Clients, rows: KernelRows, terms: ChoiceTerms) -> NDArray[Any]:
+    """Clients' factors x. ``solve_choices`` sums α y, and the model has (1 + α) y."""
+    own, alpha = rows._replace(levels=terms.confidences), terms.confidences[0]
+    found = [
+        factors_of(starts, np.diff(starts), numbers, confidence, terms)
+        for _, starts, numbers, confidence in listed(clients, own, terms.W.dtype)
+    ]
+    return np.asarray(np.concatenate(found) * ((1 + alpha) / alpha))
 
 
 @exact_kernel
 def moves_of_all(
-    clients: Any, indptr: Any, items: Any, some: Any, factors: Any, numbers: Any, ratings: Any, moved: Any
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    Y: Any,
+    confidence: Any,
+    factors: Any,
+    numbers: Any,
+    ratings: Any,
+    moved: Any,
 ) -> None:
     """f(u, i) of clients for all items; in ``ratings`` are the factors of x on the way."""
-    Y, confidence = some.Y, some.confidence
     count, width, one = np.uint64(Y.shape[0]), np.uint64(Y.shape[1]), Y.dtype.type(1)
     for k in range(np.uint64(len(clients))):
         first = k * count
