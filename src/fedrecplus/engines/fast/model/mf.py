@@ -47,6 +47,31 @@ class Steps(NamedTuple):
     rated_only: bool
 
 
+class TrainingRoom(NamedTuple):
+    """Arrays that local training works in: room for the client with most rows."""
+
+    own: Any
+    pull: Any
+    table: Any
+    targets: Any
+    dots: Any
+    errors: Any
+    """of each epoch; the last ones are those of U steps"""
+    pushes: Any
+    fades: Any
+    numbers: Any
+
+    @classmethod
+    def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> TrainingRoom:
+        """For so many rows."""
+        padded, rows = (V.shape[1] + 3) // 4 * 4, _whole(largest)
+        slots = (steps.epochs + 2) // 3 * 3  # those without an epoch stay zero
+        fades = np.zeros(slots, V.dtype)
+        fades[: steps.epochs] = (1.0 - steps.rate * steps.decay) ** np.arange(steps.epochs)[::-1]
+        shapes = (padded, padded, (padded, _stride(largest)), rows, rows, (slots + 1, rows), (slots, padded))
+        return cls(*(np.zeros(shape, V.dtype) for shape in shapes), fades, np.empty(largest, np.int64))
+
+
 def handles(options: mf.Settings) -> bool:
     """Steps over all of a client's rows at once; batches run through the model's own file."""
     return options.batch_size == 0
@@ -105,8 +130,9 @@ class _Round(BlockRound):
         per_item: Any,
     ) -> float:
         """See ``train_clients``."""
+        room = TrainingRoom.of(self.V, self.steps, largest)
         tables = (self.V, self.U, moved, total, per_item)
-        return float(train_clients(clients, places, kept, self.rows, largest, self.steps, how, target, *tables))
+        return float(train_clients(clients, places, kept, self.rows, room, self.steps, how, target, *tables))
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
@@ -119,7 +145,8 @@ def predictor(some: Drawing, steps: int) -> Fill:
     V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        predict_longer(clients, rated, items, U, V, steps, sizes, some.most_rated(clients), out)
+        room = TrainingRoom.of(V, sizes, some.most_rated(clients))
+        predict_longer(clients, rated, items, U, V, steps, sizes, room, out)
 
     return fill
 
@@ -147,7 +174,7 @@ def train_clients(
     places: Any,
     kept: bool,
     rows: Any,
-    largest: int,
+    room: Any,
     steps: Any,
     how: Any,
     target: Any,
@@ -167,22 +194,9 @@ def train_clients(
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
     mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
     apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
+    own, pull, table, targets, dots = room.own, room.pull, room.table, room.targets, room.dots
+    errors, pushes, fades, numbers = room.errors, room.pushes, room.fades, room.numbers
     epochs, width = steps.epochs, V.shape[1]
-    padded, room = (width + 3) // 4 * 4, _whole(largest)
-    own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
-    table, targets = np.zeros((padded, _stride(largest)), V.dtype), np.zeros(room, V.dtype)
-    dots = np.zeros(room, V.dtype)
-    slots = (epochs + 2) // 3 * 3  # those without an epoch stay zero
-    errors, pushes, fades = (
-        np.zeros((slots + 1, room), V.dtype),  # the last ones are those of U steps
-        np.zeros((slots, padded), V.dtype),
-        np.zeros(slots, V.dtype),
-    )
-    shrink = 1.0
-    for i in range(epochs - 1, -1, -1):
-        fades[i] = shrink
-        shrink *= 1.0 - rate * decay
-    numbers = np.empty(largest, np.int64)
     all_weights = 0.0
     for k in range(len(clients)):
         client = clients[k]
@@ -329,17 +343,14 @@ def predict_longer(
     V: Any,
     more: int,
     steps: Any,
-    largest: int,
+    room: Any,
     out: Any,
 ) -> None:
     """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
     indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
     pseudo_indptr, mean, rate, decay, trained = rated.pseudo_indptr, steps.mean, steps.rate, steps.decay, steps.trained
+    own, pull, table, targets, e, numbers = room.own, room.pull, room.table, room.targets, room.dots, room.numbers
     width = V.shape[1]
-    padded = (width + 3) // 4 * 4
-    table, targets = np.zeros((padded, _stride(largest)), V.dtype), np.zeros(_whole(largest), V.dtype)
-    e, numbers = np.zeros(_whole(largest), V.dtype), np.empty(largest, np.int64)
-    pull, own = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
     start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
     for client in clients:
         first, n = indptr[client], indptr[client + 1] - indptr[client]

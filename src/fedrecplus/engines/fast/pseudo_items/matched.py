@@ -11,7 +11,7 @@ from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine
-from fedrecplus.engines.fast.pseudo_items._drawing import all_taken
+from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 
@@ -37,7 +37,9 @@ def selector(some: Drawing, options: Settings) -> Select:
     band = Band(ranking, place, near, features, options.window, options.noise)
 
     def select(clients: Clients, out: Any) -> None:
-        match(clients, rated, band, keys, out)
+        items, most = len(ranking), some.most_rated(clients)
+        taken = nobody(items), nobody(items), np.empty(items, np.int64), np.empty(items, np.int64)
+        match(clients, rated, band, keys, taken, np.empty(most, np.uint64), np.empty(most, np.int64), out)
 
     return select
 
@@ -64,19 +66,20 @@ def likeness_by_rank(first: int, last: int, ranking: Any, features: Any, out: An
 
 
 @kernel
-def match(clients: Any, rows: Any, band: Any, keys: Any, out: Any) -> None:
-    """For every rated item, again and again, the best of the unrated items that are nearest in popularity."""
+def match(clients: Any, rows: Any, band: Any, keys: Any, marks: Any, draws: Any, order: Any, out: Any) -> None:
+    """For every rated item, again and again, the best of the unrated items that are nearest in popularity.
+
+    ``marks`` say who has taken an item and a rank, and where free ranks are above and below one that is taken.
+    """
     indptr, items, pseudo_indptr, secrets = rows.indptr, rows.items, rows.pseudo_indptr, keys.secrets
     ranking, place, near, features = band.ranking, band.place, band.near, band.features
-    taken, taker = np.full(len(ranking), -1, np.int64), np.full(len(ranking), -1, np.int64)  # by item, and by rank
-    above, below = np.empty(len(ranking), np.int64), np.empty(len(ranking), np.int64)  # of ranks that are taken
+    taken, taker, above, below = marks
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
         if all_taken(client, items, first, rated, to, wanted, taken, out):
             continue
         key = mix(mix(secrets[client], keys.purpose), keys.round)
-        draws, order = np.empty(rated, np.uint64), np.empty(rated, np.int64)
         for number in range(rated):
             draws[number] = mix(key, np.uint64(items[first + number]))
             order[number] = items[first + number]
