@@ -45,6 +45,8 @@ class Steps(NamedTuple):
     trained: Any
     epochs: int
     rated_only: bool
+    fades: Any
+    """what decay leaves of each epoch's move at the end; zero where there is no epoch"""
 
 
 class TrainingRoom(NamedTuple):
@@ -58,18 +60,14 @@ class TrainingRoom(NamedTuple):
     errors: Any
     """of each epoch; the last ones are those of U steps"""
     pushes: Any
-    fades: Any
     numbers: Any
 
     @classmethod
     def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> TrainingRoom:
         """For so many rows."""
-        padded, rows = (V.shape[1] + 3) // 4 * 4, _whole(largest)
-        slots = (steps.epochs + 2) // 3 * 3  # those without an epoch stay zero
-        fades = np.zeros(slots, V.dtype)
-        fades[: steps.epochs] = (1.0 - steps.rate * steps.decay) ** np.arange(steps.epochs)[::-1]
-        shapes = (padded, padded, (padded, _stride(largest)), rows, rows, (slots + 1, rows), (slots, padded))
-        return cls(*(np.zeros(shape, V.dtype) for shape in shapes), fades, np.empty(largest, np.int64))
+        padded, rows, slots = (V.shape[1] + 3) // 4 * 4, _whole(largest), len(steps.fades)
+        shapes = [padded, padded, (padded, _stride(largest)), rows, rows, (slots + 1, rows), (slots, padded)]
+        return cls(*[np.zeros(shape, V.dtype) for shape in shapes], np.empty(largest, np.int64))
 
 
 def handles(options: mf.Settings) -> bool:
@@ -154,13 +152,17 @@ def predictor(some: Drawing, steps: int) -> Fill:
 def _steps(problem: Problem, message: Broadcast) -> Steps:
     model, real = problem.config.model, message.V.dtype.type
     options, biases = model.options, model.part.BIASES
+    rate, epochs = real(mf.local_rate(options, message.round)), options.local_epochs
+    fades = np.zeros((epochs + 2) // 3 * 3, message.V.dtype)
+    fades[:epochs] = (1.0 - rate * real(options.regularisation)) ** np.arange(epochs)[::-1]
     return Steps(
         real(mf.global_mean(message.public, biases)),
-        real(mf.local_rate(options, message.round)),
+        rate,
         real(options.regularisation),
         mf.trained_columns(options, biases).astype(message.V.dtype),
-        options.local_epochs,
+        epochs,
         options.user_step == "rated",
+        fades,
     )
 
 
@@ -195,7 +197,7 @@ def train_clients(
     mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
     apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
     own, pull, table, targets, dots = room.own, room.pull, room.table, room.targets, room.dots
-    errors, pushes, fades, numbers = room.errors, room.pushes, room.fades, room.numbers
+    errors, pushes, fades, numbers = room.errors, room.pushes, steps.fades, room.numbers
     epochs, width = steps.epochs, V.shape[1]
     all_weights = 0.0
     for k in range(len(clients)):
