@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _updates
+from fedrecplus.engines.fast.model._training import Steps, TrainingRoom
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
 from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
@@ -21,7 +22,6 @@ from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
 _gather = _columns.gather
-_stride = _columns.stride
 _whole = _columns.whole
 _silence = _columns.silence
 _products = _columns.products
@@ -33,41 +33,6 @@ _add = _updates.add
 
 IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
-
-
-class Steps(NamedTuple):
-    """How a client trains."""
-
-    mean: Any
-    """global mean, zero where the model has none"""
-    rate: Any
-    decay: Any
-    trained: Any
-    epochs: int
-    rated_only: bool
-    fades: Any
-    """what decay leaves of each epoch's move at the end; zero where there is no epoch"""
-
-
-class TrainingRoom(NamedTuple):
-    """Arrays that local training works in: room for the client with most rows."""
-
-    own: Any
-    pull: Any
-    table: Any
-    targets: Any
-    dots: Any
-    errors: Any
-    """of each epoch; the last ones are those of U steps"""
-    pushes: Any
-    numbers: Any
-
-    @classmethod
-    def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> TrainingRoom:
-        """For so many rows."""
-        padded, rows, slots = (V.shape[1] + 3) // 4 * 4, _whole(largest), len(steps.fades)
-        shapes = [padded, padded, (padded, _stride(largest)), rows, rows, (slots + 1, rows), (slots, padded)]
-        return cls(*[np.zeros(shape, V.dtype) for shape in shapes], np.empty(largest, np.int64))
 
 
 def handles(options: mf.Settings) -> bool:
