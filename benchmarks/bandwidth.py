@@ -19,7 +19,7 @@ from benchmarks.rounds import MF, fold, settings
 from fedrecplus.engines import Problem, engine_of, message_of, prepare
 from fedrecplus.engines.fast.model import mf
 from fedrecplus.engines.fast.pseudo import pseudo_rows
-from fedrecplus.engines.fast.weighing import Weighing, target_of
+from fedrecplus.engines.fast.weighing import Weighing
 
 NUMBER = 4  # bytes
 
@@ -67,12 +67,10 @@ def _training_seconds(problem: Problem) -> float:
     state, clients = engine_of(problem.config).start(problem), problem.cohort(0)
     message = message_of(problem, state, clients)
     private, pseudo = pseudo_rows(problem, state.private, message, clients)
-    V, U, steps, rows = message.V, private.U.copy(), mf._steps(problem, message), pseudo.rows(problem)
-    target = target_of(mf._left(V, steps), message.last_step)
-    total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(np.diff(problem.ratings.indptr).max())
-    return _least(
-        lambda: mf.train_clients(clients, rows, largest, steps, Weighing(), target, V, U, total, per_item), 100
-    )
+    some, how, V = mf._Round(problem, private, message, pseudo), Weighing(), message.V
+    total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(some.counts.max())
+    places, moved, target = np.zeros(len(clients), np.int64), np.empty((largest, V.shape[1]), V.dtype), some.target(how)
+    return _least(lambda: some.run(clients, places, False, largest, how, target, moved, total, per_item), 100)
 
 
 def _copy_bandwidth(size: int) -> float:

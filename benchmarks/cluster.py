@@ -1,7 +1,8 @@
-"""What a cluster costs over the bare engine, how its cost grows with clients and items, and what that comes to.
+"""What both engines cost by clients and by items, what a cluster adds to the bare engine, and what that comes to.
 
-All of it on one machine, whose cores two workers share. Sizes beyond 10⁶ clients take half an hour and more, most of it
-to make ratings up, and are measured only where ``FEDRECPLUS_BENCH_LARGE`` is set.
+All of it on one machine, whose cores two workers share; five minutes on two idle cores. ``FEDRECPLUS_BENCH_CLIENTS``
+and ``FEDRECPLUS_BENCH_ITEMS`` set the largest sizes (10⁶ both): 10⁷ clients take half an hour more, most of it to make
+ratings up. Above ``BESIDE`` clients only the cluster runs: the bare engine holds all ratings in memory.
 """
 
 from __future__ import annotations
@@ -11,77 +12,100 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.cluster_model import SOME_CLIENTS, Costs
 from benchmarks.line import Line
 
-CLIENTS, LARGE = (10_000, 100_000, 1_000_000), (10_000_000,)
-ITEMS = (1_000, 10_000, 100_000, 1_000_000)
-FEW_CLIENTS = 100_000
-ROUNDS = 4
+CLIENTS, ITEMS = (10_000, 100_000, 1_000_000, 10_000_000), (1_000, 10_000, 100_000, 1_000_000)
+MOST_CLIENTS, MOST_ITEMS = "FEDRECPLUS_BENCH_CLIENTS", "FEDRECPLUS_BENCH_ITEMS"
+SOME_ITEMS = 4_000
+"""where clients grow"""
+BESIDE = 1_000_000
+ROUNDS, FEW_ROUNDS = 4, 2
+"""few where only the cluster runs"""
 BILLION = 1e9
+RUNS = Path("runs/cluster.jsonl")
+"""a line of JSON per size, for ``cluster_model``"""
+ENGINES = {"ray": "", "fast": "bare "}
+"""engine → what its figures begin with"""
 
 
 def measure() -> list[Line]:
     """Overhead, growth, and hours for a billion client-rounds; each size in a process of its own."""
-    sizes = [_run(clients, 4_000, beside=True) for clients in CLIENTS]
-    whole = sizes[-1]
-    if os.environ.get("FEDRECPLUS_BENCH_LARGE"):
-        sizes += [_run(clients, 4_000) for clients in LARGE]
-    by_items = [_run(FEW_CLIENTS, items) for items in ITEMS]
-    lines = [_overhead(whole), *_growth("clients", sizes), *_growth("items", by_items)]
-    for size in sizes[len(CLIENTS) - 1 :]:
-        told = f"{size['clients']:,} clients"
-        parts = {"s per round": size["s per round"], "cores": size["cores"]}
-        lines.append(Line(f"hours for 10⁹ client-rounds on a cluster, {told}", hours(size), "h", "", parts))
-        lines.append(Line(f"peak memory of a cluster, {told}", memory(size), "GB", "≤ 24 for 10⁷", _memories(size)))
-    return lines
+    most, most_items = int(os.environ.get(MOST_CLIENTS, 1_000_000)), int(os.environ.get(MOST_ITEMS, 1_000_000))
+    by_clients = [_run(clients, SOME_ITEMS) for clients in CLIENTS if clients <= most]
+    by_items = [_run(SOME_CLIENTS, items) for items in ITEMS if items <= most_items]
+    RUNS.parent.mkdir(parents=True, exist_ok=True)
+    RUNS.write_text("".join(f"{json.dumps(run)}\n" for run in [*by_clients, *by_items]))
+    lines = [_overhead([run for run in by_clients if "bare s per round" in run][-1])]
+    for engine in ENGINES:
+        lines += [_growth(engine, "clients", by_clients), _growth(engine, "items", by_items)]
+    costs = Costs.fitted([*by_clients, *by_items])
+    lines += costs.limits(by_items[0]["shards"])
+    lines += [_hours(engine, by_clients) for engine in ENGINES]
+    lines.append(
+        Line(
+            f"peak memory of a cluster, {by_clients[-1]['clients']:,} clients",
+            sum(_memories(by_clients[-1]).values()),
+            "GB",
+            "≤ 24 for 10⁷",
+            _memories(by_clients[-1]),
+        )
+    )
+    return lines + costs.machines()
 
 
-def hours(size: dict[str, Any]) -> float:
-    """For a billion client-rounds, at the speed that was seen."""
-    return float(size["s per round"] * BILLION / size["clients"] / 3600)
+def _memories(run: dict[str, Any]) -> dict[str, float]:
+    """Pages that processes share are counted more than once; up to 10⁶ clients the driver runs the bare engine, too."""
+    return {name: run[name] for name in ("driver peak GB", "workers peak GB", "object store GB")}
 
 
-def memory(size: dict[str, Any]) -> float:
-    """Of the driver, all workers and the object store, in GB; pages that they share are counted more than once."""
-    return float(sum(_memories(size).values()))
-
-
-def _memories(size: dict[str, Any]) -> dict[str, float]:
-    return {name: size[name] for name in ("driver peak GB", "workers peak GB", "object store GB")}
-
-
-def _overhead(size: dict[str, Any]) -> Line:
-    """By the least rounds, and by the median of the ratios of rounds that followed each other."""
-    over = np.array(size["rounds s"]) / np.array(size["bare rounds s"])
+def _overhead(run: dict[str, Any]) -> Line:
+    """By processor time, which other programs on the machine change least; by the clock besides."""
+    over = np.array(run["rounds s"]) / np.array(run["bare rounds s"])
     parts = {
-        "cluster s": size["s per round"],
-        "bare s": size["bare s per round"],
-        "by medians": float(np.median(over) - 1.0),
-        "in workers, s": size["slowest worker s"],
-        "by processor time": size["processor s per round"] / size["bare processor s per round"] - 1.0,
+        "cluster, processor s": run["processor s per round"],
+        "of these the driver": run["driver processor s per round"],
+        "bare, processor s": run["bare processor s per round"],
+        "by the clock, least of either": run["s per round"] / run["bare s per round"] - 1.0,
+        "by the clock, median of ratios": float(np.median(over) - 1.0),
+        "load average": run["load average"],
     }
-    value = size["s per round"] / size["bare s per round"] - 1.0
+    value = run["processor s per round"] / run["bare processor s per round"] - 1.0
+    what = f"a cluster's processor time over the bare engine's, {run['clients']:,} clients, less 1"
+    return Line(what, value, "", "≤ 0.1", parts)
+
+
+def _growth(engine: str, what: str, runs: Sequence[dict[str, Any]]) -> Line:
+    """Processor seconds of a round at each size, and the exponents between sizes: one is linear."""
+    name = f"{ENGINES[engine]}processor s per round"
+    runs = [run for run in runs if name in run]
+    seconds, counts = [np.array([float(run[key]) for run in runs]) for key in (name, what)]
+    slopes = np.diff(np.log(seconds)) / np.diff(np.log(counts))
+    parts = {f"{run[what]:,}": float(run[name]) for run in runs}
+    exponents = ", ".join(f"{slope:.2f}" for slope in slopes)
     return Line(
-        f"a cluster's time over the bare engine's, {size['clients']:,} clients, less 1", value, "", "≤ 0.1", parts
+        f"processor s of a round by {what}, {engine}, exponents {exponents}", float(seconds[-1]), "s", "", parts
     )
 
 
-def _growth(what: str, sizes: Sequence[dict[str, Any]]) -> list[Line]:
-    """Seconds of a round at each size, and the exponents between sizes: one is linear."""
-    seconds, counts = [np.array([float(size[name]) for size in sizes]) for name in ("s per round", what)]
-    slopes = np.diff(np.log(seconds)) / np.diff(np.log(counts))
-    parts = {f"{size[what]:,}": float(size["s per round"]) for size in sizes}
-    exponents = ", ".join(f"{slope:.2f}" for slope in slopes)
-    line = f"s per round on a cluster by {what}, exponents {exponents}"
-    return [Line(line, float(seconds[-1]), "s", "", parts)]
+def _hours(engine: str, runs: Sequence[dict[str, Any]]) -> Line:
+    """For a billion client-rounds at the largest size, at the speed that was seen by the clock."""
+    name = f"{ENGINES[engine]}s per round"
+    run = [one for one in runs if name in one][-1]
+    hours = float(run[name]) * BILLION / run["clients"] / 3600
+    parts = {"s per round": float(run[name]), "clients": run["clients"], "cores": run["cores"]}
+    return Line(f"hours for 10⁹ client-rounds, {engine}", hours, "h", "", parts)
 
 
-def _run(clients: int, items: int, *, beside: bool = False) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.cluster_size", str(clients), str(items), str(ROUNDS)]
-    done = subprocess.run([*command, *(["beside"] if beside else [])], capture_output=True, text=True, check=True)
+def _run(clients: int, items: int) -> dict[str, Any]:
+    rounds, beside = (ROUNDS, ["beside"]) if clients <= BESIDE else (FEW_ROUNDS, [])
+    command = [sys.executable, "-m", "benchmarks.cluster_size", str(clients), str(items), str(rounds)]
+    print(f"cluster: {clients:,} clients, {items:,} items ...", file=sys.stderr, flush=True)
+    done = subprocess.run([*command, *beside], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.one_size import peak
 from benchmarks.rounds import MF, settings
 from fedrecplus import data
@@ -42,14 +44,24 @@ class Timed:
         self.processor: list[float] = []
         """seconds of this process's processors"""
         self.of_workers: list[dict[str, float]] = []
+        """seconds by the clock"""
+        self.worker_processor: list[float] = []
+        """seconds of all workers' processors"""
 
     def round(self) -> None:
-        """One round more."""
+        """One round more. Of workers it counts what they use in it: they idle while others run, which is not free."""
+        before = self._used_by_workers()
         began, used = time.perf_counter(), time.process_time()
         self.state, report = self.engine.round(self.problem, self.state)
         self.seconds.append(time.perf_counter() - began)
         self.processor.append(time.process_time() - used)
+        self.worker_processor.append(self._used_by_workers() - before)
         self.of_workers.append(dict(report.seconds))
+
+    def _used_by_workers(self) -> float:
+        if not isinstance(self.engine, RayEngine):
+            return 0.0
+        return float(sum(one["processor seconds"] for one in self.engine.cluster_of(self.problem).statuses()))
 
 
 def main(clients: int, items: int, rounds: int, beside: bool) -> None:
@@ -79,13 +91,11 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
     cluster.round()  # reads shards and compiles
     if bare is not None:
         bare.round()
-    before = sum(one["processor seconds"] for one in workers.statuses())
     for _ in range(rounds):
         cluster.round()
         if bare is not None:
             bare.round()
-    statuses = workers.statuses()
-    used = sum(one["processor seconds"] for one in statuses) - before
+    statuses, drivers = workers.statuses(), np.array(cluster.processor[1:])
     found = {
         "clients": clients,
         "items": items,
@@ -99,8 +109,9 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
         "rounds s": cluster.seconds[1:],
         "slowest worker s": min(max(one.values()) for one in cluster.of_workers[1:]),
         "workers together s": min(sum(one.values()) for one in cluster.of_workers[1:]),
-        "processor s per round": used / rounds + sum(cluster.processor[1:]) / rounds,
-        "driver processor s per round": sum(cluster.processor[1:]) / rounds,
+        "processor s per round": float(np.median(drivers + cluster.worker_processor[1:])),
+        "driver processor s per round": float(np.median(drivers)),
+        "load average": os.getloadavg()[0],
         "driver peak GB": peak(),
         "workers peak GB": sum(one["peak GB"] for one in statuses),
         "object store GB": _object_store(workers.ray),
@@ -108,7 +119,7 @@ def measure(path: Path, clients: int, items: int, rounds: int, beside: bool) -> 
     }
     if bare is not None:
         found["bare s per round"], found["bare rounds s"] = min(bare.seconds[1:]), bare.seconds[1:]
-        found["bare processor s per round"] = sum(bare.processor[1:]) / rounds
+        found["bare processor s per round"] = float(np.median(bare.processor[1:]))
     return found
 
 

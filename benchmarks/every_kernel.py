@@ -28,14 +28,16 @@ def modules() -> list[ModuleType]:
 def kernels() -> dict[str, Any]:
     """Every kernel by its name; what is only ever compiled into others is none."""
     named = [(name, value) for module in modules() for name, value in vars(module).items()]
-    return {name: value for name, value in named if isinstance(value, Dispatcher) and not isinstance(value, Inner)}
+    found = {name: value for name, value in named if isinstance(value, Dispatcher) and not isinstance(value, Inner)}
+    assert len(found) == len({id(value) for value in found.values()}), "two kernels have the same name"
+    return found
 
 
 def main() -> None:
     ratings = data.load("synthetic:clients=60,items=80,ratings_per_client=10")
     started, used = time.perf_counter(), time.process_time()
     for changes in _all_settings():
-        _run(ratings, assign(Config(), changes))
+        _run(ratings, assign(Config(), [*changes, "simulation_only=true"]))
     likeness.LARGEST_TABLE = 1  # as if there were too many items for a table
     _run(ratings, assign(Config(), ["pseudo_items.rule=similar"]))
     taken = {"wall": time.perf_counter() - started, "processor": time.process_time() - used}
@@ -47,7 +49,8 @@ def main() -> None:
 def _run(ratings: Any, config: Config) -> None:
     problem, engine = prepare(ratings, config), engine_of(config)
     state, _ = engine.round(problem, engine.start(problem))
-    engine.user_weights(problem, state.private, item_columns(problem, state.server.V))
+    X = item_columns(problem, state.server.V)
+    engine.list_weights(problem, engine.user_weights(problem, state.private, X), X)
 
 
 def _all_settings() -> list[list[str]]:

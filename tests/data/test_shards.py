@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import fedrecplus as fr
 from fedrecplus import data
 from fedrecplus.cli.data import data_app
 from fedrecplus.data import Ratings, split
@@ -92,10 +93,28 @@ def test_damage_is_named_by_file_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("{")
     with pytest.raises(UserError, match=r"manifest\.json can't be read"):
         ShardFolder.read(tmp_path)
-    with pytest.raises(UserError, match="holds no shards"):
+    with pytest.raises(UserError, match="there is no folder"):
         ShardFolder.read(tmp_path / "nowhere")
     with pytest.raises(UserError, match="no fold 7"):
         sharded_ratings(folder, 7)
+
+
+def test_a_path_without_shards_is_refused_with_what_is_there_and_how_to_write_them(tmp_path: Path) -> None:
+    def refused(path: Path) -> UserError:
+        with pytest.raises(UserError) as error:
+            fr.open_shards(path)
+        return error.value
+
+    nothing = refused(tmp_path / "nope")
+    assert "no folder" in nothing.problem
+    assert nothing.remedy == f"write shards there: fedrecplus data shard DATASET --out {tmp_path / 'nope'} --shards 8"
+    there = shard_ratings(small_ratings(), tmp_path / "there", 2).path
+    assert refused(tmp_path / "nope").remedy.startswith(f"there are shards in {there}; or write")
+    assert refused(tmp_path).problem == f"{tmp_path} holds no shards: it has no manifest.json"
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n1,1,5\n")
+    assert f"fedrecplus data shard {tmp_path / 'ratings.csv'}" in refused(tmp_path / "ratings.csv").remedy
+    (there / MANIFEST).unlink()
+    assert "--overwrite" in refused(there).remedy
 
 
 def test_the_command_writes_a_manifest_with_counts_and_digests(tmp_path: Path) -> None:

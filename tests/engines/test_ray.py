@@ -26,6 +26,7 @@ from fedrecplus.data.synthetic.options import SyntheticOptions
 from fedrecplus.engines import SimulationState, engine_of, prepare
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray import connection as ray_connection
+from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import slow_workers
 from fedrecplus.engines.ray.overview import overview
 from fedrecplus.engines.ray.worker import ShardView
@@ -211,13 +212,39 @@ def test_training_on_shards_gives_what_training_in_memory_gives(tmp_path: Path) 
     assert run.result["bytes_up_per_client_round"] == in_memory.result["bytes_up_per_client_round"]
     for group, figures in in_memory.result["groups"].items():
         assert run.result["groups"][group] == pytest.approx(figures, abs=1e-9)
-    assert run.result["ranking"] is None
+    assert_same_lists(run.ranking, in_memory.ranking)
     with pytest.raises(UserError, match="unknown client"):
         run.recommender.recommend(ratings.client_ids[0])
     assert len(run.recommender.fold_in({ratings.item_ids[3]: 5.0}).recommend(3)) == 3
     sample = fr.train(fr.open_shards(folder.path), None, config)
     whole = fr.train(ratings, None, assign(Config(), changes))
     assert sample.result["fit"]["rmse"] == pytest.approx(whole.result["fit"]["rmse"], abs=1e-9)
+
+
+def assert_same_lists(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if name == "groups":
+            assert found[name].keys() == value.keys()
+            for group, figures in value.items():
+                assert found[name][group] == pytest.approx(figures, abs=1e-9)
+        else:
+            assert found[name] == pytest.approx(value, abs=1e-9), name
+    assert expected["ndcg@10"] > 0
+
+
+def test_lists_of_a_drawn_few_on_shards_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a model whose lists have weights of their own; whose lists are judged is drawn over all shards."""
+    monkeypatch.setattr("fedrecplus.training.ranking._MOST_CLIENTS", 15)  # in the driver alone: shards offer everybody
+    ratings = small_ratings()
+    folder = shard_ratings(ratings, tmp_path / "shards", 3)
+    changes = ["channel.rule=sums", "precision=float64", "server.rounds=1"]
+    config = assign(preset("fedrec+secure"), changes)
+    assert config.scores_lists
+    in_memory = fr.train(*fr.split(ratings, 1), config)
+    run = fr.train(fr.open_shards(folder.path, fold=1), None, assign(config, ["engine=ray"]))
+    assert in_memory.ranking["clients"] == 15
+    assert_same_lists(run.ranking, in_memory.ranking)
 
 
 @pytest.mark.slow
@@ -305,8 +332,6 @@ def test_slow_workers_are_those_far_behind_the_middle_one() -> None:
 
 
 def test_sums_of_shards_keep_their_order() -> None:
-    from fedrecplus.engines.ray.engine import Addition
-
     whole = Addition()
     for value in (1e16, 1.0, -1e16):
         whole.add(Sums(np.full((2, 1), value, np.float32), np.ones(2), 1.0, 3))

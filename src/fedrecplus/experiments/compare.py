@@ -18,7 +18,7 @@ from fedrecplus.experiments.published import Published, published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.markdown import html_table, markdown_table
-from fedrecplus.training.ranking import MEASURES
+from fedrecplus.training.list_measures import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
 Algorithm = Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,15 @@ class Errors:
     squared: NDArray[np.float64]
     tail: tuple[int, float, float]
     """test ratings of tail items, their absolute and squared errors"""
+
+    @classmethod
+    def together(cls, parts: Sequence[Errors]) -> Errors:
+        """Those of shards, in the order of their clients."""
+        count, absolute, squared = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "absolute", "squared")
+        )
+        tail = np.array([part.tail for part in parts]).sum(axis=0)
+        return cls(count, absolute, squared, (int(tail[0]), float(tail[1]), float(tail[2])))
 
     def rmse_by_client(self) -> NDArray[np.float64]:
         """Each client's RMSE; not a number for a client without test ratings."""

@@ -13,9 +13,9 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.groups import by_group, errors_of
-from fedrecplus.training.ranking import DEPTHS, LIKED, lists_of
+from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
+from fedrecplus.training.groups import Errors, by_group, errors_of
+from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
 from fedrecplus.training.recommender import Recommender, places_of
 from fedrecplus.training.run import Run
 
@@ -85,8 +85,15 @@ def measure(
     scores = score(test, predictor.predict, fallback)
     errors = errors_of(test, predictor.predict, fallback, training)
     lists = lists_of(training, test, predictor, fallback, at, relevant_from)
+    return evaluation_of(training, scores, errors, lists, at)
+
+
+def evaluation_of(
+    training: Ratings, scores: Scores, errors: Errors, lists: Lists, at: Sequence[int] = DEPTHS
+) -> Evaluation:
+    """All measures, from errors and lists, wherever these come from."""
     groups, figures = by_group(errors, training), {name: getattr(scores, name) for name in ("mae", "rmse", "nmse")}
-    if training.likes_alone and test.likes_alone:
+    if lists.relevant_from is None:  # likes alone, in training and tests
         figures = dict.fromkeys(figures)
         groups = {name: {**group, "mae": None, "rmse": None} for name, group in groups.items()}
     depth = min((each for each in at if each >= 10), default=max(at))

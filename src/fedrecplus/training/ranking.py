@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,62 +15,18 @@ from fedrecplus.errors import UserError
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import Fallback, Predictor
 from fedrecplus.training.groups import few_ratings, many_ratings, tail_items
+from fedrecplus.training.list_measures import MEASURES
 
 LIKED = 4.0
 """a test rating from here up, in standard units, makes an item relevant"""
 DEPTHS = (5, 10, 20)
 """lengths of lists that results look at"""
 _MOST_CLIENTS = 20_000
+"""whose lists are judged"""
 _CELLS = 1 << 22
 _AT = re.compile(r"(?P<measure>[a-z]+)@(?P<depth>[1-9]\d{0,5})")
 
 Array = NDArray[np.float64]
-Hits = NDArray[np.bool_]
-"""clients × places of the list: whether a relevant item is there"""
-
-
-def _ndcg(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """Σ_hits 1/log₂(place + 1) over what the best list would have. After: Järvelin and Kekäläinen 2002"""
-    discount = 1.0 / np.log2(np.arange(2, depth + 2))
-    ideal = np.cumsum(discount)[np.minimum(relevant, depth) - 1]
-    return np.asarray(hits @ discount / ideal)
-
-
-def _recall(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """The share of the relevant items that is on the list."""
-    return np.asarray(hits.sum(axis=1) / relevant)
-
-
-def _precision(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """The share of the list's places with a relevant item."""
-    return np.asarray(hits.sum(axis=1) / depth)
-
-
-def _hit_rate(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """Whether any relevant item is on the list."""
-    return np.asarray(hits.any(axis=1), dtype=np.float64)
-
-
-def _average_precision(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """Σ_hits precision up to that place, over what the best list would have."""
-    precision = np.cumsum(hits, axis=1) / np.arange(1, depth + 1)
-    return np.asarray((hits * precision).sum(axis=1) / np.minimum(relevant, depth))
-
-
-def _reciprocal_rank(hits: Hits, relevant: NDArray[np.int64], depth: int) -> Array:
-    """1 over the place of the first relevant item; 0 where none is on the list."""
-    return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
-
-
-MEASURES: dict[str, Callable[[Hits, NDArray[np.int64], int], Array]] = {
-    "ndcg": _ndcg,
-    "recall": _recall,
-    "precision": _precision,
-    "hr": _hit_rate,
-    "map": _average_precision,
-    "mrr": _reciprocal_rank,
-}
-"""each of one client's list; results have their means over clients"""
 
 
 @dataclass(frozen=True)
@@ -87,8 +43,8 @@ class Lists:
     """``ndcg@10`` → a number per client"""
     on_tail: dict[str, Array]
     """the same with tail items alone as relevant; not a number for a client without any"""
-    coverage: dict[int, float]
-    """list length → share of the catalogue that is on anybody's list"""
+    shown: dict[int, NDArray[np.bool_]]
+    """list length → which items are on anybody's list"""
     popularity: dict[int, Array]
     """list length → each client's mean over the list of the share of clients that rated an item in training"""
 
@@ -104,7 +60,7 @@ class Lists:
             "left_out": self.left_out,
             "relevant_from": self.relevant_from,
             **{name: _mean(values) for name, values in self.by_client.items()},
-            **{f"coverage@{depth}": share for depth, share in self.coverage.items()},
+            **{f"coverage@{depth}": float(items.mean()) for depth, items in self.shown.items()},
             **{f"popularity@{depth}": _mean(shares) for depth, shares in self.popularity.items()},
             "groups": groups,
         }
@@ -114,6 +70,52 @@ class Lists:
         everybody = np.full(clients, np.nan)
         everybody[self.clients] = self.by_client[name]
         return everybody
+
+    @classmethod
+    def together(cls, parts: Sequence[Lists], firsts: Iterable[int], left_out: int) -> Lists:
+        """The lists of shards, whose clients' numbers begin with ``firsts``."""
+
+        def joined(name: str) -> dict[Any, Array]:
+            keys = getattr(parts[0], name)
+            return {key: np.concatenate([getattr(part, name)[key] for part in parts]) for key in keys}
+
+        return cls(
+            np.concatenate([part.clients + first for part, first in zip(parts, firsts, strict=True)]),
+            left_out,
+            parts[0].relevant_from,
+            joined("by_client"),
+            joined("on_tail"),
+            {depth: np.any([part.shown[depth] for part in parts], axis=0) for depth in parts[0].shown},
+            joined("popularity"),
+        )
+
+
+@dataclass(frozen=True)
+class ListTerms:
+    """What the lists of all clients are judged by, whichever shard they are in."""
+
+    depths: tuple[int, ...]
+    """lengths of lists, ascending"""
+    relevant_from: float | None
+    """in standard units; None: every test item is relevant"""
+    popularity: NDArray[np.int64]
+    """training ratings of each item"""
+    clients: int
+    """in training"""
+
+    @classmethod
+    def of(
+        cls, training: Ratings, test: Ratings, at: Sequence[int] = DEPTHS, relevant_from: float = LIKED
+    ) -> ListTerms:
+        """Of whole sets of ratings."""
+        least = None if training.likes_alone and test.likes_alone else relevant_from
+        return cls(tuple(_checked(at)), least, training.item_counts(), training.clients)
+
+    def relevant(self, test: Ratings) -> Ratings:
+        """The test ratings that make an item relevant."""
+        if self.relevant_from is None:
+            return test
+        return test.where(test.standard_values >= self.relevant_from - 1e-9)
 
 
 def rank(
@@ -141,15 +143,37 @@ def lists_of(
     Of more than 20,000 clients, so many are drawn by a fixed key: it is items that must not be sampled.
     After: Krichene and Rendle 2020, who show that sampled negatives mislead.
     """
-    depths = _checked(at)
-    likes_alone = training.likes_alone and test.likes_alone
-    liked = test if likes_alone else test.where(test.standard_values >= relevant_from - 1e-9)
-    clients = np.flatnonzero(np.diff(liked.indptr) > 0)
-    left_out = int((np.diff(test.indptr) > 0).sum()) - len(clients)
-    if len(clients) > _MOST_CLIENTS:
-        drawn = np.argsort(uniform(0, clients), kind="stable")[:_MOST_CLIENTS]
-        clients = np.sort(clients[drawn])
-    popularity, tail = training.item_counts(), tail_items(training.item_counts())
+    terms = ListTerms.of(training, test, at, relevant_from)
+    liked = terms.relevant(test)
+    clients = clients_with_ratings(liked)
+    left_out = len(clients_with_ratings(test)) - len(clients)
+    lists = judged_lists(training, liked, drawn_clients(clients), predictor, fallback, terms)
+    return replace(lists, left_out=left_out)
+
+
+def clients_with_ratings(ratings: Ratings) -> NDArray[np.int64]:
+    """Their numbers, ascending."""
+    return np.flatnonzero(np.diff(ratings.indptr) > 0)
+
+
+def drawn_clients(clients: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those whose lists are judged: all, or 20,000 of them by a fixed key. A draw of what was drawn is the same."""
+    if len(clients) <= _MOST_CLIENTS:
+        return clients
+    drawn = np.argsort(uniform(0, clients), kind="stable")[:_MOST_CLIENTS]
+    return np.sort(clients[drawn])
+
+
+def judged_lists(
+    training: Ratings,
+    liked: Ratings,
+    clients: NDArray[np.int64],
+    predictor: Predictor,
+    fallback: Fallback,
+    terms: ListTerms,
+) -> Lists:
+    """The lists of some clients, who all have relevant test ratings, ``liked``. All may be those of a shard."""
+    depths, popularity, tail = terms.depths, terms.popularity, tail_items(terms.popularity)
     everywhere: dict[str, list[Array]] = {}
     on_tail: dict[str, list[Array]] = {}
     shares: dict[int, list[Array]] = {depth: [] for depth in depths}
@@ -168,14 +192,14 @@ def lists_of(
             some, there = lists[:, :depth], lists[:, :depth] >= 0
             shown[depth][some[there]] = True
             sums = np.where(there, popularity[np.maximum(some, 0)], 0).sum(axis=1)
-            shares[depth].append(sums / np.maximum(there.sum(axis=1), 1) / training.clients)
+            shares[depth].append(sums / np.maximum(there.sum(axis=1), 1) / terms.clients)
     return Lists(
         clients,
-        left_out,
-        None if likes_alone else relevant_from,
+        0,
+        terms.relevant_from,
         {name: np.concatenate(values) for name, values in everywhere.items()},
         {name: np.concatenate(values) for name, values in on_tail.items()},
-        {depth: float(items.mean()) for depth, items in shown.items()},
+        shown,
         {depth: np.concatenate(values) for depth, values in shares.items()},
     )
 

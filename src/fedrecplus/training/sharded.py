@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.randomness import uniform
 from fedrecplus.training.divergence import Watch
 from fedrecplus.training.evaluation import ErrorSums, Fallback, Predictor, Scores, error_sums
-from fedrecplus.training.groups import Errors, by_group, errors_of, tail_items
+from fedrecplus.training.groups import Errors, errors_of, tail_items
 from fedrecplus.training.judging import Judge
-from fedrecplus.training.measures import Evaluation
+from fedrecplus.training.measures import Evaluation, evaluation_of
+from fedrecplus.training.ranking import Lists, ListTerms, clients_with_ratings, drawn_clients, judged_lists
 
 
 class Question(NamedTuple):
@@ -28,9 +29,19 @@ class Question(NamedTuple):
     """public columns of items; none: predict the mean everywhere"""
     mean: float
     known_item: NDArray[np.bool_]
-    tail: NDArray[np.bool_]
     share: float
     """of the training ratings that are looked at; 0: the test ratings"""
+    terms: ListTerms | None = None
+    """what lists are judged by, where they are"""
+
+
+class OwnPart(NamedTuple):
+    """What one shard is told besides."""
+
+    before: int
+    """training ratings of the shards before it"""
+    judged: NDArray[np.int64]
+    """clients whose lists are judged, by their number in the shard"""
 
 
 @dataclass(frozen=True)
@@ -66,34 +77,30 @@ class ShardJudge(Judge):
         return None, self.scores(engine, problem, state)
 
     def evaluation(self, engine: Engine, problem: Problem, state: SimulationState) -> Evaluation:
-        """Errors on the test ratings, by group, too. Lists are not judged: each would be of all items."""
-        found = _look(engine, problem, state, _errors_in_shard, self._question(problem, state), self._ends)
-        scores = ErrorSums.together([sums for sums, _ in found]).scores()
-        tails = np.array([errors.tail for _, errors in found]).sum(axis=0)
-        count, absolute, squared = (
-            np.concatenate([getattr(errors, name) for _, errors in found]) for name in ("count", "absolute", "squared")
-        )
-        errors = Errors(count, absolute, squared, (int(tails[0]), float(tails[1]), float(tails[2])))
-        return Evaluation(
-            mae=scores.mae,
-            rmse=scores.rmse,
-            nmse=scores.nmse,
-            ratings=scores.ratings,
-            cold=scores.cold,
-            groups=by_group(errors, self.ratings),
-            ranking={},
-            rmse_by_client=errors.rmse_by_client(),
-            ndcg_by_client=np.full(self.ratings.clients, np.nan),
-        )
+        """All measures on the test ratings; workers judge the lists of those of their people who were drawn."""
+        test = self.ratings.held_out()
+        assert test is not None, "without test ratings there is nothing to evaluate"
+        least = problem.config.evaluation.relevant_from
+        terms = ListTerms.of(self.ratings, test, relevant_from=least)
+        asked = self._question(problem, state)._replace(terms=terms)
+        able = _look(engine, problem, state, _able_in_shard, terms, None)
+        firsts = [shard.first for shard in self.ratings.folder.shards]
+        chosen = drawn_clients(np.concatenate([some + first for (some, _), first in zip(able, firsts, strict=True)]))
+        cuts = np.searchsorted(chosen, firsts)[1:]
+        own = [part - first for part, first in zip(np.split(chosen, cuts), firsts, strict=True)]
+        parts = list(map(OwnPart, self._ends, own))
+        found = _look(engine, problem, state, _all_in_shard, asked, parts)
+        lists = Lists.together([part for _, _, part in found], firsts, sum(left for _, left in able))
+        scores = ErrorSums.together([sums for sums, _, _ in found]).scores()
+        return evaluation_of(self.ratings, scores, Errors.together([errors for _, errors, _ in found]), lists)
 
     def _question(self, problem: Problem, state: SimulationState, X: NDArray[Any] | None = None) -> Question:
-        counts = self.ratings.item_counts()
-        known = counts > 0
+        known = self.ratings.item_counts() > 0
         if problem.config.model.part.has("PREDICTS_COLD_ITEMS"):
             known[:] = True
         share = 0.0 if self.ratings.fold is not None else min(1.0, self.most / max(len(self.ratings), 1))
         X = item_columns(problem, state.server.V) if X is None else X
-        return Question(X, self.ratings.mean(), known, tail_items(counts), share)
+        return Question(X, self.ratings.mean(), known, share)
 
     def _sums(self, engine: Engine, problem: Problem, state: SimulationState, X: NDArray[Any]) -> ErrorSums:
         asked = self._question(problem, state, X)
@@ -118,11 +125,26 @@ def _sums_in_shard(view: ShardView, asked: Question, before: int) -> ErrorSums:
     return error_sums(test, predictor.predict, fallback)
 
 
-def _errors_in_shard(view: ShardView, asked: Question, before: int) -> tuple[ErrorSums, Errors]:
-    """One shard's errors, added up over all, by client and on tail items."""
-    test, predictor, fallback = _to_judge(view, asked, before)
-    sums = error_sums(test, predictor.predict, fallback)
-    return sums, errors_of(test, predictor.predict, fallback, view.problem.ratings, asked.tail)
+def _able_in_shard(view: ShardView, terms: ListTerms, own: None) -> tuple[NDArray[np.int64], int]:
+    """Clients of a shard whose lists can be judged, no more than are judged of all, and how many can't be.
+
+    Clients are drawn by their number among everybody, so those that everybody's draw takes are in the shard's own draw.
+    """
+    assert view.test is not None
+    able = clients_with_ratings(terms.relevant(view.test))
+    left_out = len(clients_with_ratings(view.test)) - len(able)
+    return drawn_clients(able + view.first) - view.first, left_out
+
+
+def _all_in_shard(view: ShardView, asked: Question, own: OwnPart) -> tuple[ErrorSums, Errors, Lists]:
+    """One shard's errors, added up over all, by client and on tail items, and some of its clients' lists."""
+    test, predictor, fallback = _to_judge(view, asked, own.before)
+    assert asked.terms is not None
+    sums, training = error_sums(test, predictor.predict, fallback), view.problem.ratings
+    errors = errors_of(test, predictor.predict, fallback, training, tail_items(asked.terms.popularity))
+    Z = view.engine.list_weights(view.problem, predictor.W, predictor.X)
+    ranks, liked = replace(predictor, Z=Z), asked.terms.relevant(test)
+    return sums, errors, judged_lists(training, liked, np.array(own.judged), ranks, fallback, asked.terms)
 
 
 def _to_judge(view: ShardView, asked: Question, before: int) -> tuple[Any, Predictor, Fallback]:

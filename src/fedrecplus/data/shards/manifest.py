@@ -16,6 +16,8 @@ MANIFEST, ITEMS = "manifest.json", "items.parquet"
 FORMAT = 1
 _AGAIN = "write the shards again: fedrecplus data shard DATASET --out FOLDER --overwrite"
 _AT_ONCE = 1 << 22
+_MOST_NAMED = 3
+"""folders of shards that an error points to"""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ class ShardFolder:
             shards = tuple(Shard(**one) for one in content.pop("shards"))
             scale = Scale.parse(content.pop("scale"))
             return cls(path=folder, scale=scale, shards=shards, **content)
-        except FileNotFoundError:
-            raise UserError(f"{folder} holds no shards: it has no {MANIFEST}", _AGAIN) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise _no_shards(folder) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file} can't be read: {error}", _AGAIN) from None
 
@@ -97,6 +99,25 @@ class ShardFolder:
         """A hash over all files, names aside."""
         digests = [self.items_digest, *(f"{one.ratings_digest} {one.clients_digest}" for one in self.shards)]
         return hashlib.sha256("\n".join([str(self.scale), *digests]).encode()).hexdigest()[:32]
+
+
+def _no_shards(path: Path) -> UserError:
+    """The error for a path without a manifest, with what is there instead, and the folders of shards nearby."""
+    place = path if path.is_dir() else path.parent
+    near = sorted(str(file.parent) for file in place.glob(f"*/{MANIFEST}")) if place.is_dir() else []
+    there = f"there are shards in {', '.join(near[:_MOST_NAMED])}; or " if near else ""
+    if path.is_file():
+        out = f"{path.with_suffix('')}-shards"
+        write = f"write its ratings as shards: fedrecplus data shard {path} --out {out} --shards 8"
+        return UserError(f"{path} is a file, and shards are a folder", there + write)
+    if not path.exists():
+        write = f"write shards there: fedrecplus data shard DATASET --out {path} --shards 8"
+        return UserError(f"there is no folder {path}", there + write)
+    if any(path.glob("ratings-*.parquet")):
+        again = f"fedrecplus data shard DATASET --out {path} --overwrite"
+        return UserError(f"{path} holds no whole set of shards: it has no {MANIFEST}, which is written last", again)
+    write = f"write shards into another folder: fedrecplus data shard DATASET --out {path}-shards --shards 8"
+    return UserError(f"{path} holds no shards: it has no {MANIFEST}", there + write)
 
 
 def digest_of(file: Path) -> str:

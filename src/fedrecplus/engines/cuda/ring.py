@@ -37,7 +37,7 @@ class Ring:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``, now or before.
 
-        See ``add_steps`` and ``within_bounds`` in ``engines/fast/weighing.py``.
+        See ``add_in_steps`` in ``engines/fast/weighing.py``.
         """
         rows = numbers.shape[1]
         there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]

@@ -18,17 +18,22 @@ Result = TypeVar("Result")
 _CHUNKS = 8
 _ROWS_PER_CHUNK = 2_000
 """fewer rows than this are not worth a chunk of their own"""
+_ITEMS_PER_ROW = 4
+"""of a table; more than this are not worth one either"""
 
 
-def chunks(clients: NDArray[np.int64], rows: NDArray[Any]) -> list[NDArray[np.int64]]:
-    """The clients in runs with about the same number of rows; how many runs depends on the rows alone.
+def chunks(clients: NDArray[np.int64], rows: NDArray[Any], items: int = 0) -> list[NDArray[np.int64]]:
+    """The clients in runs with about the same number of rows; how many runs depends on rows and items alone.
 
     Each chunk sums on its own and the sums are added in order, so the result is the same for any number of threads.
+    ``items`` are those of the table that a chunk sums to: where it has few rows for its size, clearing it and adding it
+    up costs more than the rows.
     """
     if len(clients) == 0:
         return []
     before = np.cumsum(rows[clients])
-    count = int(np.clip(before[-1] // _ROWS_PER_CHUNK, 1, _CHUNKS))
+    least = max(_ROWS_PER_CHUNK, items // _ITEMS_PER_ROW)
+    count = int(np.clip(before[-1] // least, 1, _CHUNKS))
     cuts = np.searchsorted(before, before[-1] * np.arange(1, count) / count)
     return [part for part in np.split(clients, cuts) if len(part)]
 

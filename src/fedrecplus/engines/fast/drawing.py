@@ -63,4 +63,5 @@ class Drawing:
 
     def most_rated(self, clients: Clients) -> int:
         """Ratings of the client that has most."""
-        return int(np.diff(self.problem.ratings.indptr)[clients].max())
+        indptr = self.problem.ratings.indptr
+        return int((indptr[clients + 1] - indptr[clients]).max())

@@ -1,17 +1,16 @@
-"""From the chunks of a cohort to its sums, and from kernels that add up to single updates."""
+"""From the chunks of a cohort to its sums."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.problem import Problem
-from fedrecplus.protocol import Sums, Upload
+from fedrecplus.protocol import Sums
 
 
 def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
@@ -32,23 +31,6 @@ def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients:
 def empty_sums(left: NDArray[Any], in_steps: bool) -> NDArray[Any]:
     """A table to add updates to: steps are whole numbers that 32 bits can't hold, and 64 can."""
     return np.zeros(left.shape) if in_steps else np.zeros_like(left)
-
-
-def split_uploads(
-    problem: Problem,
-    pseudo: PseudoRows,
-    clients: Clients,
-    left: NDArray[Any],
-    train_one: Callable[[Clients, NDArray[Any]], None],
-) -> list[Upload]:
-    """The clients' updates one by one, by a kernel that adds one client's rows to a table."""
-    total, uploads = np.zeros_like(left), []
-    for number in range(len(clients)):
-        train_one(clients[number : number + 1], total)
-        items = items_of(problem, pseudo, int(clients[number]))
-        uploads.append(Upload(int(clients[number]), items, (total[items] + left[items]).astype(np.float64)))
-        total[items] = 0.0
-    return uploads
 
 
 def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:

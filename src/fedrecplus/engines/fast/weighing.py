@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import inner, mix, section, to_unit
+from fedrecplus.engines.fast.compiling import exact_kernel, inner, mix, section, to_unit
 
 TABLE, OWN, MEAN_OWN = 0, 1, 2
 """which rows a distance runs over"""
@@ -59,7 +59,9 @@ class Target(NamedTuple):
 
 
 def target_of(left: Any, step: Any) -> Target:
-    """Distances from Δ = left + moved to the step."""
+    """Distances from Δ = left + moved to the step; no distances where there is none."""
+    if step is None:
+        return Target(np.zeros((0, left.shape[1]), left.dtype), np.zeros(0), np.zeros(0), 0.0, left)
     apart = left - step
     sizes = np.einsum("ic,ic->i", step, step, dtype=np.float64)
     return Target(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()), left)
@@ -78,61 +80,94 @@ def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: fl
     return float(how.unit * max(distance, how.bound * least, how.smallest) ** (-how.temperature))
 
 
+@exact_kernel
+def add_weighed(block: Any, how: Any, target: Any, total: Any, per_item: Any, weights: Any) -> float:
+    """Weigh a block's updates and add w·Δ to the sums of their rows, and w to the rows' weights; returns Σw.
+
+    What is the same for everybody in Δ is left to the end. Sums are in the order of the code.
+    """
+    starts, rated, numbers, moved = block.starts, block.rated, block.numbers, block.moved
+    width, all_weights = np.uint64(moved.shape[1]), 0.0
+    for k in range(len(weights)):
+        first = starts[k]
+        end = first + rated[k] if how.rated_rows_only else starts[k + 1]
+        weight = _update_weight(numbers, first, end, moved, how, target)
+        scaled = moved.dtype.type(weight)
+        for j in range(np.uint64(first), np.uint64(end)):
+            row = np.uint64(numbers[j])
+            per_item[row] += weight
+            for c in range(width):
+                total[row, c] += scaled * moved[j, c]
+        weights[k] = weight
+        all_weights += weight
+    return all_weights
+
+
+@exact_kernel
+def add_in_steps(block: Any, sizes: Any, how: Any, target: Any, total: Any, per_item: Any, weights: Any) -> float:
+    """The same in whole steps, without clients that are left out or have numbers beyond the bounds.
+
+    ``sizes`` are the greatest numbers of what statistics are made of. See ``encode`` in ``parts/channel/_ring.py``.
+    """
+    clients, starts, rated, numbers, moved = block.clients, block.starts, block.rated, block.numbers, block.moved
+    left, scales, left_out, keys = target.left, how.scales, how.left_out, how.rounding_keys
+    width, all_weights = np.uint64(moved.shape[1]), 0.0
+    for k in range(len(weights)):
+        first, end = starts[k], starts[k + 1]
+        weight = _update_weight(numbers, first, end, moved, how, target)
+        if how.marks:
+            end = first + rated[k]
+        largest = 0.0
+        for j in range(np.uint64(first), np.uint64(end)):
+            row = np.uint64(numbers[j])
+            for c in range(width):
+                value = abs(weight * (moved[j, c] + left[row, c]))
+                if not value <= largest:  # not a number has no room either
+                    largest = value
+        fits = largest <= how.largest_move and 0.0 <= weight <= how.largest_weight
+        if not (fits and weight * sizes[k] * sizes[k] <= how.largest_statistic):
+            left_out[clients[k]] = 1
+        if left_out[clients[k]] != 0:
+            continue
+        steps = np.rint(weight * how.weight_scale)
+        for j in range(np.uint64(first), np.uint64(end)):
+            row = np.uint64(numbers[j])
+            scale = scales[row]
+            if scale > 0.0:
+                per_item[row] += steps
+                for c in range(width):
+                    move = weight * (moved[j, c] + left[row, c]) * scale
+                    chance = to_unit(mix(keys[clients[k]], row * width + c)) if how.by_chance else 0.0
+                    total[row, c] += np.floor(move + chance) if how.by_chance else np.rint(move)
+        weights[k] = weight
+        all_weights += steps
+    return all_weights
+
+
 @section
-def update_weight(rows: Any, n: int, moved: Any, how: Any, target: Any) -> float:
+def _update_weight(numbers: Any, first: int, end: int, moved: Any, how: Any, target: Any) -> float:
     """w of one update: by its distance to the global step, or 1. A section, since exact kernels must sum in order."""
     weight, distance, own_step = 1.0, 0.0, 0.0
     if how.distances:
         apart, step_sizes, width = target.apart, target.step_sizes, np.uint64(moved.shape[1])
-        for j in range(n):
-            row = np.uint64(rows[j])
+        for j in range(np.uint64(first), np.uint64(end)):
+            row = np.uint64(numbers[j])
             own_step += step_sizes[row]
             for c in range(width):
                 gap = moved[j, c] + apart[row, c]
                 distance += gap * gap
-        weight = weight_at(distance, own_step, n, how, target.whole_step)
+        weight = weight_at(distance, own_step, end - first, how, target.whole_step)
     return weight
 
 
-@inner
-def within_bounds(weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any) -> bool:
-    """Whether all numbers of an update have room in the ring; not a number has none. See ``_check`` there."""
-    largest = 0.0
-    for j in range(n):
-        row = np.uint64(rows[j])
-        for c in range(np.uint64(moved.shape[1])):
-            value = abs(weight * (moved[j, c] + left[row, c]))
-            if not value <= largest:
-                largest = value
-    return bool(largest <= how.largest_move and 0.0 <= weight <= how.largest_weight)
-
-
-@inner
-def add_steps(
-    client: int, weight: float, rows: Any, n: int, moved: Any, left: Any, how: Any, total: Any, per_item: Any
-) -> float:
-    """Add an update in whole steps, and its weight to its rows; returns the weight in steps. See ``encode`` there."""
-    steps, width = np.rint(weight * how.weight_scale), np.uint64(moved.shape[1])
-    for j in range(n):
-        row = np.uint64(rows[j])
-        scale = how.scales[row]
-        if scale > 0.0:
-            per_item[row] += steps
-            for c in range(width):
-                move = weight * (moved[j, c] + left[row, c]) * scale
-                if how.by_chance:
-                    total[row, c] += np.floor(move + to_unit(mix(how.rounding_keys[client], row * width + c)))
-                else:
-                    total[row, c] += np.rint(move)
-    return float(steps)
-
-
-@section
-def add_update(weight: float, rows: Any, n: int, moved: Any, total: Any, per_item: Any) -> None:
-    """Add w·Δ to the sums of its rows, and w to their weights."""
-    scaled, width = moved.dtype.type(weight), np.uint64(moved.shape[1])
-    for j in range(n):
-        row = np.uint64(rows[j])
-        per_item[row] += weight
-        for c in range(width):
-            total[row, c] += scaled * moved[j, c]
+@exact_kernel
+def add_statistics(vectors: Any, weights: Any, scale: float, in_steps: bool, statistic: Any) -> None:
+    """Add the upper triangles of w x xᵀ, row by row; in whole steps where the sums are."""
+    for k in range(len(weights)):
+        place = 0
+        if weights[k] != 0.0:
+            for a in range(vectors.shape[1]):
+                for b in range(a, vectors.shape[1]):
+                    value = weights[k] * (vectors[k, a] * vectors[k, b])
+                    statistic[place] += np.rint(value * scale) if in_steps else value
+                    place += 1

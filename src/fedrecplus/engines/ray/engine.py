@@ -16,44 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.shards.write import of_clients
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import Cluster
+from fedrecplus.engines.ray.private import ShardedPrivate, kept_places
+from fedrecplus.engines.ray.setup import first_clients, setup_of
 from fedrecplus.engines.ray.suited import check_suited
-from fedrecplus.engines.ray.worker import FileShard, HeldShard, Look, Place, Setup, ShardOutcome, ShardView
+from fedrecplus.engines.ray.worker import Look, Place, ShardOutcome, ShardView
 from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState, RoundReport, SimulationState
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 from fedrecplus.rounds import start_server
 
-Ask = Callable[[PrivateState, Look], list[Any]]
-"""private states, a function → what it says of each shard"""
 _KEPT = PRIVATE_ARRAYS[1:]
 _NOBODY = PublicItems(np.zeros((0, 0)), np.zeros(0, np.int64))
 """what a message has in place of public things, which workers have already"""
-
-
-class ShardedPrivate(PrivateState):
-    """Private states of all shards, where they are; an array is fetched and put together when somebody asks for it."""
-
-    places: tuple[Place, ...]
-    _ask: Ask
-
-    def __init__(self, places: Sequence[Place], drawn: NDArray[np.bool_], ask: Ask) -> None:
-        for name, value in {"places": tuple(places), "drawn": drawn, "_ask": ask}.items():
-            object.__setattr__(self, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in PRIVATE_ARRAYS:
-            raise AttributeError(name)
-        parts = self._ask(self, _PRIVATE_LOOKS[name])
-        object.__setattr__(self, name, np.concatenate(parts))
-        return vars(self)[name]
-
-    def finite(self) -> bool:
-        """Whether all numbers that clients keep are finite."""
-        return all(self._ask(self, _is_finite))
 
 
 class RayEngine(Engine):
@@ -69,8 +46,8 @@ class RayEngine(Engine):
     def cluster_of(self, problem: Problem) -> Cluster:
         """The workers for a problem, started when it is first met."""
         if self._cluster is None or self._problem is not problem:
-            self._cluster, self._problem = Cluster(lambda ray: _setup(ray, problem)), problem
-            self._firsts = np.array([*_firsts(problem), problem.ratings.clients])
+            self._cluster, self._problem = Cluster(lambda ray: setup_of(ray, problem)), problem
+            self._firsts = np.array([*first_clients(problem), problem.ratings.clients])
         return self._cluster
 
     def start(self, problem: Problem) -> SimulationState:
@@ -185,7 +162,7 @@ class RayEngine(Engine):
             return private
         cluster = self.cluster_of(problem)
         start = self._sharded(problem, [Place(shard, 0) for shard in range(cluster.shards)], private.drawn)
-        ends = np.cumsum(self.look(problem, start, _kept_places), axis=0)[:-1]
+        ends = np.cumsum(self.look(problem, start, kept_places), axis=0)[:-1]
         cut = [np.split(private.U, self._firsts[1:-1]), np.split(private.drawn, self._firsts[1:-1])]
         cut += [np.split(getattr(private, name), ends[:, place]) for place, name in enumerate(_KEPT[1:])]
         put, version = cluster.ray.put, next(self._versions)
@@ -209,31 +186,6 @@ class RayEngine(Engine):
         return np.asarray(clients[first:end] - self._firsts[shard])
 
 
-class Addition:
-    """Sums of sums, in the order in which they come, in 64 bits; one table is held, however many shards there are."""
-
-    _TABLES = ("total", "weights", "covariance", "statistic")
-
-    def __init__(self) -> None:
-        self._whole: Sums | None = None
-
-    def add(self, part: Sums) -> None:
-        """One shard's sums more."""
-        if self._whole is None:
-            self._whole = replace(part, **{name: getattr(part, name).astype(np.float64) for name in self._TABLES})
-            return
-        for name in self._TABLES:
-            table = getattr(self._whole, name)
-            table += getattr(part, name)
-        overall, clients = self._whole.overall + part.overall, self._whole.clients + part.clients
-        self._whole = replace(self._whole, overall=overall, clients=clients)
-
-    def sums(self, dtype: Any) -> Sums:
-        """All of them together."""
-        assert self._whole is not None, "there is no cluster without shards"
-        return replace(self._whole, total=self._whole.total.astype(dtype))
-
-
 def engine(config: Config) -> Engine:
     """The engine, if the training is a sum over shards."""
     check_suited(config)
@@ -242,61 +194,6 @@ def engine(config: Config) -> Engine:
 
 def _nobody(problem: Problem) -> NDArray[np.bool_]:
     return np.zeros(problem.ratings.clients, dtype=bool)
-
-
-def _firsts(problem: Problem) -> list[int]:
-    """The number of each shard's first client."""
-    ratings = problem.ratings
-    if isinstance(ratings, ShardedRatings):
-        return [shard.first for shard in ratings.folder.shards]
-    shards = min(problem.config.cluster.shards, ratings.clients)
-    return [int(cut) for cut in np.linspace(0, ratings.clients, shards + 1)[:-1]]
-
-
-def _setup(ray: Any, problem: Problem) -> Setup:
-    """What workers need besides messages. Ratings in memory go to Ray's store, once."""
-    config, ratings = replace(problem.config, engine=problem.config.cluster.engine), problem.ratings
-    shards: list[FileShard | HeldShard] = []
-    if isinstance(ratings, ShardedRatings):
-        folder = replace(ratings.folder, path=ratings.folder.path.absolute())
-        shards = [FileShard(folder, shard, ratings.fold) for shard in folder.shards]
-    else:
-        plain = replace(ratings, catalogue=None, timestamps=None, folds=None)
-        for first, end in itertools.pairwise([*_firsts(problem), ratings.clients]):
-            shards.append(HeldShard(first, (ray.put(of_clients(plain, first, end)),)))
-    return Setup(config, problem.public, tuple(shards))
-
-
-def _U(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.U
-
-
-def _drawn(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.drawn
-
-
-def _pseudo_items(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.pseudo_items
-
-
-def _virtual_ratings(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.virtual_ratings
-
-
-_PRIVATE_LOOKS: dict[str, Look] = {
-    "U": _U,
-    "drawn": _drawn,
-    "pseudo_items": _pseudo_items,
-    "virtual_ratings": _virtual_ratings,
-}
-
-
-def _is_finite(view: ShardView, shared: Any, own: Any) -> bool:
-    return view.private.finite()
-
-
-def _kept_places(view: ShardView, shared: Any, own: Any) -> tuple[int, int]:
-    return len(view.private.pseudo_items), len(view.private.virtual_ratings)
 
 
 def _user_weights(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:

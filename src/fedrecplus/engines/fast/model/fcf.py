@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import exact_kernel, section
+from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients
-from fedrecplus.engines.fast.model._solving import add_rows, solve
-from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import Target, Weighing, add_steps, target_of, weight_at, within_bounds
+from fedrecplus.engines.fast.model.ials import ChoiceTerms, factors_of
+from fedrecplus.engines.fast.model.reconstruction import listed, rated_rows
+from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
+from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState
@@ -24,49 +25,27 @@ IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
-class Confident(NamedTuple):
-    """What clients' factors come from."""
-
-    Y: Any
-    gram: Any
-    """YᵀY + λI"""
-    confidence: Any
-
-
-def _confident(Y: NDArray[Any], options: Settings) -> Confident:
-    wide = Y.astype(np.float64)
+def _terms(Y: NDArray[Any], problem: Problem) -> ChoiceTerms:
+    """What clients' factors come from: every rating is a choice of the same confidence."""
+    options, wide, real = problem.config.model.options, Y.astype(np.float64), Y.dtype.type
     gram = wide.T @ wide + options.regularisation * np.eye(Y.shape[1])
-    return Confident(np.ascontiguousarray(Y), gram.astype(Y.dtype), Y.dtype.type(options.confidence))
+    confidences = np.full(len(problem.levels), options.confidence, Y.dtype)
+    nothing = np.zeros(Y.shape[1], Y.dtype)
+    return ChoiceTerms(np.ascontiguousarray(Y), gram.astype(Y.dtype), nothing, confidences, real(0), real(0))
 
 
 def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
-    some, ratings = _confident(message.V, problem.config.model.options), problem.ratings
-    left = np.zeros_like(message.V)
-    target: Target = target_of(left, message.last_step)
-
-    def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = empty_sums(message.V, how.in_steps), np.zeros(len(message.V))
-        return total, per_item, add_clients(part, ratings.indptr, ratings.items, some, how, target, total, per_item)
-
-    parts = on_threads(work, chunks(clients, np.diff(ratings.indptr)))
-    return add_up(parts, left, len(clients), how.in_steps), private.U
+    return sums_of(_Round(problem, message, pseudo), how, clients), private.U
 
 
 def updates(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
-    some, ratings = _confident(message.V, problem.config.model.options), problem.ratings
-    left, per_item = np.zeros_like(message.V), np.zeros(len(message.V))
-    target: Target = target_of(left, message.last_step)
-
-    def one(client: Clients, total: NDArray[Any]) -> None:
-        add_clients(client, ratings.indptr, ratings.items, some, Weighing(), target, total, per_item)
-
-    return split_uploads(problem, pseudo, clients, left, one), private.U
+    return updates_of(_Round(problem, message, pseudo), clients), private.U
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
@@ -77,97 +56,65 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Every client's factors, over the last columns of X."""
     options: Settings = problem.config.model.options
-    some, ratings = _confident(X[:, -options.factors :], options), problem.ratings
-    Z, counts = np.zeros((ratings.clients, X.shape[1]), dtype=X.dtype), np.diff(ratings.indptr)
+    terms, rows = _terms(X[:, -options.factors :], problem), rated_rows(problem, X.dtype)
+    Z, counts = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype), np.diff(rows.indptr)
 
     def work(part: Clients) -> None:
-        solve_clients(part, ratings.indptr, ratings.items, some, Z)
+        Z[part, -options.factors :] = _factors(part, rows, terms)
 
     on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
     return Z
 
 
-@section
-def _factors(client: int, indptr: Any, items: Any, some: Any, four: Any, ones: Any, gram: Any, moment: Any) -> None:
-    """x as ``moment``. Rows times √α have outer products times α; their sum lacks a factor of (1 + α)/√α."""
-    Y, common, confidence = some.Y, some.gram, some.confidence
-    size = np.uint64(len(moment))
-    root = np.sqrt(confidence)
-    scale = (Y.dtype.type(1) + confidence) / root
-    for a in range(size):
-        moment[a] = 0
-        for b in range(a, size):
-            gram[a, b] = common[a, b]
-    first, n = indptr[client], indptr[client + 1] - indptr[client]
-    for group in range(0, n, 4):
-        for number in range(np.int64(4)):
-            j = group + number
-            if j < n:
-                row = np.uint64(items[first + j])
-                for c in range(size):
-                    four[number, c] = root * Y[row, c]
-            else:
-                for c in range(size):
-                    four[number, c] = 0
-        add_rows(four, ones, gram, moment)
-    for c in range(size):
-        moment[c] *= scale
-    solve(gram, moment)
+class _Round(BlockRound):
+    """Every client sends a row for every item."""
+
+    def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
+        super().__init__(problem, pseudo, np.zeros_like(message.V), message.last_step)
+        self.terms, self.own = _terms(message.V, problem), rated_rows(problem, message.V.dtype)
+        self.counts = self.rated = np.full(len(self.rated), len(message.V))
+
+    def train(self, block: RowBlock) -> None:
+        factors, terms = _factors(block.clients, self.own, self.terms), self.terms
+        tables = (block.numbers, block.ratings, block.moved)
+        moves_of_all(block.clients, self.own.indptr, self.own.items, terms.W, terms.confidences[0], factors, *tables)
+
+
+def _factors(clients: Clients, rows: KernelRows, terms: ChoiceTerms) -> NDArray[Any]:
+    """Clients' factors x. ``solve_choices`` sums α y, and the model has (1 + α) y."""
+    own, alpha = rows._replace(levels=terms.confidences), terms.confidences[0]
+    found = [
+        factors_of(starts, np.diff(starts), numbers, confidence, terms)
+        for _, starts, numbers, confidence in listed(clients, own, terms.W.dtype)
+    ]
+    return np.asarray(np.concatenate(found) * ((1 + alpha) / alpha))
 
 
 @exact_kernel
-def solve_clients(clients: Any, indptr: Any, items: Any, some: Any, Z: Any) -> None:
-    """Clients' factors, as the last columns of Z."""
-    size = some.Y.shape[1]
-    before = Z.shape[1] - size
-    gram, x = np.empty((size, size), Z.dtype), np.empty(size, Z.dtype)
-    four, ones = np.zeros((np.int64(4), size), Z.dtype), np.ones(np.int64(4), Z.dtype)
-    for client in clients:
-        _factors(client, indptr, items, some, four, ones, gram, x)
-        for c in range(size):
-            Z[client, before + c] = x[c]
-
-
-@exact_kernel
-def add_clients(
-    clients: Any, indptr: Any, items: Any, some: Any, how: Any, target: Any, total: Any, per_item: Any
-) -> float:
-    """f(u, i) of clients for all items, their weights, and the weighted sums; returns the sum of weights."""
-    Y, confidence = some.Y, some.confidence
-    apart, count, width = target.apart, np.uint64(Y.shape[0]), np.uint64(Y.shape[1])
-    gram, x = np.empty((width, width), Y.dtype), np.empty(width, Y.dtype)
-    four, ones = np.zeros((np.int64(4), width), Y.dtype), np.ones(np.int64(4), Y.dtype)
-    moved, numbers = np.empty((count, width), Y.dtype), np.arange(np.int64(count))
-    factor, one, left = np.empty(count, Y.dtype), Y.dtype.type(1), target.left
-    all_weights = 0.0
-    for client in clients:
-        _factors(client, indptr, items, some, four, ones, gram, x)
+def moves_of_all(
+    clients: Any,
+    indptr: Any,
+    items: Any,
+    Y: Any,
+    confidence: Any,
+    factors: Any,
+    numbers: Any,
+    ratings: Any,
+    moved: Any,
+) -> None:
+    """f(u, i) of clients for all items; in ``ratings`` are the factors of x on the way."""
+    count, width, one = np.uint64(Y.shape[0]), np.uint64(Y.shape[1]), Y.dtype.type(1)
+    for k in range(np.uint64(len(clients))):
+        first = k * count
         for row in range(count):
             score = Y.dtype.type(0)
             for c in range(width):
-                score += Y[row, c] * x[c]
-            factor[row] = -score
-        for place in range(indptr[client], indptr[client + 1]):
-            own = np.uint64(items[place])
-            factor[own] = (one + confidence) * (one + factor[own])
-        weight, distance = 1.0, 0.0
+                score += Y[row, c] * factors[k, c]
+            numbers[first + row] = row
+            ratings[first + row] = -score
+        for place in range(indptr[clients[k]], indptr[clients[k] + 1]):
+            own = first + np.uint64(items[place])
+            ratings[own] = (one + confidence) * (one + ratings[own])
         for row in range(count):
             for c in range(width):
-                moved[row, c] = factor[row] * x[c]
-                gap = moved[row, c] + apart[row, c]
-                distance += gap * gap
-        if how.distances:
-            weight = weight_at(distance, target.whole_step, count, how, target.whole_step)
-        if how.in_steps:
-            if how.left_out[client] == 0 and not within_bounds(weight, numbers, count, moved, left, how):
-                how.left_out[client] = 1
-            if how.left_out[client] == 0:
-                all_weights += add_steps(client, weight, numbers, count, moved, left, how, total, per_item)
-            continue
-        all_weights += weight
-        scaled = Y.dtype.type(weight)
-        for row in range(count):
-            per_item[row] += weight
-            for c in range(width):
-                total[row, c] += scaled * moved[row, c]
-    return all_weights
+                moved[first + row, c] = ratings[first + row] * factors[k, c]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import inner, kernel, section
+from fedrecplus.engines.fast.compiling import kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _updates
+from fedrecplus.engines.fast.model._training import Steps, TrainingRoom
 from fedrecplus.engines.fast.pseudo import PseudoRows
-from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import Weighing, add_steps, target_of, weight_at, within_bounds
+from fedrecplus.engines.fast.summing import add_up
+from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
 _gather = _columns.gather
-_stride = _columns.stride
 _whole = _columns.whole
 _silence = _columns.silence
 _products = _columns.products
@@ -34,18 +35,6 @@ IN_STEPS = True
 """its kernel can add up whole steps (``Weighing.in_steps``)"""
 
 
-class Steps(NamedTuple):
-    """How a client trains."""
-
-    mean: Any
-    """global mean, zero where the model has none"""
-    rate: Any
-    decay: Any
-    trained: Any
-    epochs: int
-    rated_only: bool
-
-
 def handles(options: mf.Settings) -> bool:
     """Steps over all of a client's rows at once; batches run through the model's own file."""
     return options.batch_size == 0
@@ -55,37 +44,58 @@ def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
-    V, U, steps, rows = message.V, private.U.copy(), _steps(problem, message), pseudo.rows(problem)
-    left = _left(V, steps)
-    target = target_of(left, message.last_step)
-    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+    some = _Round(problem, private, message, pseudo)
+    if how.in_steps:
+        return sums_of(some, how, clients), some.U
+    V, target = message.V, some.target(how)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = empty_sums(V, how.in_steps), np.zeros(len(V))
-        largest = int(count[part].max())
-        return total, per_item, train_clients(part, rows, largest, steps, how, target, V, U, total, per_item)
+        total, per_item, places = np.zeros_like(V), np.zeros(len(V)), np.zeros(len(part), np.int64)
+        largest = int(some.counts[part].max())
+        moved = np.empty((largest, V.shape[1]), V.dtype)  # each client's in turn
+        return total, per_item, some.run(part, places, False, largest, how, target, moved, total, per_item)
 
-    return add_up(on_threads(work, chunks(clients, count)), left, len(clients), how.in_steps), U
+    parts = on_threads(work, chunks(clients, some.counts, len(V)))
+    return add_up(parts, some.left, len(clients)), some.U
 
 
 def updates(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; returns everybody's U besides."""
-    V, U, steps, rows = message.V, private.U.copy(), _steps(problem, message), pseudo.rows(problem)
-    left = _left(V, steps)
-    target = target_of(left, message.last_step)
-    count = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+    some = _Round(problem, private, message, pseudo)
+    return updates_of(some, clients), some.U
 
-    def work(part: Clients) -> list[Upload]:
-        largest, per_item = int(count[part].max()), np.zeros(len(V))
 
-        def one(client: Clients, total: NDArray[Any]) -> None:
-            train_clients(client, rows, largest, steps, Weighing(), target, V, U, total, per_item)
+class _Round(BlockRound):
+    def __init__(self, problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows) -> None:
+        self.steps, self.V, self.U = _steps(problem, message), message.V, private.U.copy()
+        super().__init__(problem, pseudo, _left(message.V, self.steps), message.last_step)
 
-        return split_uploads(problem, pseudo, part, left, one)
+    def train(self, block: RowBlock) -> None:
+        """The moves of a block's clients are kept, and weighed by others."""
+        self.list_rows(block)
+        largest, nothing = int(block.counts.max(initial=0)), np.zeros(0)
+        no_table = np.zeros((0, block.moved.shape[1]), block.moved.dtype)
+        how = Weighing()
+        self.run(block.clients, block.starts, True, largest, how, self.target(how), block.moved, no_table, nothing)
 
-    return [upload for found in on_threads(work, chunks(clients, count)) for upload in found], U
+    def run(
+        self,
+        clients: Clients,
+        places: Any,
+        kept: bool,
+        largest: int,
+        how: Weighing,
+        target: Target,
+        moved: Any,
+        total: Any,
+        per_item: Any,
+    ) -> float:
+        """See ``train_clients``."""
+        room = TrainingRoom.of(self.V, self.steps, largest)
+        tables = (self.V, self.U, moved, total, per_item)
+        return float(train_clients(clients, places, kept, self.rows, room, self.steps, how, target, *tables))
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
@@ -98,7 +108,8 @@ def predictor(some: Drawing, steps: int) -> Fill:
     V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        predict_longer(clients, rated, items, U, V, steps, sizes, some.most_rated(clients), out)
+        room = TrainingRoom.of(V, sizes, some.most_rated(clients))
+        predict_longer(clients, rated, items, U, V, steps, sizes, room, out)
 
     return fill
 
@@ -106,13 +117,17 @@ def predictor(some: Drawing, steps: int) -> Fill:
 def _steps(problem: Problem, message: Broadcast) -> Steps:
     model, real = problem.config.model, message.V.dtype.type
     options, biases = model.options, model.part.BIASES
+    rate, epochs = real(mf.local_rate(options, message.round)), options.local_epochs
+    fades = np.zeros((epochs + 2) // 3 * 3, message.V.dtype)
+    fades[:epochs] = (1.0 - rate * real(options.regularisation)) ** np.arange(epochs)[::-1]
     return Steps(
         real(mf.global_mean(message.public, biases)),
-        real(mf.local_rate(options, message.round)),
+        rate,
         real(options.regularisation),
         mf.trained_columns(options, biases).astype(message.V.dtype),
-        options.local_epochs,
+        epochs,
         options.user_step == "rated",
+        fades,
     )
 
 
@@ -123,45 +138,35 @@ def _left(V: NDArray[Any], steps: Steps) -> Any:
 @kernel
 def train_clients(
     clients: Any,
+    places: Any,
+    kept: bool,
     rows: Any,
-    largest: int,
+    room: Any,
     steps: Any,
     how: Any,
     target: Any,
     V: Any,
     U: Any,
+    moved: Any,
     total: Any,
     per_item: Any,
 ) -> float:
     """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
 
     An update is what decay does to a row, which is the same for everybody (``left``, times ``per_item``), and the rest
-    of it, which is added to ``total``.
+    of it, which is added to ``total``; where it shall be ``kept`` it is in ``moved`` from the client's place on.
     """
     # arrays are taken out of their tuples once: inside the loop each look-up would count references
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
     mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
-    apart, apart_sizes, step_sizes, left = target.apart, target.apart_sizes, target.step_sizes, target.left
+    apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
+    own, pull, table, targets, dots = room.own, room.pull, room.table, room.targets, room.dots
+    errors, pushes, fades, numbers = room.errors, room.pushes, steps.fades, room.numbers
     epochs, width = steps.epochs, V.shape[1]
-    padded, room = (width + 3) // 4 * 4, _whole(largest)
-    own, pull = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
-    table, moved = np.zeros((padded, _stride(largest)), V.dtype), np.empty((largest, width), V.dtype)
-    targets = np.zeros(room, V.dtype)
-    e, dots = np.zeros(room, V.dtype), np.zeros(room, V.dtype)
-    slots = (epochs + 2) // 3 * 3  # those without an epoch stay zero
-    errors, pushes, fades = (
-        np.zeros((slots, room), V.dtype),
-        np.zeros((slots, padded), V.dtype),
-        np.zeros(slots, V.dtype),
-    )
-    shrink = 1.0
-    for i in range(epochs - 1, -1, -1):
-        fades[i] = shrink
-        shrink *= 1.0 - rate * decay
-    numbers = np.empty(largest, np.int64)
     all_weights = 0.0
-    for client in clients:
+    for k in range(len(clients)):
+        client = clients[k]
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
         n = rated + pseudo
@@ -176,13 +181,16 @@ def train_clients(
             own[c] = U[client, c]
         used = rated if steps.rated_only else n
         U[client, width] = _local_epochs(
-            U[client, width], epochs, used, n, rate, decay, trained, targets, own, pull, e, dots, table, errors, pushes
+            U[client, width], epochs, used, n, rate, decay, trained, targets, own, pull, dots, table, errors, pushes
         )
         for c in range(width):
             U[client, c] = own[c]
         if how.rated_rows_only:  # pseudo rows shall not count
             n = rated
-        _moves(numbers, n, epochs, fades, errors, pushes, not (how.distances or how.in_steps), moved, total)
+        at_once = not (kept or how.distances)
+        _moves(numbers, n, epochs, fades, errors, pushes, at_once, places[k], moved, total)
+        if kept:
+            continue
         weight = 1.0
         if how.distances:
             distance, own_step = _distance(apart, numbers, n, moved), 0.0
@@ -190,14 +198,6 @@ def train_clients(
                 distance += apart_sizes[numbers[j]]
                 own_step += step_sizes[numbers[j]]
             weight = weight_at(distance, own_step, n, how, target.whole_step)
-        if how.in_steps:
-            if how.marks:
-                n = rated
-            if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
-                how.left_out[client] = 1
-            if how.left_out[client] == 0:
-                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
-            continue
         if how.distances:
             _add(weight, numbers, n, moved, total)
         all_weights += weight
@@ -218,7 +218,6 @@ def _local_epochs(
     targets: Any,
     own: Any,
     pull: Any,
-    e: Any,
     dots: Any,
     table: Any,
     errors: Any,
@@ -231,29 +230,33 @@ def _local_epochs(
         V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i,   push_i = η_L U of epoch i.
 
     The table V⁰ is read twice an epoch and never written: ``errors`` and ``pushes`` keep e_i and push_i, of which
-    ``_updates.py`` makes the rows' moves. The first ``used`` rows are those of the U step.
+    ``_updates.py`` makes the rows' moves. The first ``used`` rows are those of the U step. An epoch is two half steps,
+    on U and on the rows, so that what both do is compiled once.
     """
     keep, shrink = own.dtype.type(1) - rate * decay, own.dtype.type(1)
-    start = np.int64(0)
-    n_padded, used_padded = _whole(n), _whole(used)
-    for epoch in range(epochs):
-        if used > 0:
-            if epoch == 0:  # otherwise they are known: U has not moved since
-                _products(own, table, start, used_padded, dots)
-            _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, used_padded, e)
-            _silence(e, used, used_padded)
-            pull_bias = _pull(e, table, start, used_padded, pull)
-            _pull_of_moves(e, shrink, keep, errors, pushes, epoch, used_padded, pull)
+    start, last = np.int64(0), errors.shape[0] - 1
+    e = errors[last]
+    for half in range(2 * epochs):
+        epoch, on_user = half // 2, half % 2 == 0
+        if on_user and used == 0:
+            continue
+        padded = _whole(used if on_user else n)
+        if half == 0 or not on_user:  # otherwise they are known: U has not moved since
+            _products(own, table, start, padded, dots)
+        _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, padded, last if on_user else epoch)
+        if on_user:
+            _silence(e, used, padded)
+            pull_bias = _pull(e, table, start, padded, pull)
+            _pull_of_moves(e, shrink, keep, errors, pushes, epoch, padded, pull)
             bias = _move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
-        _products(own, table, start, n_padded, dots)
-        _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, n_padded, errors[epoch])
-        for c in range(len(own)):
-            pushes[epoch, c] = rate * own[c]
-        shrink *= keep
+        else:
+            for c in range(len(own)):
+                pushes[epoch, c] = rate * own[c]
+            shrink *= keep
     return bias
 
 
-@inner
+@section
 def _errors(
     targets: Any,
     bias: Any,
@@ -265,9 +268,10 @@ def _errors(
     pushes: Any,
     epoch: int,
     n: int,
-    out: Any,
+    row: int,
 ) -> None:
-    """e_j = r_j − b − U·V_j for n rows, of U·V⁰_j and the moves so far. See ``mf.errors``."""
+    """e_j = r_j − b − U·V_j for n rows, of U·V⁰_j and the moves so far, as a row of errors. See ``mf.errors``."""
+    out = errors[row]
     for j in range(np.uint64(n)):
         out[j] = targets[j] - bias - shrink * dots[j]
     fade = errors.dtype.type(1)
@@ -306,17 +310,14 @@ def predict_longer(
     V: Any,
     more: int,
     steps: Any,
-    largest: int,
+    room: Any,
     out: Any,
 ) -> None:
     """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
     indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
     pseudo_indptr, mean, rate, decay, trained = rated.pseudo_indptr, steps.mean, steps.rate, steps.decay, steps.trained
+    own, pull, table, targets, e, numbers = room.own, room.pull, room.table, room.targets, room.dots, room.numbers
     width = V.shape[1]
-    padded = (width + 3) // 4 * 4
-    table, targets = np.zeros((padded, _stride(largest)), V.dtype), np.zeros(_whole(largest), V.dtype)
-    e, numbers = np.zeros(_whole(largest), V.dtype), np.empty(largest, np.int64)
-    pull, own = np.zeros(padded, V.dtype), np.zeros(padded, V.dtype)
     start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
     for client in clients:
         first, n = indptr[client], indptr[client + 1] - indptr[client]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, list_rows, runs_of, starts_of, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import exact_kernel, inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
-from fedrecplus.engines.fast.summing import add_up, empty_sums, split_uploads
-from fedrecplus.engines.fast.weighing import (
-    Target,
-    Weighing,
-    add_steps,
-    add_update,
-    target_of,
-    update_weight,
-    within_bounds,
-)
+from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.reconstruction import POPULARITY, Settings, item_columns, item_variance
@@ -43,34 +36,39 @@ class Prior(NamedTuple):
     """of the first factor"""
 
 
+class Room(NamedTuple):
+    """Arrays that a kernel works in."""
+
+    gram: Any
+    moment: Any
+    inverse: Any
+    S: Any
+    four: Any
+    targets: Any
+    own: Any
+
+    @classmethod
+    def of(cls, X: NDArray[Any], factors: int) -> Room:
+        """For weights over the columns X, the last of which are V's."""
+        size = X.shape[1] - 1
+        square, column = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
+        four, targets = np.zeros((4, size), X.dtype), np.zeros(4, X.dtype)
+        S = np.empty((size, factors), X.dtype)
+        return cls(square, column, np.empty_like(square), S, four, targets, np.ones(size + 1, X.dtype))
+
+
 def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo)
-
-    def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item = empty_sums(message.V, how.in_steps), np.zeros(len(message.V))
-        return total, per_item, some.add(part, how, total, per_item)
-
-    return add_up(on_threads(work, some.chunks(clients)), some.left, len(clients), how.in_steps), private.U
+    return sums_of(_Round(problem, message, pseudo), how, clients), private.U
 
 
 def updates(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
 ) -> tuple[list[Upload], NDArray[Any]]:
     """Train these clients and keep their updates apart, unweighed; nothing is kept on devices."""
-    some = _Round(problem, message, pseudo)
-
-    def work(part: Clients) -> list[Upload]:
-        per_item = np.zeros(len(message.V))
-
-        def one(client: Clients, total: NDArray[Any]) -> None:
-            some.add(client, Weighing(), total, per_item)
-
-        return split_uploads(problem, pseudo, part, some.left, one)
-
-    return [upload for found in on_threads(work, some.chunks(clients)) for upload in found], private.U
+    return updates_of(_Round(problem, message, pseudo), clients), private.U
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
@@ -79,12 +77,31 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
     counts = np.diff(rows.indptr)
-
-    def work(part: Clients) -> None:
-        solve_clients(part, rows, X, prior, W)
-
-    on_threads(work, chunks(np.flatnonzero(counts > 0), counts))
+    on_threads(lambda part: solve_clients(part, rows, X, prior, W), chunks(np.flatnonzero(counts > 0), counts))
     return W
+
+
+def solve_clients(clients: Clients, rows: KernelRows, X: NDArray[Any], prior: Prior, W: NDArray[Any]) -> None:
+    """Write some clients' weights, solved over their rated rows."""
+    for run, starts, numbers, ratings in listed(clients, rows, X.dtype):
+        W[run] = weights_of(starts, numbers, ratings, X, prior)
+
+
+def listed(clients: Clients, rows: KernelRows, dtype: Any) -> Iterator[tuple[Clients, Any, Any, Any]]:
+    """Clients in runs: the clients, the first places of their rows, these rows' items, and their ratings."""
+    counts = np.diff(rows.indptr)
+    for run in runs_of(clients, counts):
+        starts = starts_of(counts[run])
+        numbers, ratings = np.empty(starts[-1], np.int64), np.empty(starts[-1], dtype)
+        list_rows(run, starts, rows, numbers, ratings)
+        yield run, starts, numbers, ratings
+
+
+def weights_of(starts: Any, numbers: Any, ratings: Any, X: NDArray[Any], prior: Prior) -> NDArray[Any]:
+    """The weights of clients with these rows."""
+    weights, nothing = np.empty((len(starts) - 1, X.shape[1]), X.dtype), np.empty((0, 0), X.dtype)
+    posterior(starts, np.diff(starts), numbers, ratings, X, prior, Room.of(X, 0), weights, nothing)
+    return weights
 
 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
@@ -109,28 +126,23 @@ def predictor(some: Drawing, steps: int) -> Fill:
     return fill
 
 
-class _Round:
-    """What the kernels of a round share."""
-
+class _Round(BlockRound):
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
+        super().__init__(problem, pseudo, np.zeros_like(message.V), message.last_step)
         options: Settings = problem.config.model.options
-        self.X, self.rows = _columns(message, options), pseudo.rows(problem)
-        self.counts = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
+        self.X = _columns(message, options)
         self.prior, self.over_all = prior_of(message.public, options, self.X), options.solve_over == "all"
-        self.left = np.zeros_like(message.V)
-        self.target: Target = target_of(self.left, message.last_step)
 
-    def chunks(self, clients: Clients) -> list[Clients]:
-        return chunks(clients, self.counts)
+    def train(self, block: RowBlock) -> None:
+        self.list_rows(block)
+        expected_moves(block, self.X, self.prior, self.over_all, block.moved.shape[1])
 
-    def add(self, clients: Clients, how: Weighing, total: Any, per_item: Any) -> float:
-        """Weigh the updates of some clients and add them to the sums; returns the sum of weights."""
-        largest = int(self.counts[clients].max())
-        return float(
-            add_clients(
-                clients, self.rows, self.X, self.prior, self.over_all, how, self.target, largest, total, per_item
-            )
-        )
+
+def expected_moves(block: RowBlock, X: NDArray[Any], prior: Prior, over_all: bool, factors: int) -> None:
+    """Write expected gradients as the first columns of a block's moves."""
+    used, weights = block.counts if over_all else block.rated, np.empty((len(block.clients), X.shape[1]), X.dtype)
+    room = Room.of(X, factors)
+    posterior(block.starts, used, block.numbers, block.ratings, X, prior, room, weights, block.moved)
 
 
 def prior_of(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
@@ -153,33 +165,32 @@ def rated_rows(problem: Problem, dtype: Any) -> KernelRows:
 
 
 @exact_kernel
-def solve_clients(clients: Any, rows: Any, X: Any, prior: Any, W: Any) -> None:
-    """Posterior means of clients' weights over all their rows.
+def posterior(
+    starts: Any, used: Any, numbers: Any, ratings: Any, X: Any, prior: Any, room: Any, weights: Any, moved: Any
+) -> None:
+    """Posterior means of clients' weights over the first ``used`` of their rows; where there is room, moves, too.
 
     Sums keep the order of the code, so that it never depends on where memory was free how they are rounded.
     """
-    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
-    size, variance = X.shape[1] - 1, prior.variance
-    largest = np.int64(0)
-    for client in clients:
-        largest = max(largest, indptr[client + 1] - indptr[client])
-    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
-    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
-    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
-    for client in clients:
-        first, n = indptr[client], indptr[client + 1] - indptr[client]
-        for j in range(n):
-            numbers[j], ratings[j] = items[first + j], levels[codes[first + j]]
-        posterior_weights(numbers, ratings, n, X, variance, prior, four, targets, gram, moment)
-        W[client, 0] = 1
+    gram, moment, inverse, S, own = room.gram, room.moment, room.inverse, room.S, room.own
+    four, targets, variance = room.four, room.targets, prior.variance
+    size, one = np.uint64(len(moment)), np.uint64(1)
+    for k in range(len(used)):
+        _posterior_weights(numbers, ratings, starts[k], used[k], X, variance, prior, four, targets, gram, moment)
+        weights[k, 0] = 1
         for c in range(size):
-            W[client, c + 1] = moment[c]
+            own[c + one] = moment[c]
+            weights[k, c + one] = moment[c]
+        if moved.shape[0] > 0:
+            _posterior_covariance(gram, prior.noise, inverse, S)
+            _expected_gradients(numbers, ratings, starts[k], starts[k + 1], starts[k] + used[k], X, S, own, moved)
 
 
 @section
-def posterior_weights(
+def _posterior_weights(
     numbers: Any,
     ratings: Any,
+    first: int,
     n: int,
     X: Any,
     variance: Any,
@@ -200,11 +211,11 @@ def posterior_weights(
         for number in range(np.int64(4)):
             j = group + number
             if j < n:
-                row = np.uint64(numbers[j])
+                row = np.uint64(numbers[first + j])
                 doubt += variance[row]
                 for c in range(size):
                     four[number, c] = X[row, c + one]
-                targets[number] = ratings[j] - X[row, 0] - prior.mean * four[number, prior.first]
+                targets[number] = ratings[first + j] - X[row, 0] - prior.mean * four[number, prior.first]
             else:
                 targets[number] = 0
                 for c in range(size):
@@ -217,7 +228,7 @@ def posterior_weights(
 
 
 @section
-def posterior_covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
+def _posterior_covariance(gram: Any, noise: Any, inverse: Any, S: Any) -> None:
     """S = noise·G⁻¹ for the last columns, those of V, from G's Cholesky factor R: rows of R⁻ᵀ, then their products."""
     size, width, one, two = np.uint64(gram.shape[0]), np.uint64(S.shape[1]), np.uint64(1), np.uint64(2)
     skip, nothing = size - width, gram.dtype.type(0)
@@ -258,17 +269,19 @@ def product(X: Any, row: Any, w: Any) -> Any:
 
 
 @section
-def expected_gradients(numbers: Any, ratings: Any, n: int, used: int, X: Any, S: Any, own: Any, moved: Any) -> None:
-    """e_j w_V − S_V x_j for the first n rows, as the first columns of ``moved``; weights are solved over ``used``."""
+def _expected_gradients(
+    numbers: Any, ratings: Any, first: int, end: int, used_end: int, X: Any, S: Any, own: Any, moved: Any
+) -> None:
+    """e_j w_V − S_V x_j, as the first columns of ``moved``; weights are solved over the rows before ``used_end``."""
     size, width, one = np.uint64(S.shape[0]), np.uint64(S.shape[1]), np.uint64(1)
     skip, four_columns = size - width, np.uint64(4)
     fours = size // four_columns * four_columns
-    for j in range(n):
+    for j in range(np.uint64(first), np.uint64(end)):
         row = np.uint64(numbers[j])
         e = ratings[j] - product(X, row, own)
         for c in range(width):
             moved[j, c] = e * own[skip + c + one]
-        if j < used:
+        if j < np.uint64(used_end):
             for a in range(np.uint64(0), fours, four_columns):
                 b, d, f = a + one, a + one + one, a + one + one + one
                 x0, x1, x2, x3 = X[row, b], X[row, d], X[row, f], X[row, f + one]
@@ -278,56 +291,3 @@ def expected_gradients(numbers: Any, ratings: Any, n: int, used: int, X: Any, S:
                 x0 = X[row, a + one]
                 for c in range(width):
                     moved[j, c] -= x0 * S[a, c]
-
-
-@exact_kernel
-def add_clients(
-    clients: Any,
-    rows: Any,
-    X: Any,
-    prior: Any,
-    over_all: bool,
-    how: Any,
-    target: Any,
-    largest: int,
-    total: Any,
-    per_item: Any,
-) -> float:
-    """Expected gradients of clients, their weights, and the weighted sums; returns the sum of weights."""
-    indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
-    pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
-    variance, left = prior.variance, target.left
-    size, width, one = np.uint64(X.shape[1] - 1), np.uint64(total.shape[1]), np.uint64(1)
-    numbers, ratings = np.empty(largest, np.int64), np.empty(largest, X.dtype)
-    gram, moment = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
-    inverse, S = np.empty((size, size), X.dtype), np.empty((size, width), X.dtype)
-    four, targets = np.zeros((np.int64(4), size), X.dtype), np.zeros(np.int64(4), X.dtype)
-    moved, own = np.empty((largest, width), X.dtype), np.ones(X.shape[1], X.dtype)
-    all_weights = 0.0
-    for client in clients:
-        first, rated = indptr[client], indptr[client + 1] - indptr[client]
-        pseudo_first = pseudo_indptr[client]
-        n = rated + pseudo_indptr[client + 1] - pseudo_first
-        for j in range(n):
-            numbers[j] = items[first + j] if j < rated else pseudo_items[pseudo_first + j - rated]
-            ratings[j] = levels[codes[first + j]] if j < rated else virtual_ratings[pseudo_first + j - rated]
-        used = n if over_all else rated
-        posterior_weights(numbers, ratings, used, X, variance, prior, four, targets, gram, moment)
-        posterior_covariance(gram, prior.noise, inverse, S)
-        for c in range(size):
-            own[c + one] = moment[c]
-        if how.rated_rows_only:
-            n = rated
-        expected_gradients(numbers, ratings, n, used, X, S, own, moved)
-        weight = update_weight(numbers, n, moved, how, target)
-        if how.in_steps:
-            if how.marks:
-                n = rated
-            if how.left_out[client] == 0 and not within_bounds(weight, numbers, n, moved, left, how):
-                how.left_out[client] = 1
-            if how.left_out[client] == 0:
-                all_weights += add_steps(client, weight, numbers, n, moved, left, how, total, per_item)
-            continue
-        all_weights += weight
-        add_update(weight, numbers, n, moved, total, per_item)
-    return all_weights

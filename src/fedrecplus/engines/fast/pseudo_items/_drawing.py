@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.compiling import inner, kernel, mix, to_unit
 from fedrecplus.engines.fast.sorting import above
 
 
+def nobody(count: int) -> NDArray[np.int64]:
+    """Who has taken each of so many things: nobody yet. Arrays that are made inside kernels take time to compile."""
+    return np.full(count, -1, np.int64)
+
+
 @kernel
-def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, item_count: int, out: Any) -> None:
+def draw(clients: Any, rated: Any, shares: Any, patience: int, keys: Any, taken: Any, out: Any) -> None:
     """Unrated items in a keyed sequence of draws: uniform where ``shares`` is empty, else by cumulative shares."""
     indptr, items, pseudo_indptr, secrets = rated.indptr, rated.items, rated.pseudo_indptr, keys.secrets
-    taken = np.full(item_count, -1, np.int64)
+    item_count = len(taken)
     for client in clients:
         first, own = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]

@@ -9,6 +9,7 @@ import numpy as np
 from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import cosine
+from fedrecplus.engines.fast.pseudo_items._drawing import nobody
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items import grouped
 from fedrecplus.parts.similarity import unit_rows
@@ -47,20 +48,22 @@ def selector(some: Drawing, options: grouped.Settings) -> Select:
     rated, keys = some.rated, some.keys("pseudo-items")
 
     def select(clients: Clients, out: Any) -> None:
-        whole_groups(clients, rated, groups, keys, out)
+        items, count = len(of_item), len(starts) - 1
+        marks, ranks = (nobody(items), nobody(count)), np.empty(items, np.uint64)
+        touched, mates = np.empty(count, np.int64), np.empty(items, np.int64)
+        whole_groups(clients, rated, groups, keys, marks, touched, mates, ranks, out)
 
     return select
 
 
 @kernel
-def whole_groups(clients: Any, rows: Any, groups: Any, keys: Any, out: Any) -> None:
+def whole_groups(
+    clients: Any, rows: Any, groups: Any, keys: Any, marks: Any, touched: Any, mates: Any, ranks: Any, out: Any
+) -> None:
     """The unrated items of all groups that hold a rated one; then whole groups like these, until there are enough."""
     indptr, items, pseudo_indptr, secrets = rows.indptr, rows.items, rows.pseudo_indptr, keys.secrets
     group, members, starts, content, years = groups.of_item, groups.members, groups.starts, groups.content, groups.years
-    rater = np.full(len(group), -1, np.int64)
-    taker = np.full(len(starts) - 1, -1, np.int64)
-    touched, mates = np.empty(len(taker), np.int64), np.empty(len(group), np.int64)
-    ranks = np.empty(len(group), np.uint64)
+    rater, taker = marks  # of items and of groups
     for client in clients:
         n = np.int64(0)  # see hybrid: a plain 0 is a type of its own
         for at in range(indptr[client], indptr[client + 1]):

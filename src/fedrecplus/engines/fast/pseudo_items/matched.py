@@ -11,7 +11,7 @@ from fedrecplus.engines.fast.chunks import on_threads
 from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine
-from fedrecplus.engines.fast.pseudo_items._drawing import all_taken
+from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody
 from fedrecplus.engines.fast.sorting import sort_by
 from fedrecplus.parts.pseudo_items.matched import Settings, by_popularity
 
@@ -37,7 +37,9 @@ def selector(some: Drawing, options: Settings) -> Select:
     band = Band(ranking, place, near, features, options.window, options.noise)
 
     def select(clients: Clients, out: Any) -> None:
-        match(clients, rated, band, keys, out)
+        items, most = len(ranking), some.most_rated(clients)
+        taken = nobody(items), nobody(items), np.empty(items, np.int64), np.empty(items, np.int64)
+        match(clients, rated, band, keys, taken, np.empty(most, np.uint64), np.empty(most, np.int64), out)
 
     return select
 
@@ -64,67 +66,87 @@ def likeness_by_rank(first: int, last: int, ranking: Any, features: Any, out: An
 
 
 @kernel
-def match(clients: Any, rows: Any, band: Any, keys: Any, out: Any) -> None:
-    """For every rated item, again and again, the best of the unrated items that are nearest in popularity."""
+def match(clients: Any, rows: Any, band: Any, keys: Any, marks: Any, draws: Any, order: Any, out: Any) -> None:
+    """For every rated item, again and again, the best of the unrated items that are nearest in popularity.
+
+    ``marks`` say who has taken an item and a rank, and where free ranks are above and below one that is taken.
+    """
     indptr, items, pseudo_indptr, secrets = rows.indptr, rows.items, rows.pseudo_indptr, keys.secrets
     ranking, place, near, features = band.ranking, band.place, band.near, band.features
-    item_count = len(ranking)
-    taken = np.full(item_count, -1, np.int64)
+    taken, taker, above, below = marks
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
         if all_taken(client, items, first, rated, to, wanted, taken, out):
             continue
         key = mix(mix(secrets[client], keys.purpose), keys.round)
-        draws, order = np.empty(rated, np.uint64), np.empty(rated, np.int64)
         for number in range(rated):
             draws[number] = mix(key, np.uint64(items[first + number]))
             order[number] = items[first + number]
+            _take(place[items[first + number]], client, taker, above, below)
         sort_by(draws, order, rated)
         for number in range(wanted):
             item = order[number % rated]
             own_key = mix(key, np.uint64(item))
-            match = _best_match(item, client, own_key, ranking, place, taken, near, features, band.window, band.noise)
-            out[to + number] = match
-            taken[match] = client
+            rank = _best_match(
+                place[item], client, own_key, ranking, taker, above, below, near, features, band.window, band.noise
+            )
+            out[to + number] = ranking[rank]
+            _take(rank, client, taker, above, below)
 
 
 @section
 def _best_match(
-    item: int,
+    at: int,
     client: int,
     key: Any,
     ranking: Any,
-    place: Any,
-    taken: Any,
+    taker: Any,
+    above: Any,
+    below: Any,
     near: Any,
     features: Any,
     size: int,
     chance: float,
 ) -> int:
-    """The most alike, by cosine and a secret draw, of the free items nearest in rank."""
-    at, half = place[item], near.shape[1] // 2
+    """The rank of the most alike, by cosine and a secret draw, of the free items nearest to a rank.
+
+    Who has rated much has taken long runs of ranks: the way over a run is kept, so that it is gone once.
+    """
+    half, count = near.shape[1] // 2, len(ranking)
     up, down = at - 1, at + 1
     best, best_score, seen = -1, -10.0, 0
     from_above = True
-    while seen < size and (up >= 0 or down < len(ranking)):
-        while up >= 0 and taken[ranking[up]] == client:
-            up -= 1
-        while down < len(ranking) and taken[ranking[down]] == client:
-            down += 1
-        if up < 0 and down >= len(ranking):
+    while seen < size:
+        start = up
+        while up >= 0 and taker[up] == client:
+            up = above[up]
+        if up != start:
+            above[start] = up
+        start = down
+        while down < count and taker[down] == client:
+            down = below[down]
+        if down != start:
+            below[start] = down
+        if up < 0 and down >= count:
             break
-        if (from_above and up >= 0) or down >= len(ranking):
+        if (from_above and up >= 0) or down >= count:
             rank = up
             up -= 1
         else:
             rank = down
             down += 1
-        candidate = ranking[rank]
         from_above = not from_above
         seen += 1
-        like = near[at, half + rank - at] if abs(rank - at) <= half else cosine(candidate, item, features)
-        score = like + chance * to_unit(mix(key, np.uint64(candidate)))
-        if score > best_score or (score == best_score and candidate < best):
-            best, best_score = candidate, score
+        like = near[at, half + rank - at] if abs(rank - at) <= half else cosine(ranking[rank], ranking[at], features)
+        if like + chance < best_score:  # no draw could make it the best, and draws cost most of the time
+            continue
+        score = like + chance * to_unit(mix(key, np.uint64(ranking[rank])))
+        if score > best_score or (score == best_score and ranking[rank] < ranking[best]):
+            best, best_score = rank, score
     return best
+
+
+@section
+def _take(rank: int, client: int, taker: Any, above: Any, below: Any) -> None:
+    taker[rank], above[rank], below[rank] = client, rank - 1, rank + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
-from fedrecplus.engines.fast.pseudo_items._drawing import draw
+from fedrecplus.engines.fast.pseudo_items._drawing import draw, nobody
 from fedrecplus.parts.pseudo_items.popular import PATIENCE, Settings, cumulative
 
 
@@ -15,6 +15,6 @@ def selector(some: Drawing, options: Settings) -> Select:
     rated, keys = some.rated, some.keys("pseudo-items")
 
     def select(clients: Clients, out: Any) -> None:
-        draw(clients, rated, shares, PATIENCE, keys, len(some.message.V), out)
+        draw(clients, rated, shares, PATIENCE, keys, nobody(len(some.message.V)), out)
 
     return select

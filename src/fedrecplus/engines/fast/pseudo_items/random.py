@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
-from fedrecplus.engines.fast.pseudo_items._drawing import draw
+from fedrecplus.engines.fast.pseudo_items._drawing import draw, nobody
 from fedrecplus.parts.pseudo_items.random import Settings
 
 
@@ -16,6 +16,6 @@ def selector(some: Drawing, options: Settings) -> Select:
     rated, keys, uniformly = some.rated, some.keys("pseudo-items"), np.zeros(0)
 
     def select(clients: Clients, out: Any) -> None:
-        draw(clients, rated, uniformly, 0, keys, len(some.message.V), out)
+        draw(clients, rated, uniformly, 0, keys, nobody(len(some.message.V)), out)
 
     return select

@@ -9,7 +9,7 @@ import numpy as np
 from fedrecplus.engines.fast import likeness as likenesses
 from fedrecplus.engines.fast.compiling import inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
-from fedrecplus.engines.fast.pseudo_items._drawing import all_taken
+from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody
 from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.parts.pseudo_items.similar import Settings
 
@@ -21,7 +21,7 @@ def selector(some: Drawing, options: Settings) -> Select:
         table = likenesses.likeness_table(some.message.features)
 
         def from_table(clients: Clients, out: Any) -> None:
-            top_similar(clients, rated, table, items, out)
+            top_similar(clients, rated, table, nobody(items), np.empty(items), np.empty(items), out)
 
         return from_table
     lists = likenesses.neighbour_lists(some.message.features)
@@ -35,14 +35,13 @@ def selector(some: Drawing, options: Settings) -> Select:
 
 
 @kernel
-def top_similar(clients: Any, rows: Any, table: Any, item_count: int, out: Any) -> None:
+def top_similar(clients: Any, rows: Any, table: Any, taken: Any, scores: Any, parted: Any, out: Any) -> None:
     """The top k unrated items of each client, where the table of all similarities is at hand.
 
     A rated item's row of the table is read once, in order: many short steps of a merge cost more than that.
     """
     indptr, items, pseudo_indptr = rows.indptr, rows.items, rows.pseudo_indptr
-    taken = np.full(item_count, -1, np.int64)
-    scores, parted = np.empty(item_count), np.empty(item_count)
+    item_count = len(taken)
     for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         to, wanted = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
