@@ -27,11 +27,12 @@ from fedrecplus.deploy.flower.limits import (
     REQUESTS_AT_ONCE,
     REQUESTS_PER_SECOND,
     SHORT,
-    Buckets,
 )
 from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.memory import may_confirm
 from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 from fedrecplus.deploy.light import ATTACHED
+from fedrecplus.rates import TokenBuckets
 
 PREFIX = "/v1/fleet/"
 WAIT_HEADER, LONGEST_WAIT = b"x-fedrecplus-wait", 50.0
@@ -46,8 +47,8 @@ class FleetApi:
 
     def __init__(self, numbers: Callable[[bytes], int | None], state: Any, mail: Mail, *, keyed: bool) -> None:
         self._number_of, self._state, self._mail, self._keyed = numbers, state, mail, keyed
-        self._rates = Buckets(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE)
-        self._stores = Buckets(BYTES_PER_SECOND, BYTES_AT_ONCE)
+        self._rates = TokenBuckets(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE)
+        self._stores = TokenBuckets(BYTES_PER_SECOND, BYTES_AT_ONCE)
         types = private.get("flwr.supercore.protobuf.translation.PROTOBUF_REQUEST_TYPES")
         names = [path.removeprefix(PREFIX) for _, path in types if path.startswith(PREFIX)]
         self._calls = {name: types["POST", PREFIX + name] for name in names}
@@ -133,7 +134,7 @@ class FleetApi:
             same = number is not None and claimed == number
         if not same:
             raise Unserved(401, "another node's number")
-        if name == "push-messages" and not _is_own(request, number):
+        if name == "push-messages" and [one.metadata.src_node_id for one in request.messages_list] != [number]:
             raise Unserved(401, "another node's number")
         return request
 
@@ -147,6 +148,8 @@ class FleetApi:
             return attached.push_from_node(self._state, request, facts)
         more = {"state": self._state}
         if name == "confirm-message-received":
+            if not may_confirm(self._state, request.message_object_id, request.node.node_id):
+                raise Unserved(403, "another node's message")
             more["store"] = self._state.object_store
         if name in ("register-node", "unregister-node"):
             more["enable_supernode_auth"] = self._keyed
@@ -171,11 +174,6 @@ def _runs_of(request: Any) -> set[int]:
     """The runs that a request is about."""
     runs = {message.metadata.run_id for message in getattr(request, "messages_list", ())}
     return runs | {request.run_id} if hasattr(request, "run_id") else runs
-
-
-def _is_own(request: Any, number: int | None) -> bool:
-    """Whether all messages are from who pushes them."""
-    return all(message.metadata.src_node_id == number for message in request.messages_list)
 
 
 def _seconds(headers: dict[bytes, bytes]) -> float:
