@@ -116,11 +116,8 @@ class LightNode:
         Who was killed while it had no message, or before it could note one, activates anew: what was sent to it
         meanwhile may be lost, and the server asks again whom it sees activated in a round.
         """
-        known, noted, away = (
-            json.loads(self._facts.recall(_NUMBER) or "null"),
-            self._facts.recall(_OPEN),
-            self._facts.recall(_AWAY),
-        )
+        number, noted, away = (self._facts.recall(name) for name in (_NUMBER, _OPEN, _AWAY))
+        known = json.loads(number or "null")
         goes_on = bool(noted or away or self._asked is not None)
         if away:
             self._facts.remember(_AWAY, "")

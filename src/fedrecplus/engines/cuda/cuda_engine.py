@@ -1,7 +1,8 @@
 """The CUDA engine: all clients of a cohort at once on a graphics card.
 
-Ratings, pseudo items and the clients' private state stay there between rounds; V and its last step come in, sums go
-out. A rule without a CUDA kernel runs through the fast engine, and that is said once.
+Ratings, pseudo items and the clients' private state stay there between rounds, and so do the server's tables where its
+half of a round runs there too (``tables.py``); otherwise V and its last step come in, and sums go out. A rule without a
+CUDA kernel runs through the fast engine, and that is said once.
 """
 
 from __future__ import annotations
