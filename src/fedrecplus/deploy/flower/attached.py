@@ -11,7 +11,6 @@ import hashlib
 from typing import Any
 
 from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.flower.memory import may_confirm
 from fedrecplus.deploy.flower.respond import Unserved
 from fedrecplus.deploy.light import ATTACHED, Malformed, Schema, decode, encode
 
@@ -57,8 +56,6 @@ def pull_for_node(state: Any, request: Any) -> bytes:
 
 def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
     """A node's reply and its objects; where it says so, the question that it answers is deleted."""
-    if len(request.message_object_trees) != 1:
-        raise Unserved(400, "malformed")
     request.DiscardUnknownFields()
     reply = private.get(_FLEET + "push_messages")(request=request, state=state)
     its = request.messages_list[0].metadata
@@ -80,8 +77,7 @@ def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
 
     _take(reply.objects_to_push, facts["attached"], store)
     question = its.reply_to_message_id
-    own = facts["confirms"] and may_confirm(state, question, request.node.node_id)
-    confirmed = bool(own and state.object_store.get(question))  # its own object comes last
+    confirmed = bool(facts["confirms"] and state.object_store.get(question))  # its own object comes last
     if confirmed:
         state.object_store.delete(question)
     return bytes(reply.SerializeToString() + encode(ATTACHED["push-messages"][1], {"confirmed": confirmed}))

@@ -80,13 +80,6 @@ def undelivered(state: Any, now: float) -> set[int]:
         }
 
 
-def may_confirm(state: Any, message: str, node: int) -> bool:
-    """Whether a node may have a message deleted: its own question, and nobody else's question or answer."""
-    with state.lock:
-        asked = state.message_ins_store.get(message)
-        return message not in state.message_res_store if asked is None else asked.metadata.dst_node_id == node
-
-
 def prune(state: Any, orphans: set[str]) -> set[str]:
     """Delete messages that have expired, and objects of messages that are gone since the last look.
 
