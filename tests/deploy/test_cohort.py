@@ -57,6 +57,7 @@ def test_who_was_not_waited_for_is_no_dropout() -> None:
     waited["nodes"][7] = 30.0
     assert dropout_seen([waited]) == pytest.approx(2 / 9), "a round that was one answer short has waited for it"
     assert dropout_seen([{**waited, "closed": "all"}]) == 0.0
+    assert dropout_seen([waited, line(8, silent=2, closed="enough")]) == pytest.approx(2 / 9), "which tells nothing"
 
 
 def test_poisson_sampling_is_a_coin_for_each_node() -> None:
