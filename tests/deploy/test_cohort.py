@@ -85,7 +85,7 @@ def test_a_round_closes_at_its_target_asks_more_where_some_are_lost_and_lets_lat
     assert asked[0] == 3
     assert max(asked) > 3
     assert {"enough", "deadline"} & set(closed)
-    assert all(len(line["nodes"]) == 3 for line in lines if line["closed"] == "enough")
+    assert all(len(line["nodes"]) >= 3 for line in lines if line["closed"] == "enough")
 
 
 def test_a_node_that_was_killed_and_comes_back_is_asked_again_in_the_round(tmp_path: Path) -> None:
