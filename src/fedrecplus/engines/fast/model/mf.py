@@ -12,7 +12,7 @@ from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _epochs, _updates
-from fedrecplus.engines.fast.model._training import Scratch, Steps
+from fedrecplus.engines.fast.model._training import EpochScratch, Steps
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
 from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
@@ -94,7 +94,7 @@ class _Round(BlockRound):
         per_item: Any,
     ) -> float:
         """See ``train_clients``."""
-        scratch = Scratch.of(self.V, self.steps, largest)
+        scratch = EpochScratch.of(self.V, self.steps, largest)
         tables = (self.V, self.U, moved, total, per_item)
         return float(train_clients(clients, places, kept, self.rows, scratch, self.steps, how, target, *tables))
 
@@ -109,7 +109,7 @@ def predictor(some: Drawing, steps: int) -> Fill:
     V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        scratch = Scratch.of(V, sizes, some.most_rated(clients))
+        scratch = EpochScratch.of(V, sizes, some.most_rated(clients))
         predict_longer(clients, rated, items, U, V, steps, sizes, scratch, out)
 
     return fill

@@ -36,7 +36,7 @@ class Prior(NamedTuple):
     """of the first factor"""
 
 
-class Scratch(NamedTuple):
+class PosteriorScratch(NamedTuple):
     """Arrays that a kernel works in."""
 
     gram: Any
@@ -48,7 +48,7 @@ class Scratch(NamedTuple):
     own: Any
 
     @classmethod
-    def of(cls, X: NDArray[Any], factors: int) -> Scratch:
+    def of(cls, X: NDArray[Any], factors: int) -> PosteriorScratch:
         """For weights over the columns X, the last of which are V's."""
         size = X.shape[1] - 1
         square, column = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
@@ -100,7 +100,7 @@ def listed(clients: Clients, rows: KernelRows, dtype: Any) -> Iterator[tuple[Cli
 def weights_of(starts: Any, numbers: Any, ratings: Any, X: NDArray[Any], prior: Prior) -> NDArray[Any]:
     """The weights of clients with these rows."""
     weights, nothing = np.empty((len(starts) - 1, X.shape[1]), X.dtype), np.empty((0, 0), X.dtype)
-    posterior(starts, np.diff(starts), numbers, ratings, X, prior, Scratch.of(X, 0), weights, nothing)
+    posterior(starts, np.diff(starts), numbers, ratings, X, prior, PosteriorScratch.of(X, 0), weights, nothing)
     return weights
 
 
@@ -141,7 +141,7 @@ class _Round(BlockRound):
 def expected_moves(block: RowBlock, X: NDArray[Any], prior: Prior, over_all: bool, factors: int) -> None:
     """Write expected gradients as the first columns of a block's moves."""
     used, weights = block.counts if over_all else block.rated, np.empty((len(block.clients), X.shape[1]), X.dtype)
-    scratch = Scratch.of(X, factors)
+    scratch = PosteriorScratch.of(X, factors)
     posterior(block.starts, used, block.numbers, block.ratings, X, prior, scratch, weights, block.moved)
 
 
