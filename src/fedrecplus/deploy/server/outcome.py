@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE
+from fedrecplus.deploy.server.cohort import ALL
 from fedrecplus.deploy.server.collect import Collected
 from fedrecplus.deploy.server.secure_sums import Summed
 from fedrecplus.protocol import Sums
@@ -53,8 +53,7 @@ class RoundOutcome:
         """A secure sum."""
         count = 0 if summed.sums is None else summed.sums.clients
         who = (summed.nodes, summed.lost, summed.silent)
-        closed = DEADLINE if summed.silent else ALL
-        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=closed)
+        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=summed.closed)
 
     def facts(self) -> dict[str, Any]:
         """For the journal: nodes by their numbers as text, which is what JSON has as names."""

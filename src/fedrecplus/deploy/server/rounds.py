@@ -179,9 +179,9 @@ class _ServedRun:
             summed = self.secure.finish(pending, shape)
         else:
             session, pinned = new_session(), bool(self.deployment.identities)
-            cohort = self._cohort(state, began).asked
-            packets = self._requests(state, cohort, session=session, pinned=pinned)
-            summed = self.secure.attempt(state.round, shape, packets, self._note_release)
+            cohort = self._cohort(state, began)
+            packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
+            summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
         self.informed |= summed.nodes.keys()
         clients = 0 if summed.sums is None else summed.sums.clients
         self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
