@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LONGEST = 32 * 2**20
-"""bytes of a request that carries objects"""
+"""bytes of a request that carries an object; Flower cuts arrays into chunks of 5 MB"""
 SHORT = 2**20
 """bytes of any other request of a node: names, numbers, the tree of a message's objects"""
 REQUESTS_PER_SECOND, REQUESTS_AT_ONCE = 30.0, 300.0
