@@ -14,7 +14,7 @@ from fedrecplus.protocol import Sums
 
 
 @dataclass
-class Brought:
+class RoundOutcome:
     """What a round brought, whichever way."""
 
     sums: Sums | None
@@ -39,17 +39,17 @@ class Brought:
     """clients whose updates were scaled down"""
 
     @classmethod
-    def of_uploads(cls, collected: Collected) -> Brought:
+    def of_uploads(cls, collected: Collected) -> RoundOutcome:
         """Uploads in the clear; their sums are still to be made."""
         rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
         clients = [upload.client for upload in collected.uploads]
         who = (collected.answered, collected.lost, collected.silent)
-        brought = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
-        brought.closed, brought.asked_again = collected.closed, collected.asked_again
-        return brought
+        outcome = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
+        outcome.closed, outcome.asked_again = collected.closed, collected.asked_again
+        return outcome
 
     @classmethod
-    def of_sum(cls, summed: Summed) -> Brought:
+    def of_sum(cls, summed: Summed) -> RoundOutcome:
         """A secure sum."""
         count = 0 if summed.sums is None else summed.sums.clients
         who = (summed.nodes, summed.lost, summed.silent)
