@@ -15,6 +15,7 @@ from fedrecplus.config import Config
 from fedrecplus.randomness import subkey, uniform
 
 _REMEMBERED, _MOST_LOST = 20, 0.8
+_ASSUMED = 0.1
 _GRACE, _SLOW = 5.0, 3.0
 """seconds, and times the median answer, after which an answer is slow"""
 ALL, ENOUGH, DEADLINE = "all", "enough", "deadline"
@@ -53,7 +54,7 @@ def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
     """The share of asked nodes that recent rounds have lost.
 
     A node counts as lost too that takes much longer than most, since a round that is one answer short waits for it. A
-    round that had enough soon tells nothing of those who hadn't answered, and counts only where no other does.
+    round that had enough soon tells nothing of those who hadn't answered. Until a round has told, a tenth is assumed.
     """
     lost = asked = soon_lost = soon_asked = 0
     for line in lines[-_REMEMBERED:]:
@@ -69,5 +70,5 @@ def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
         lost += len(line["lost"]) + silent + slow
         asked += len(line["nodes"]) + len(line["lost"]) + silent
     if not asked:
-        lost, asked = soon_lost, soon_asked
-    return lost / asked if asked else 0.0
+        return max(_ASSUMED, soon_lost / soon_asked if soon_asked else 0.0)
+    return lost / asked
