@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ log = logging.getLogger("fedrecplus")
 _SHORTEST_LOOK, _LONGEST_LOOK, _SHARE, _PER_LOOK = 0.05, 5.0, 0.1, 3.0
 """seconds between looks for replies: a tenth of what the round has taken, so that long rounds cost few looks, and some
 times what the last look took, so that a busy server has time for its nodes"""
+_LINGER = 2.0
+"""seconds without another answer, or as many as the median answer took, after which nobody is waited for"""
 _LOOK_FOR_RETURNED = 2.0
 """seconds between looks for nodes that came back"""
 
@@ -125,6 +128,13 @@ class Answers:
         done = self.answered.keys() | self.lost.keys()
         return {message for message, node in self.asked.items() if node not in done}
 
+    def are_enough(self, enough: int, now: float, *, linger: bool) -> bool:
+        """Whether a round or a stage can be closed, so many seconds after its questions."""
+        if not self.waiting or len(self.answered) < enough:
+            return not self.waiting
+        seconds = self.answered.values()
+        return not linger or now - max(seconds) > max(_LINGER, statistics.median(seconds))
+
     @property
     def silent(self) -> list[int]:
         """Nodes that never replied."""
@@ -170,14 +180,20 @@ class Desk:
 
     def gather(
         self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], answers: Answers, enough: int,
-        progress: Mapping[str, Any],
+        progress: Mapping[str, Any], *, linger: bool = False,
     ) -> None:  # fmt: skip
-        """Ask, and ``take`` replies until all have come, ``enough`` of them were sound, or the deadline is over."""
+        """Ask, and ``take`` replies until all have come, ``enough`` of them were sound, or the deadline is over.
+
+        With ``linger`` it goes on after enough have come for as long as others come soon after each other: who is left
+        out of a stage of a secure sum is lost to the whole of it.
+        """
         answers.asked = self.link.ask(packets, self.deployment.deadline)
         started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
         looked, deadline = started, self.deployment.deadline
         when = dict.fromkeys(packets, time.time())
-        while answers.waiting and len(answers.answered) < enough and time.monotonic() - started < deadline:
+        while not answers.are_enough(enough, time.monotonic() - started, linger=linger) and (
+            time.monotonic() - started < deadline
+        ):
             began = time.monotonic()
             came = self.link.replies(answers.waiting | self.overdue.keys())
             look = time.monotonic() - began
@@ -202,7 +218,7 @@ class Desk:
             if answers.waiting and time.monotonic() - looked > _LOOK_FOR_RETURNED:
                 looked = time.monotonic()
                 self._ask_again(packets, answers, when, deadline - took)
-            if answers.waiting and len(answers.answered) < enough:
+            if not answers.are_enough(enough, took, linger=linger):
                 pause = min(max(0.0 if came else _SHARE * took, _PER_LOOK * look, _SHORTEST_LOOK), _LONGEST_LOOK)
                 time.sleep(max(0.0, min(pause, deadline - took)))
         answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE

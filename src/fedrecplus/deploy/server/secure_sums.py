@@ -56,7 +56,7 @@ class Summed:
 
     asked: list[int]
     target: int
-    """how many of them a stage needs; it closes at the quorum of these"""
+    """how many of them the first stage needs; it may close at the quorum of these, later ones at that of who is left"""
     sums: Sums | None = None
     """None where the sum failed"""
     why: str = ""
@@ -239,7 +239,8 @@ class SecureRound:
     ) -> None:  # fmt: skip
         """Ask and take; note who was lost."""
         answers, progress = Answers(), {"round": round_number, "stage": stage}
-        self.desk.gather(packets, take, answers, self.desk.quorum(summed.target), progress)
+        enough = self.desk.quorum(min(summed.target, len(packets)))
+        self.desk.gather(packets, take, answers, enough, progress, linger=True)
         for node, seconds in answers.answered.items():
             summed.nodes[node] = summed.nodes.get(node, 0.0) + seconds
         summed.lost |= {node: f"{stage} {why}" for node, why in answers.lost.items()}
