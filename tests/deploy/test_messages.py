@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
 from fedrecplus.deploy.flower.respond import Unserved
 from fedrecplus.deploy.light import ATTACHED, decode, encode
 from fedrecplus.deploy.light.messages import CALLS, Asked, Reply, packet_of_object
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire import Packet, Refusal
 
 
 class Superlink:
@@ -171,7 +173,134 @@ def test_a_node_confirms_no_question_but_its_own() -> None:
     )
     said = there.push(first, forged, forged.objects)
     assert not said["objects_to_push"]
+    assert not said["confirmed"]
+    assert there.state.object_store.get(other.metadata["message_id"]), "its question is still there"
     assert there.state.get_message_res({other.metadata["message_id"]}, there.task.run_id) == []
+
+
+def doubling_tree(root: str, levels: int) -> dict[str, Any]:
+    """A tree of few names that has 2 ** levels leaves once each name stands for all that is below it."""
+    tree: dict[str, Any] = {"object_id": name_of("leaf")}
+    for level in range(levels):
+        tree = {"object_id": name_of(str(level)), "children": [tree, {"object_id": tree["object_id"]}]}
+    return {"object_id": root, "children": [tree]}
+
+
+def name_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("form", ["doubling", "wide", "deep", "another root", "the question's name", "long"])
+def test_a_reply_of_another_form_leaves_nothing_on_the_server(form: str) -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+    there.link.ask({node: packet(1)}, 60.0)
+    question, _ = there.pull(node)
+    reply = Reply.to(question, packet(2))
+    root, asked, message = reply.tree["object_id"], question.metadata["message_id"], reply.message
+    trees = {
+        "doubling": doubling_tree(root, 12),
+        "wide": {"object_id": root, "children": [{"object_id": name_of(str(number))} for number in range(2000)]},
+        "deep": {
+            "object_id": root,
+            "children": [{"object_id": name_of("between"), "children": reply.tree["children"]}],
+        },
+        "another root": {"object_id": name_of("root")},
+        "the question's name": {"object_id": asked},
+    }
+    if form == "the question's name":
+        message = {**message, "metadata": {**message["metadata"], "message_id": asked}}
+    if form == "long":
+        message = {**message, "metadata": {**message["metadata"], "group_id": 2**17 * "g"}}
+    before = len(there.state.object_store)
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(node, Reply(message, trees.get(form, reply.tree), {}), {})
+    assert len(there.state.object_store) == before
+    assert not there.state._object_push_sessions
+    assert not there.state.message_res_store
+
+
+def test_a_name_that_is_known_keeps_its_parts() -> None:
+    there = Superlink(2)
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    first, second = (Reply.to(there.pull(node)[0], packet(node % 1000)) for node in there.nodes)
+    there.push(there.nodes[0], first, first.objects)
+    chained = {"object_id": second.tree["object_id"], "children": [{"object_id": first.tree["object_id"]}]}
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(there.nodes[1], Reply(second.message, chained, {}), {})
+    other = {"object_id": first.tree["object_id"], "children": [{"object_id": name_of("other")}]}
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(there.nodes[0], Reply(first.message, other, {}), {})
+    there.push(there.nodes[1], second, second.objects)
+    assert sorted(node for name, node in asked.items() if name in dict(there.link.replies(asked))) == sorted(
+        there.nodes
+    )
+
+
+def test_sessions_end_with_what_they_wait_for() -> None:
+    there = Superlink(1)
+    node, state = there.nodes[0], there.state
+    asked = there.link.ask({node: packet(1)}, 60.0)
+    question, _ = there.pull(node)
+    unasked = Reply.to(Asked({**question.metadata, "message_id": name_of("nothing")}, "", time.time()), packet(1))
+    there.push(node, unasked, unasked.objects)
+    assert not state._object_push_sessions, "the answer to nothing"
+    reply = Reply.to(question, packet(2))
+    there.push(node, reply, reply.objects)
+    there.push(node, reply, reply.objects)
+    assert not state._object_push_sessions, "all is here, twice"
+    assert len(there.link.replies(asked)) == 1
+    asked = there.link.ask({node: packet(3)}, 60.0)
+    question, _ = there.pull(node)
+    announced = Reply.to(question, packet(4, 1000))
+    some = dict(list(announced.objects.items())[:1])
+    assert there.push(node, announced, some)["objects_to_push"]
+    assert state._object_push_sessions
+    for session in state._object_push_sessions.values():
+        session.expires_at -= timedelta(hours=1)
+    prune(state, prune(state, set()))
+    assert not state._object_push_sessions, "nobody asked for what is missing"
+    assert not state.message_res_store, "it may answer once more"
+    assert set(state.message_ins_store) == set(asked)
+
+
+def junk(kind: str, *children: bytes) -> tuple[str, dict[str, Any], dict[str, bytes]]:
+    """A reply whose objects are named as they should be, and say nothing that Flower can read."""
+    parts = {hashlib.sha256(content).hexdigest(): content for content in children}
+    content = f"{kind} {','.join(parts)} 4".encode() + b"\0\xff\xff\xff\xff"
+    name = hashlib.sha256(content).hexdigest()
+    return name, {"object_id": name, "children": [{"object_id": part} for part in parts]}, {**parts, name: content}
+
+
+@pytest.mark.parametrize("kind", ["Message", "ConfigRecord", "RecordDict", "Array"])
+@pytest.mark.parametrize("children", [(), (b"Array  4\0junk",)])
+def test_contents_that_flower_cannot_read_cost_their_node_alone(kind: str, children: tuple[bytes, ...]) -> None:
+    there = Superlink(2)
+    bad, good = there.nodes
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    name, tree, objects = junk(kind, *children)
+    message = Reply.to(there.pull(bad)[0], packet(2)).message
+    message = {**message, "metadata": {**message["metadata"], "message_id": name}}
+    assert there.push(bad, Reply(message, tree, objects), objects)["objects_to_push"] == []
+    sound = Reply.to(there.pull(good)[0], packet(3))
+    there.push(good, sound, sound.objects)
+    came = {asked[question]: reply for question, reply in there.link.replies(asked)}
+    assert isinstance(came[good], Packet)
+    assert isinstance(came[bad], Refusal)
+    assert came[bad].kind == "malformed"  # type: ignore[union-attr]
+    assert came[bad].blame  # type: ignore[union-attr]
+
+
+def test_a_reply_answers_what_the_server_has_checked_and_not_what_its_contents_say() -> None:
+    there = Superlink(2)
+    bad, victim = there.nodes
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    own, others = there.pull(bad)[0], there.pull(victim)[0]
+    inside = Reply.to(others, packet(666))
+    reply = Reply.to(own, packet(666))
+    metadata = {**reply.message["metadata"], "message_id": inside.tree["object_id"]}
+    there.push(bad, Reply({**reply.message, "metadata": metadata}, inside.tree, inside.objects), inside.objects)
+    assert [asked[question] for question, _ in there.link.replies(asked)] == [bad]
 
 
 def test_what_is_in_flight_is_bounded_and_pruned() -> None:

@@ -19,6 +19,8 @@ _RUNTIME = "flwr.superlink.servicer.runtime.runtime_handlers."
 _MESSAGES = "flwr.proto.message_pb2."
 _MOST_AT_ONCE = 32 * 2**20
 """bytes of objects that one answer to the app brings; it fetches the others one by one"""
+_DEEPEST, _LONGEST_REPLY = 3, 64 * 2**10
+"""objects of a reply: message, records, record; and bytes of what announces them"""
 APP_ASKS: Schema = ATTACHED["push-messages"][0]
 APP_IS_TOLD: Schema = ATTACHED["pull-messages"][1]
 """the server's app attaches in the same fields as nodes do"""
@@ -54,9 +56,40 @@ def pull_for_node(state: Any, request: Any) -> bytes:
     return bytes(reply.SerializeToString() + encode(ATTACHED["pull-messages"][1], {"attached": attached}))
 
 
+def check_reply(state: Any, request: Any) -> None:
+    """Refuse what isn't one message with one record. Flower keeps whatever a tree names, and reads it as a tree again.
+
+    Names that stand in a tree twice make it double with each level, and all of a server's time is gone.
+    """
+    if len(request.messages_list) != 1 or len(request.message_object_trees) != 1:
+        raise Unserved(400, "malformed")
+    name, tree, store = (
+        request.messages_list[0].metadata.message_id,
+        request.message_object_trees[0],
+        state.object_store,
+    )
+    names = [tree.object_id]
+    while len(tree.children) == 1 and len(names) < _DEEPEST:
+        tree = tree.children[0]
+        names.append(tree.object_id)
+    is_chain = not tree.children and len(set(names)) == len(names) and names[0] == name
+    if not is_chain or request.ByteSize() > _LONGEST_REPLY or name in state.message_ins_store:
+        raise Unserved(400, "malformed")
+    for parent, children in zip(names, [*([child] for child in names[1:]), []], strict=True):
+        if (known := store.store.get(parent)) is not None and known.child_object_ids != children:
+            raise Unserved(400, "malformed")
+
+
+def is_asked(state: Any, node: int, question: str) -> bool:
+    """Whether a message is a question to this node."""
+    message = state.message_ins_store.get(question)
+    return message is not None and message.metadata.dst_node_id == node
+
+
 def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
     """A node's reply and its objects; where it says so, the question that it answers is deleted."""
     request.DiscardUnknownFields()
+    check_reply(state, request)
     reply = private.get(_FLEET + "push_messages")(request=request, state=state)
     its = request.messages_list[0].metadata
     push = private.get(_FLEET + "push_object")
@@ -76,8 +109,11 @@ def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
         )
 
     _take(reply.objects_to_push, facts["attached"], store)
+    if not reply.objects_to_push:  # nothing is awaited, or nothing was taken: Flower would keep the session
+        state._cleanup_push_session(reply.session_id, cleanup_messages=False)
     question = its.reply_to_message_id
-    confirmed = bool(facts["confirms"] and state.object_store.get(question))  # its own object comes last
+    is_own = is_asked(state, request.node.node_id, question)
+    confirmed = bool(facts["confirms"] and is_own and state.object_store.get(question))  # its own object comes last
     if confirmed:
         state.object_store.delete(question)
     return bytes(reply.SerializeToString() + encode(ATTACHED["push-messages"][1], {"confirmed": confirmed}))

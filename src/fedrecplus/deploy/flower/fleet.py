@@ -147,6 +147,8 @@ class FleetApi:
             return attached.push_from_node(self._state, request, facts)
         more = {"state": self._state}
         if name == "confirm-message-received":
+            if not attached.is_asked(self._state, request.node.node_id, request.message_object_id):
+                return b""  # another's, or one that is done; its objects are pruned
             more["store"] = self._state.object_store
         if name in ("register-node", "unregister-node"):
             more["enable_supernode_auth"] = self._keyed

@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from fedrecplus.deploy.flower import private
@@ -86,6 +87,10 @@ def prune(state: Any, orphans: set[str]) -> set[str]:
     ``orphans`` are objects without a message as of the last look; returns those of this one. An answer that the app is
     about to fetch has no message any more either, so that nothing goes at its first look.
     """
+    with state.lock, state._lock_object_push_sessions:
+        over = [name for name, one in state._object_push_sessions.items() if one.expires_at <= datetime.now(UTC)]
+    for name in over:  # Flower looks only when somebody asks for what is missing
+        state._cleanup_push_session(name, cleanup_messages=True)
     with state.lock:
         state._check_stored_messages(set(state.message_ins_store))
         messages = state.message_ins_store.keys() | state.message_res_store.keys()

@@ -42,6 +42,7 @@ def guarded(create: Any, home: Path) -> Any:
     def build(*arguments: Any, **more: Any) -> Any:
         app = create(*arguments, **more)
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
+        state._lock_object_push_sessions = state.lock  # Flower takes the two in either order: two threads would wait
         roster = Roster(home, state)
         mail, invitations = Mail(state), Invitations(home)
         nodes = fleet.FleetApi(roster.number_of, state, mail, keyed=keyed)
