@@ -28,7 +28,7 @@ from fedrecplus.deploy.flower.mail import Mail
 from fedrecplus.deploy.flower.memory import BoundedObjectStore, prune, undelivered
 from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
 from fedrecplus.deploy.flower.respond import Unserved
-from fedrecplus.deploy.light import ATTACHED, decode, encode
+from fedrecplus.deploy.light import ATTACHED, Malformed, decode, encode
 from fedrecplus.deploy.light.messages import CALLS, Asked, Reply, packet_of_object
 from fedrecplus.deploy.wire import Packet, Refusal
 
@@ -190,7 +190,7 @@ def name_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@pytest.mark.parametrize("form", ["doubling", "wide", "deep", "another root", "the question's name", "long"])
+@pytest.mark.parametrize("form", ["doubling", "wide", "deep", "another root", "the question's name"])
 def test_a_reply_of_another_form_leaves_nothing_on_the_server(form: str) -> None:
     there = Superlink(1)
     node = there.nodes[0]
@@ -210,14 +210,35 @@ def test_a_reply_of_another_form_leaves_nothing_on_the_server(form: str) -> None
     }
     if form == "the question's name":
         message = {**message, "metadata": {**message["metadata"], "message_id": asked}}
-    if form == "long":
-        message = {**message, "metadata": {**message["metadata"], "group_id": 2**17 * "g"}}
     before = len(there.state.object_store)
     with pytest.raises(Unserved, match="malformed"):
         there.push(node, Reply(message, trees.get(form, reply.tree), {}), {})
     assert len(there.state.object_store) == before
     assert not there.state._object_push_sessions
     assert not there.state.message_res_store
+
+
+def test_what_announces_a_reply_is_bounded_before_it_is_read() -> None:
+    schema = ATTACHED["push-messages"][0]
+    along = encode(schema, {"attached": [{"object_id": "name", "content": bytes(10**6)}], "confirms": True})
+    announced = encode(CALLS["push-messages"][0], {"node": {"node_id": 5}})
+    assert attached.apart(schema, announced + along, 100) == (announced, along)
+    assert attached.apart(schema, along + announced, 100) == (announced, along)
+    for many in (
+        b"\x1a\x90\x4e" + b"\x12\x00" * 5000,
+        b"\x12\x90\x4e" + bytes(10_000),
+    ):  # children of a tree, a message
+        with pytest.raises(Unserved, match="too long"):
+            attached.apart(schema, many + along, 1000)
+    with pytest.raises(Unserved, match="malformed"):
+        attached.apart(schema, b"\x12\x00" * 200, 10**6)
+    empty = encode(schema, {"attached": [{"object_id": 20 * "n"}]})
+    for many in (empty * 20, empty[:3] + b"\xfe\x01" + b"\x12\x00" * 127):
+        decode(schema, many)
+        with pytest.raises(Malformed, match="too many"):
+            decode(schema, many, attached.MOST_FIELDS)
+    with pytest.raises(Unserved, match="malformed"):
+        attached.apart(schema, along[:-10] + b"\x12", 100)
 
 
 def test_a_name_that_is_known_keeps_its_parts() -> None:

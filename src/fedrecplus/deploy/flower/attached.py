@@ -12,24 +12,38 @@ from typing import Any
 
 from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.flower.respond import Unserved
-from fedrecplus.deploy.light import ATTACHED, Malformed, Schema, decode, encode
+from fedrecplus.deploy.light import ATTACHED, Malformed, Schema, decode, encode, split
 
 _FLEET = "flwr.superlink.servicer.fleet.fleet_handlers."
 _RUNTIME = "flwr.superlink.servicer.runtime.runtime_handlers."
 _MESSAGES = "flwr.proto.message_pb2."
 _MOST_AT_ONCE = 32 * 2**20
 """bytes of objects that one answer to the app brings; it fetches the others one by one"""
-_DEEPEST, _LONGEST_REPLY = 3, 64 * 2**10
-"""objects of a reply: message, records, record; and bytes of what announces them"""
+_DEEPEST, MOST_FIELDS = 3, 32
+"""objects of a reply: message, records, record; and fields of what brings them, of which each takes a microsecond"""
 APP_ASKS: Schema = ATTACHED["push-messages"][0]
 APP_IS_TOLD: Schema = ATTACHED["pull-messages"][1]
 """the server's app attaches in the same fields as nodes do"""
 
 
-def objects_in(schema: Schema, content: bytes) -> dict[str, Any]:
-    """What is attached to a request: objects by their names, and the flags. Each object is what its name says."""
+def apart(schema: Schema, content: bytes, longest: int) -> tuple[bytes, bytes]:
+    """A request without what is attached to it, and the latter. Two bytes can be a message, which takes fifty here."""
     try:
-        facts = decode(schema, content)
+        along, request = split(schema, content, MOST_FIELDS)
+    except Malformed:
+        raise Unserved(400, "malformed") from None
+    if len(request) > longest:
+        raise Unserved(413, "too long, or of unknown length")
+    return request, along
+
+
+def objects_in(schema: Schema, content: bytes, **bound: int) -> dict[str, Any]:
+    """What is attached to a request: objects by their names, and the flags. Each object is what its name says.
+
+    ``bound`` is ``decode``'s.
+    """
+    try:
+        facts = decode(schema, content, **bound)
     except Malformed:
         raise Unserved(400, "malformed") from None
     attached = {one["object_id"]: one["content"] for one in facts.get("attached", [])}
@@ -73,7 +87,7 @@ def check_reply(state: Any, request: Any) -> None:
         tree = tree.children[0]
         names.append(tree.object_id)
     is_chain = not tree.children and len(set(names)) == len(names) and names[0] == name
-    if not is_chain or request.ByteSize() > _LONGEST_REPLY or name in state.message_ins_store:
+    if not is_chain or name in state.message_ins_store:
         raise Unserved(400, "malformed")
     for parent, children in zip(names, [*([child] for child in names[1:]), []], strict=True):
         if (known := store.store.get(parent)) is not None and known.child_object_ids != children:

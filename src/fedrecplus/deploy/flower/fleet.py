@@ -67,13 +67,18 @@ class FleetApi:
             content = await body_of(headers, receive, LONGEST if name in _STORES else SHORT)
             if name in _STORES and not self._stores.take(key, len(content)):
                 raise Unserved(429, "too many bytes")
+            along = b""
+            if name == "push-messages":
+                content, along = attached.apart(ATTACHED[name][0], content, SHORT)
             request = self._parse(name, content, key, number)
             wait = _seconds(headers)  # the next event of a request that is read is that its connection is gone
             if name == "pull-messages" and not await self._mail.waits(request.node.node_id, wait, receive):
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return
-            facts = attached.objects_in(ATTACHED[name][0], content) if name == "push-messages" else {}
+            facts = {}
+            if name == "push-messages":
+                facts = attached.objects_in(ATTACHED[name][0], along, most=attached.MOST_FIELDS)
             reply = self._call(name, request, facts)
             if name == "activate-node":
                 COUNTERS.activations += 1
