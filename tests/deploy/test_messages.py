@@ -349,6 +349,19 @@ def test_what_is_in_flight_is_bounded_and_pruned() -> None:
     assert len(store) == 0 == store.bytes
 
 
+def test_an_object_of_many_parts_is_not_looked_at() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+    there.link.ask({node: packet(1)}, 60.0)
+    parts = ",".join(64 * "a" for _ in range(1000))
+    content = f"Message {parts} 0".encode() + b"\0"
+    name = hashlib.sha256(content).hexdigest()
+    message = Reply.to(there.pull(node)[0], packet(2)).message
+    message = {**message, "metadata": {**message["metadata"], "message_id": name}}
+    said = there.push(node, Reply(message, {"object_id": name}, {}), {name: content})
+    assert said["objects_to_push"] == [name], "it isn't kept"
+
+
 def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None:
     there = Superlink(1)
     node = there.nodes[0]

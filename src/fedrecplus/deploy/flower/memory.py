@@ -22,6 +22,8 @@ _InMemoryObjectStore: Any = private.get("flwr.supercore.object_store.in_memory_o
 log = logging.getLogger("fedrecplus")
 _SHARE, _LEAST = 0.25, 256 * 2**20
 """of the machine's memory that objects may take, and bytes that they always may"""
+_LONGEST_HEAD = 4096
+"""bytes before an object's content: its kind, and names of its parts, of which Flower looks at each"""
 _BETWEEN = 60.0
 """seconds between looks for what nobody will fetch"""
 
@@ -39,6 +41,8 @@ class BoundedObjectStore(_InMemoryObjectStore):  # type: ignore[misc]
 
     def put(self, object_id: str, object_content: bytes) -> None:
         """Keep an object's content, if there is room."""
+        if b"\0" not in object_content[:_LONGEST_HEAD]:
+            raise ValueError("an object of too many parts")
         with self.lock_store:
             entry = self.store.get(object_id)
             new = entry is not None and not entry.is_available
