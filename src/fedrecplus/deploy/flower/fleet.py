@@ -61,7 +61,7 @@ class FleetApi:
                 raise Unserved(404, "no such call")
             headers = dict(scope["headers"])
             key, number = await self.authenticate(headers, name)
-            note_known(scope.get("client"))
+            note_known(scope.get("client"), key)
             if not self._rates.take(key):
                 raise Unserved(429, "too many requests")
             content = await body_of(headers, receive, LONGEST if name in _STORES else SHORT)
