@@ -25,7 +25,7 @@ from flwr.superlink.servicer.runtime import runtime_handlers
 
 from fedrecplus.deploy.flower import attached
 from fedrecplus.deploy.flower.mail import Mail
-from fedrecplus.deploy.flower.memory import BoundedObjectStore, prune, undelivered
+from fedrecplus.deploy.flower.memory import BoundedObjectStore, prepare, prune, undelivered
 from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
 from fedrecplus.deploy.flower.respond import Unserved
 from fedrecplus.deploy.light import ATTACHED, Malformed, decode, encode
@@ -38,6 +38,7 @@ class Superlink:
 
     def __init__(self, nodes: int) -> None:
         self.state = InMemoryLinkState(NoOpFederationManager(), BoundedObjectStore())
+        prepare(self.state)
         run = self.state.create_run("", "", "", {}, NOOP_FEDERATION_ID, None, NOOP_FLWR_AID, TaskType.SERVER_APP)
         self.task = next(task for task in self.state.task_store.values() if task.run_id == run)
         self.state.claim_task(self.task.task_id)
@@ -347,6 +348,23 @@ def test_what_is_in_flight_is_bounded_and_pruned() -> None:
     assert len(store) > 0, "nothing goes at the first look"
     prune(there.state, seen)
     assert len(store) == 0 == store.bytes
+
+
+def test_a_node_gets_its_own_messages_oldest_first_and_none_twice_or_late() -> None:
+    there = Superlink(2)
+    node, other = there.nodes
+    late, *asked = ([*there.link.ask({node: packet(number)}, 60.0)][0] for number in range(3))
+    there.state.message_ins_store[late].metadata.__dict__["_ttl"] = -1.0
+    there.link.ask({other: packet(9)}, 60.0)
+    request = PullMessagesRequest(node=Node(node_id=node))
+    pulled = [decode(CALLS["pull-messages"][1], attached.pull_for_node(there.state, request)) for _ in range(3)]
+    assert [[one["metadata"]["message_id"] for one in came["messages_list"]] for came in pulled] == [
+        [asked[0]], [asked[1]], [],
+    ]  # fmt: skip
+    assert undelivered(there.state, time.time()) == {other}
+    assert undelivered(there.state, time.time(), [node]) == set()
+    there.state.delete_messages(set(there.state.message_ins_store))
+    assert there.state.message_ins_store.nodes() == set()  # type: ignore[attr-defined]
 
 
 def test_an_object_of_many_parts_is_not_looked_at() -> None:

@@ -23,7 +23,7 @@ class Mail:
 
     async def waits(self, node: int, seconds: float, gone: Callable[[], Awaitable[Any]] | None = None) -> bool:
         """Whether a node has mail, now or within so many seconds; not after ``gone`` has returned: it has hung up."""
-        if node in undelivered(self._state, time.time()):
+        if undelivered(self._state, time.time(), [node]):
             return True
         if seconds <= 0.0:
             return False
@@ -46,7 +46,7 @@ class Mail:
 
     def look(self) -> None:
         """Wake those who have mail."""
-        for node in undelivered(self._state, time.time()) & self._waiting.keys():
+        for node in undelivered(self._state, time.time(), self._waiting):
             self._answer(node, True)
 
     async def _watch(self) -> None:
