@@ -353,7 +353,7 @@ def test_what_is_in_flight_is_bounded_and_pruned() -> None:
 def test_a_node_gets_its_own_messages_oldest_first_and_none_twice_or_late() -> None:
     there = Superlink(2)
     node, other = there.nodes
-    late, *asked = ([*there.link.ask({node: packet(number)}, 60.0)][0] for number in range(3))
+    late, *asked = (next(iter(there.link.ask({node: packet(number)}, 60.0))) for number in range(3))
     there.state.message_ins_store[late].metadata.__dict__["_ttl"] = -1.0
     there.link.ask({other: packet(9)}, 60.0)
     request = PullMessagesRequest(node=Node(node_id=node))
