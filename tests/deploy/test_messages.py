@@ -24,6 +24,7 @@ from flwr.superlink.grid.http_grid import HttpGrid
 from flwr.superlink.servicer.runtime import runtime_handlers
 
 from fedrecplus.deploy.flower import attached
+from fedrecplus.deploy.flower.fleet import FleetApi
 from fedrecplus.deploy.flower.mail import Mail
 from fedrecplus.deploy.flower.memory import BoundedObjectStore, prepare, prune, undelivered
 from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
@@ -365,6 +366,49 @@ def test_a_node_gets_its_own_messages_oldest_first_and_none_twice_or_late() -> N
     assert undelivered(there.state, time.time(), [node]) == set()
     there.state.delete_messages(set(there.state.message_ins_store))
     assert there.state.message_ins_store.nodes() == set()  # type: ignore[attr-defined]
+
+
+def test_many_large_replies_come_in_portions_and_none_is_fetched_by_itself() -> None:
+    there = Superlink(6)
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    for node in there.nodes[:5]:
+        reply = Reply.to(there.pull(node)[0], packet(node % 1000, 12 * 2**17))
+        there.push(node, reply, reply.objects)
+    looks = []
+    while len({name for came in looks for name, _ in came}) < 5:
+        looks.append(there.link.replies(asked))
+        asked = {name: node for name, node in asked.items() if name not in dict(looks[-1])}
+    assert [len(came) for came in looks] == [2, 2, 1]
+    assert all(isinstance(reply, Packet) for came in looks for _, reply in came)
+    assert not {"pull-object", "confirm"} & set(there.calls)
+    assert list(asked.values()) == there.nodes[5:]
+
+
+def test_who_is_expelled_while_it_waits_gets_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Superlink(1)
+    node, known, said = there.nodes[0], {b"key": there.nodes[0]}, []
+
+    class Expelling(Mail):
+        async def waits(self, *_: Any) -> bool:
+            known.clear()
+            there.link.ask({node: packet(1)}, 60.0)
+            return True
+
+    async def authenticate(*_: Any) -> tuple[bytes, int]:
+        return b"key", node
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": PullMessagesRequest(node=Node(node_id=node)).SerializeToString()}
+
+    async def send(event: dict[str, Any]) -> None:
+        said.append(event.get("status"))
+
+    fleet = FleetApi(known.get, there.state, Expelling(there.state), keyed=True)
+    monkeypatch.setattr(fleet, "authenticate", authenticate)
+    scope = {"path": "/v1/fleet/pull-messages", "method": "POST", "headers": [(b"content-length", b"20")]}
+    asyncio.run(fleet(scope, receive, send))
+    assert said[0] == 401
+    assert undelivered(there.state, time.time()) == {node}
 
 
 def test_an_object_of_many_parts_is_not_looked_at() -> None:

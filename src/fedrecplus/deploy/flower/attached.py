@@ -147,6 +147,9 @@ def push_from_app(state: Any, request: Any, task: Any, facts: dict[str, Any]) ->
 
 def pull_for_app(state: Any, request: Any, task: Any) -> bytes:
     """Replies of nodes. Those that are complete come with all objects, and are deleted here."""
+    names = _portion(state, list(request.message_ids))
+    del request.message_ids[:]
+    request.message_ids.extend(names)
     reply = private.get(_RUNTIME + "pull_messages")(request, state, task)
     attached, size = [], 0
     for tree in reply.message_object_trees:
@@ -158,6 +161,23 @@ def pull_for_app(state: Any, request: Any, task: Any) -> bytes:
             attached += [{"object_id": name, "content": content} for name, content in objects.items()]
             state.object_store.delete(tree.object_id)
     return bytes(reply.SerializeToString() + encode(APP_IS_TOLD, {"attached": attached}))
+
+
+def _portion(state: Any, questions: list[str]) -> list[str]:
+    """Questions whose replies go in one answer; the others wait for the next look. What has no reply is asked for, too.
+
+    Flower would announce all of them, and the app fetch each by a thread of its own.
+    """
+    store, portion, size = state.object_store.store, [], 0
+    for question in questions:
+        name, its = state.message_ins_id_to_message_res_id.get(question), 0
+        while (known := store.get(name)) is not None:
+            its += len(known.content)
+            name = next(iter(known.child_object_ids), None)
+        if not its or not size or size + its <= _MOST_AT_ONCE:
+            portion.append(question)
+            size += its
+    return portion
 
 
 def _take(wanted: Any, attached: dict[str, bytes], store: Any) -> None:

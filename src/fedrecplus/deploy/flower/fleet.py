@@ -76,6 +76,8 @@ class FleetApi:
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return
+            if self._keyed and self._number_of(key) != number:
+                raise Unserved(401, "unknown key")  # it was expelled, or has a new key, while it waited
             facts = {}
             if name == "push-messages":
                 facts = attached.objects_in(ATTACHED[name][0], along, most=attached.MOST_FIELDS)
