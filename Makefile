@@ -58,30 +58,10 @@ paper: $(CORE) ## the paper's table, figure, heterogeneity and theory as runs/pa
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html
 
 # Every protection beside the others: error, lists, bytes, seconds, budgets and attacks, as a page and as the tables of
-# the README. Folds are trained without cryptography, to the same numbers; one run with all of it brings the seconds.
+# the README. benchmarks/frontier.py has the commands, and runs as many at a time as there are cores.
 FRONTIER := runs/frontier
-IN_CLEAR := fedmf fedrec fedrec+ fedrec+private
-comma    := ,
-empty    :=
-# Audits watch 50 people in 8 rounds, one case after another: an hour on two cores, all in all.
-ATTACKED := --users 50 --rounds 8 --workers 1
-frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (an hour)
-	rm -rf $(FRONTIER) && mkdir -p $(FRONTIER)
-	$(FEDRECPLUS) compare $(STUDIED) --algorithms $(subst $(empty) ,$(comma),$(IN_CLEAR)) --json $(FRONTIER)/clear.json
-	$(FEDRECPLUS) audit $(IN_CLEAR) $(STUDIED) $(ATTACKED) --json $(FRONTIER)/clear-audit.json
-	set -e; for sent in secure:whole:masks secure:blocks:masks secure:rows:masks shares:rows:shares he:whole:encryption; do \
-	  set -- $$(echo $$sent | tr : " "); how="--channel $$1 --rows $$2"; to=$(FRONTIER)/$$1-$$2; \
-	  $(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+ $$how --json $$to.json; \
-	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+ $$how --set channel.$$3=computed --out $$to-run; \
-	  $(FEDRECPLUS) audit fedrec+ $(STUDIED) $$how $(ATTACKED) --json $$to-audit.json; \
-	done
-	$(FEDRECPLUS) compare $(STUDIED) --algorithms fedrec+secure --channel secure --json $(FRONTIER)/preset.json
-	$(FEDRECPLUS) audit fedrec+secure $(STUDIED) --channel secure $(ATTACKED) --json $(FRONTIER)/preset-audit.json
-	set -e; for epsilon in 1 5 10 20; do for fold in 0 1 2 3 4; do \
-	  $(FEDRECPLUS) train $(STUDIED) --algorithm fedrec+secure --channel secure --epsilon $$epsilon --noise distributed \
-	    --fold $$fold --out $(FRONTIER)/epsilon-$$epsilon-fold$$fold; done; \
-	  $(FEDRECPLUS) audit $(FRONTIER)/epsilon-$$epsilon-fold0 $(STUDIED) $(ATTACKED) --json $(FRONTIER)/epsilon-$$epsilon-audit.json; \
-	done
+frontier: $(DEV) ## every protection against every attack as runs/frontier/report.html and frontier.md (an hour on two cores)
+	$(PY) -m benchmarks.frontier --out $(FRONTIER)
 	$(FEDRECPLUS) report $(FRONTIER) --out $(FRONTIER)/report.html --markdown $(FRONTIER)/frontier.md
 
 .PHONY: page

@@ -5,7 +5,7 @@ Synchronous rounds ask as many more as are lost and close at a share of their ta
 training (Nguyen et al. 2022) keeps as many devices at work all the time: the server steps whenever so many answers are
 in, each with weight 1/√(1 + s) where s steps were taken since its device was asked. Errors are on a validation cut.
 
-    python -m benchmarks.buffered [--preset fedmf] [--hours 2] [--seeds 1]
+    python -m benchmarks.buffered [--preset fedmf] [--hours 1.5] [--seed 0]
 """
 
 from __future__ import annotations

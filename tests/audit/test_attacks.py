@@ -179,8 +179,22 @@ def test_a_cohort_of_one_is_an_upload(recorded) -> None:
 
 
 @pytest.mark.parametrize("learner", ["trees", "both"])
-def test_boosted_trees_learn_from_everybody_else_as_well(recorded, learner: str) -> None:
+@pytest.mark.parametrize("teachers", [20, 31])
+def test_boosted_trees_learn_from_everybody_else_as_well(recorded, learner: str, teachers: int) -> None:
+    """Of 30 who are attacked: by each other, or by the 30 who aren't."""
+    found = score_with(recorded, "knows-others", learner=learner, teachers=teachers)
+    assert found["auc"] >= 0.57
+
+
+def test_what_goes_together_can_be_learned_from_answers(recorded) -> None:
+    sets = score_with(recorded, "constraints", evidence="sets")
+    again = score_with(recorded, "constraints", evidence="sets", turns=2)
+    assert again["auc"] >= 0.58
+    assert again["auc"] != sets["auc"]
+
+
+def score_with(recorded: Any, attack: str, **options: Any) -> dict[str, Any]:
+    """Of an attack on fedrec+private with options of its own."""
     recording, _ = recorded("fedrec+private")
-    settings = read_settings(part(ATTACKS, "knows-others").settings_type, {"learner": learner}, "attack", "")
-    said = guesses(recording.transcript, "knows-others", settings)
-    assert score(said, recording.truth, 0.5)["auc"] >= 0.57
+    settings = read_settings(part(ATTACKS, attack).settings_type, options, "attack", "")
+    return score(guesses(recording.transcript, attack, settings), recording.truth, 0.5)

@@ -2,9 +2,8 @@ r"""Tables and figures of README.md, docs/audit.md and docs/threat-model.md are 
 
 After a change of presets or attacks, to write new ones::
 
-    fedrecplus audit fedmf fedrec fedrec-hf fedrec++ fedrec+paper fedrec+ fedrec+private --dataset ml-100k \
-      --json leaks.json
-    python -m tests.audit.test_readme leaks.json
+    make frontier
+    python -m tests.audit.test_readme runs/frontier runs/frontier-more
 
 Tables stand between ``<!-- NAME -->`` and ``<!-- end of NAME -->``; single figures, in a sentence, between
 ``<!-- auc SCHEME knowing WHAT -->`` and ``<!-- end -->``: the strongest attack of an attacker who knows so much.
@@ -15,10 +14,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from benchmarks.frontier import BUDGETS, CHANNELS
 from fedrecplus.audit.audit import AuditExtent, cases
 from fedrecplus.audit.guess import KNOWINGS
 from fedrecplus.audit.tables import (
@@ -30,14 +31,18 @@ from fedrecplus.audit.tables import (
     to_markdown,
 )
 from fedrecplus.config import preset
+from fedrecplus.web.report.frontier import frontier_table
 
 HOME = Path(__file__).parents[2]
-README, AUDIT, THREATS = HOME / "README.md", HOME / "docs" / "audit.md", HOME / "docs" / "threat-model.md"
+DOCS = HOME / "docs"
+README, AUDIT, PRIVACY, THREATS = HOME / "README.md", DOCS / "audit.md", DOCS / "privacy.md", DOCS / "threat-model.md"
 TABLES = {
     (README, "audit"): to_markdown,
     (AUDIT, "audit"): strongest_to_markdown,
     (AUDIT, "every attack"): every_attack_to_markdown,
 }
+FRONTIER = {(README, "frontier"): 0, (PRIVACY, "frontier of attacks"): 1}
+"""where the tables of ``frontier.md`` stand, by their order there"""
 FIGURE = re.compile(r"(<!-- auc (\S+) knowing (.+?) -->)(.*?)(<!-- end -->)")
 SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
 
@@ -67,6 +72,17 @@ def test_the_table_has_a_row_for_every_scheme_and_number_of_epochs(path: Path, n
     assert list(rows) == [(case.scheme, str(case.epochs)) for case in found]
 
 
+def test_the_frontier_shows_every_channel_every_kind_of_rows_and_every_budget() -> None:
+    headings, *lines = shown(README, "frontier")
+    assert headings == list(frontier_table([])[0])
+    sent = {(line[1], line[2].split(",")[0]) for line in lines}
+    kinds = {f"{channel}, {rows}" for channel, rows, *_ in CHANNELS}
+    assert sent == {("clear", "none"), *((kind, "computational") for kind in kinds)} | {
+        ("secure, whole", f"ε = {epsilon}") for epsilon in BUDGETS
+    }
+    assert len(shown(PRIVACY, "frontier of attacks")) == len(lines) + 1
+
+
 def test_figures_in_sentences_are_of_schemes_and_attackers_that_there_are() -> None:
     found = [figure for path in (README, AUDIT, THREATS) for figure in FIGURE.findall(path.read_text(encoding="utf-8"))]
     assert found
@@ -74,19 +90,35 @@ def test_figures_in_sentences_are_of_schemes_and_attackers_that_there_are() -> N
     assert {figure[2] for figure in found} <= set(KNOWINGS)
 
 
-def write(content: dict) -> None:
-    """Put the tables and figures of an audit's JSON file where they belong, with the command that made it."""
-    command = "    " + re.sub(r" --json \S+", "", content["made"]["command"]) + "\n"
+def write(audits: Sequence[Path], frontier: Path) -> None:
+    """Put the tables and figures of the audits of all schemes where they belong, with the command that makes them."""
+    contents = {content["made"]["command"].split()[2]: content for content in map(_read, audits)}
+    first = contents[SCHEMES[0]]
+    rows = [row for scheme in SCHEMES for row in contents[scheme]["rows"]]
+    asked = f"--dataset {first['dataset']} --users {first['users']} --rounds {first['rounds']}"
+    command = f"    fedrecplus audit {' '.join(SCHEMES)} {asked}\n"
     for (path, name), table in TABLES.items():
-        text, places = place(name).subn(
-            lambda found, table=table: f"{found[1]}{table(content['rows'])}\n{command}\n{found[3]}",
-            path.read_text(encoding="utf-8"),
-        )
-        assert places == 1, f"{path.name} has no place for the table {name}"
-        path.write_text(text, encoding="utf-8")
+        put(path, name, f"{table(rows)}\n{command}\n")
+    tables = [part for part in frontier.read_text(encoding="utf-8").split("\n\n") if part.startswith("|")]
+    for (path, name), number_of_table in FRONTIER.items():
+        put(path, name, f"{tables[number_of_table].strip()}\n\n    make frontier\n\n")
     for path in (README, AUDIT, THREATS):
         text = path.read_text(encoding="utf-8")
-        path.write_text(FIGURE.sub(lambda found: figure(found, content["rows"]), text), encoding="utf-8")
+        path.write_text(FIGURE.sub(lambda found: figure(found, rows), text), encoding="utf-8")
+
+
+def put(path: Path, name: str, content: str) -> None:
+    """Write what stands at one place."""
+    text, places = place(name).subn(
+        lambda found: f"{found[1]}{content}{found[3]}",
+        path.read_text(encoding="utf-8"),
+    )
+    assert places == 1, f"{path.name} has no place for the table {name}"
+    path.write_text(text, encoding="utf-8")
+
+
+def _read(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def figure(found: re.Match[str], rows: list[dict]) -> str:
@@ -99,4 +131,7 @@ def figure(found: re.Match[str], rows: list[dict]) -> str:
 
 
 if __name__ == "__main__":
-    write(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    main, more = map(Path, sys.argv[1:3])
+    clear = [main / f"clear-{name}-audit.json" for name in ("fedmf", "fedrec", "fedrec+", "fedrec+private")]
+    others = [more / f"{name}.json" for name in ("fedrec-hf", "fedrec++", "fedrec+paper")]
+    write([*clear, *others, main / "preset-audit.json"], main / "frontier.md")

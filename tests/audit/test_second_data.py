@@ -97,7 +97,7 @@ def test_a_person_is_taken_out_of_what_was_learned_exactly() -> None:
     X = np.zeros((CLIENTS - 1, ITEMS))
     for row, items in enumerate(fewer.rated.values()):
         X[row, items] = 1.0
-    P = np.linalg.inv(X.T @ X + every.decay * np.eye(ITEMS))
+    P = np.linalg.inv(X.T @ X + every.regression.decay * np.eye(ITEMS))
     B = np.eye(ITEMS) - P / np.diag(P)
     items, chance = np.arange(0, ITEMS, 3), np.linspace(0.1, 0.9, 40)
     mine = np.zeros(ITEMS)

@@ -11,14 +11,20 @@ from fedrecplus.cli.main import exit_code_of
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
 
 
-def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, *options: str) -> str:
-    command = ["train", "--dataset", DATA, "--algorithm", "fedmf-vanilla", "--out", str(tmp_path / "run"), *options]
+def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, *options: str, algorithm: str = "fedmf-vanilla") -> str:
+    command = ["train", "--dataset", DATA, "--algorithm", algorithm, "--out", str(tmp_path / "run"), *options]
     assert exit_code_of(command) == 0
     return " ".join(capsys.readouterr().err.split())
 
 
 def test_means_that_predict_better_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "bias-only" in said(capsys, tmp_path, "--set", "server.rounds=2")
+
+
+def test_what_does_no_better_is_not_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = said(capsys, tmp_path, "--set", "server.rounds=4", algorithm="fedmf")
+    assert "the most popular items are a better list" in text
+    assert "bias-only" not in text
 
 
 def test_nothing_is_said_where_nothing_is_tested(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -192,26 +192,6 @@ def test_a_client_that_agrees_with_the_last_step_exactly_is_within_the_bound(tem
         assert found == pytest.approx(LARGEST / max(1.0, np.abs(step).max()))
 
 
-@pytest.mark.parametrize("temperature", [0.33, 1.0])
-@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, 1.0, 1e3])
-def test_weights_of_the_first_round_have_a_public_bound_too(temperature: float, size: float) -> None:
-    """There is no step yet: the table that the training starts with says what is small."""
-    message = replace(some_broadcast(1), last_step=np.zeros_like(some_broadcast(1).last_step))
-    how = changed(temperature=temperature, rows="mean-own")
-    uploads = [replace(upload, delta=size * upload.delta) for upload in some_uploads(6, 1)]
-    plain, scaled = (
-        np.array([weight(upload.items, upload.delta, message, each) for upload in uploads])
-        for each in (how, msgspec.structs.replace(how, weigh_on="client"))
-    )
-    assert (scaled <= LARGEST).all()
-    near = scaled * max(1.0, np.abs(message.V).max()) > 0.99 * LARGEST
-    if size >= 1.0:
-        assert not near.any()
-        np.testing.assert_allclose(scaled / scaled.sum(), plain / plain.sum(), rtol=1e-9)
-    if size == 0.0:
-        assert near.all(), "who moves nothing has the largest weight, and no greater one"
-
-
 @pytest.mark.parametrize("rate", [1e-6, 1e-2, 1.0])
 def test_nobody_drops_out_of_secure_sums_however_small_the_steps(rate: float, caplog: pytest.LogCaptureFixture) -> None:
     """With weights in no public unit, τ = 1 and steps of a millionth, everybody's weight exceeded the ring's bound."""

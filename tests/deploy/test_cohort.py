@@ -49,14 +49,15 @@ def test_more_nodes_are_asked_where_some_were_lost() -> None:
 
 
 def test_who_was_not_waited_for_is_no_dropout() -> None:
-    assert dropout_seen([]) == 0.0
+    assert dropout_seen([]) == pytest.approx(0.1), "nothing is known yet"
     assert dropout_seen([line(8, lost=2)]) == pytest.approx(0.2)
-    assert dropout_seen([line(8, silent=2, closed="enough")]) == 0.0
+    assert dropout_seen([line(8, silent=2, closed="enough")]) == pytest.approx(0.1)
     assert dropout_seen([line(8, silent=2, closed="deadline")]) == pytest.approx(0.2)
     waited = line(8, silent=1, closed="enough")
     waited["nodes"][7] = 30.0
     assert dropout_seen([waited]) == pytest.approx(2 / 9), "a round that was one answer short has waited for it"
     assert dropout_seen([{**waited, "closed": "all"}]) == 0.0
+    assert dropout_seen([waited, line(8, silent=2, closed="enough")]) == pytest.approx(2 / 9), "which tells nothing"
 
 
 def test_poisson_sampling_is_a_coin_for_each_node() -> None:
@@ -81,10 +82,10 @@ def test_a_round_closes_at_its_target_asks_more_where_some_are_lost_and_lets_lat
     lines = Journal(tmp_path / "run").lines()
     asked = [len(line["nodes"]) + len(line["silent"]) for line in lines]
     closed = [line["closed"] for line in lines]
-    assert asked[0] == 3
+    assert asked[0] == 4, "a tenth more, as nothing is known yet"
     assert max(asked) > 3
     assert {"enough", "deadline"} & set(closed)
-    assert all(len(line["nodes"]) == 3 for line in lines if line["closed"] == "enough")
+    assert all(len(line["nodes"]) >= 3 for line in lines if line["closed"] == "enough")
 
 
 def test_a_node_that_was_killed_and_comes_back_is_asked_again_in_the_round(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from flwr.superlink.servicer.runtime import runtime_handlers
 
 from fedrecplus.deploy.flower import attached
 from fedrecplus.deploy.flower.fleet import FleetApi
-from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.long_polling import LongPolling
 from fedrecplus.deploy.flower.memory import BoundedObjectStore, prepare, prune, undelivered
 from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
 from fedrecplus.deploy.flower.respond import Unserved
@@ -388,8 +388,8 @@ def test_who_is_expelled_while_it_waits_gets_no_message(monkeypatch: pytest.Monk
     there = Superlink(1)
     node, known, said = there.nodes[0], {b"key": there.nodes[0]}, []
 
-    class Expelling(Mail):
-        async def waits(self, *_: Any) -> bool:
+    class Expelling(LongPolling):
+        async def has_work(self, *_: Any) -> bool:
             known.clear()
             there.link.ask({node: packet(1)}, 60.0)
             return True
@@ -429,14 +429,14 @@ def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None
     node = there.nodes[0]
 
     async def wait() -> tuple[bool, bool, bool]:
-        mail = Mail(there.state)
-        in_vain = await mail.waits(node, 0.01)
-        older = asyncio.create_task(mail.waits(node, 30.0))
+        polling = LongPolling(there.state)
+        in_vain = await polling.has_work(node, 0.01)
+        older = asyncio.create_task(polling.has_work(node, 30.0))
         await asyncio.sleep(0.01)
-        newer = asyncio.create_task(mail.waits(node, 30.0))
+        newer = asyncio.create_task(polling.has_work(node, 30.0))
         await asyncio.sleep(0.01)
         there.link.ask({node: packet(1)}, 60.0)
-        mail.look()
+        polling.wake()
         return in_vain, await older, await newer
 
     began = time.monotonic()
@@ -445,18 +445,18 @@ def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None
     assert SUPERLINK_NODE_ID not in undelivered(there.state, time.time())
 
 
-def test_mail_of_a_node_that_has_hung_up_stays_for_when_it_is_back() -> None:
+def test_a_message_for_a_node_that_has_hung_up_stays_for_when_it_is_back() -> None:
     there = Superlink(1)
     node = there.nodes[0]
 
     async def hang_up() -> bool:
-        mail, gone = Mail(there.state), asyncio.Event()
-        waiting = asyncio.create_task(mail.waits(node, 30.0, gone.wait))
+        polling, gone = LongPolling(there.state), asyncio.Event()
+        waiting = asyncio.create_task(polling.has_work(node, 30.0, gone.wait))
         await asyncio.sleep(0.01)
         gone.set()
         found = await waiting
         there.link.ask({node: packet(1)}, 60.0)
-        mail.look()
+        polling.wake()
         return found
 
     assert asyncio.run(hang_up()) is False

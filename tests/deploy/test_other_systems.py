@@ -123,6 +123,7 @@ def test_a_device_lives_without_what_its_system_lacks(cluster: Cluster, tmp_path
         assert process.returncode == 0, said + wrong
         assert said.rstrip().endswith("DONE")
         assert "answered 1 messages" in said
+        assert ("MB of memory" in said) == (system != "win32"), "Windows doesn't tell"
         cluster.finish()
     finally:
         process.kill()

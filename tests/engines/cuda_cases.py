@@ -140,6 +140,9 @@ def server_on_card() -> None:
     np.testing.assert_array_equal(np.concatenate([table, total]), np.concatenate([total, total]))
     np.testing.assert_array_equal(np.exp(table), np.exp(total))
     np.testing.assert_array_equal(np.float64(2.0) * table, np.float64(2.0) * total)
+    table = CardTable(to_card(total), total)  # with a copy on the processor, which is old after a change in place
+    table += 1.0
+    np.testing.assert_array_equal(np.asarray(table), total + 1)
 
 
 def state_of_others() -> None:

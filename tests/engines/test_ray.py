@@ -70,6 +70,14 @@ def of_fast(config: Config, ratings: Ratings, rounds: int) -> SimulationState:
     return state
 
 
+@pytest.mark.parametrize(("inside", "bits"), [("fast", 32), ("cuda", 64), ("reference", 64)])
+def test_tables_have_the_precision_of_the_engine_inside(inside: str, bits: int) -> None:
+    config = assign(preset("fedrec+paper"), ["engine=ray", f"cluster.engine={inside}"])  # chooses items by V
+    assert np.dtype(engine_of(config).dtype) == f"float{bits}"
+    others = assign(preset("fedrec"), ["engine=ray", "cluster.engine=cuda"])
+    assert np.dtype(engine_of(others).dtype) == "float32"
+
+
 def assert_near(state: SimulationState, expected: SimulationState, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(state.server.V, expected.server.V, atol=tolerance)
     np.testing.assert_allclose(state.private.U, expected.private.U, atol=tolerance)

@@ -81,7 +81,7 @@ def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_
     (case,) = cases_of([{"rows": [row]}], [])
     assert case.seconds is None
     headings, lines = frontier_table([case])
-    assert lines[0][list(headings).index("seconds")] == "–"
+    assert lines[0][list(headings).index("seconds per round")] == "–"
 
 
 def test_a_rule_that_is_not_ours_is_never_imported() -> None:
@@ -96,8 +96,19 @@ def test_a_single_run_fills_in_what_folds_left_out() -> None:
     run["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
     (case,) = cases_of([{"rows": folds}], [], [run])
     assert case.rmse == pytest.approx(0.85)
-    assert case.seconds == 99.0
+    assert case.seconds == 99.0 / 30
     assert case.protection == "computational"
+
+
+def test_a_short_run_with_all_cryptography_lends_its_seconds_per_round() -> None:
+    folds = [trained("fedmf", 0.8, "server.rounds=30")]
+    folds[0]["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "skipped"}
+    short = trained("fedmf", 1.7, "server.rounds=2", seconds=9.0, rounds=2)
+    short["config"]["channel"] = {"rule": "he", "rows": "whole", "encryption": "computed"}
+    (case,) = cases_of([{"rows": folds}], [], [short])
+    assert (case.rmse, case.rounds, case.seconds) == (0.8, 30, 4.5)
+    short["config"]["channel"]["encryption"] = "skipped"
+    assert len(cases_of([{"rows": folds}], [], [short])) == 2, "another training, by which nothing was computed"
 
 
 def test_trainings_of_different_settings_are_not_averaged_and_are_told_apart() -> None:

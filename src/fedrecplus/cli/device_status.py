@@ -31,7 +31,8 @@ def status_command(
     say(f"{len(facts['sent'])} messages, {sent:.1f} kB sent, {received:.1f} kB received")
     if facts["paused"]:
         say("paused: nothing leaves this device until `fedrecplus device resume`")
-    say(f"{facts['seconds']:.2f} s computed, at most {facts['memory'] / 1e6:.0f} MB of memory")
+    memory = f", at most {facts['memory'] / 1e6:.0f} MB of memory" if facts["memory"] else ""  # Windows doesn't say
+    say(f"{facts['seconds']:.2f} s computed{memory}")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
     pinned = facts["pinned_identities"]
@@ -51,8 +52,8 @@ def status_command(
 
 
 def sent_command(home: Home = DEFAULT_HOME, person: PersonName = OWNER) -> None:
-    """Show the last upload row by row. In the clear the server knows the items, not which of them you rated; under
-    secure sums it knows none of this.
+    """Show the last upload row by row. In the clear the server is sent items and changes, not which of them you rated,
+    though it may be able to tell; under secure sums it is sent none of this.
     """
     with Store.open(home_of(home).store) as store:
         rows = devices.last_upload(store, somebody(store, person))

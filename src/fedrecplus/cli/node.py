@@ -62,7 +62,7 @@ Pin = Annotated[
 ]
 Metrics = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Keep figures of this node for Prometheus in FILE.prom; see Deployment."),
+    typer.Option(metavar="FILE.prom", help="Keep figures of this node for Prometheus in a file; see Deployment."),
 ]
 
 

@@ -62,7 +62,7 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     5
     >>> change(Config(), "model.local_epoch", "5")
     Traceback (most recent call last):
-    fedrecplus.errors.UserError: unknown setting 'model.local_epoch'
+    fedrecplus.errors.UnknownName: unknown setting 'model.local_epoch'
       → did you mean 'model.local_epochs'? Known: model.batch_size, model.factors, ...
     """
     if path in _RENAMED:

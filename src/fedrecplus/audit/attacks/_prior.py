@@ -26,9 +26,9 @@ def prior(transcript: Transcript, client: int, items: NDArray[np.int64]) -> Arra
     fits, taste = fitting(transcript, co_occurrence(transcript, client, items)), fit(transcript, items)
     return np.asarray(
         rated_of_uploaded(transcript)[items]
-        + _COMPANY * _standard(fits)
-        + _TASTE * _standard(taste)
-        + _TASTE_IN_GROUP * _standard(against_group(transcript, items, taste))
+        + _COMPANY * standard(fits)
+        + _TASTE * standard(taste)
+        + _TASTE_IN_GROUP * standard(against_group(transcript, items, taste))
     )
 
 
@@ -60,5 +60,6 @@ def _counted(transcript: Transcript) -> Array:
     return np.asarray(np.log(chance / (1.0 - chance)))
 
 
-def _standard(values: Array) -> Array:
+def standard(values: Array) -> Array:
+    """Mean 0 and standard deviation 1, within an upload."""
     return np.asarray((values - values.mean()) / max(float(values.std()), 1e-9))

@@ -18,15 +18,13 @@ from fedrecplus.audit.attacks._features import CROSSED, deviates, features_of
 from fedrecplus.audit.attacks._prior import against_group, prior
 from fedrecplus.audit.attacks._reading import Reading, rated_share
 from fedrecplus.audit.transcript import Transcript
-from fedrecplus.settings import Annotated, Settings, text
+from fedrecplus.settings import Annotated, Settings, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 Likely = Callable[[int, Items, Array], Array]
 """client, items, each one's chance of being rated → how likely each is beside the others"""
 _TURNS = 2
-TEACHERS = 80
-"""people at most whose rows teach: more add little, and time"""
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,20 @@ class People:
     rows: Sequence[RowsOfClient]
     likely: Likely
 
-    def inputs(self, chances: Sequence[Array]) -> list[Array]:
-        """Features of every client's rows, given how likely each row is to be rated at all."""
+    def inputs(self, chances: Sequence[Array], sizes: bool = False) -> list[Array]:
+        """Features of every client's rows, given how likely each row is to be rated at all.
+
+        All are ranks within an upload, but for ``sizes``: how many rows it has, and how often each item is rated.
+        """
         found = []
         for one, chance in zip(self.rows, chances, strict=True):
             fits = self.likely(one.client, one.reading.items, chance)
             within = against_group(self.transcript, one.reading.items, fits)
-            found.append(np.column_stack([deviates(fits), deviates(within), deviates(one.before), one.features]))
+            columns = [deviates(fits), deviates(within), deviates(one.before), one.features]
+            if sizes:
+                popularity = self.transcript.public.popularity[one.reading.items]
+                columns += [np.full(len(fits), np.log(max(len(fits), 1))), np.log1p(popularity)]
+            found.append(np.column_stack(columns))
         return found
 
     def start(self) -> list[Array]:
@@ -79,25 +84,62 @@ class TaughtSettings(Settings):
         Literal["logistic", "trees", "both"],
         text("a logistic regression with products, boosted trees (scikit-learn), or the mean of their log odds"),
     ] = "logistic"
+    teachers: Annotated[int, number(1, 10**4, "people at most whose rows teach: more take time, trees above all")] = 80
 
 
-def teach(known: People, truth: Sequence[NDArray[np.bool_]], asked: People, learner: str = "logistic") -> list[Array]:
+Truth = Sequence[NDArray[np.bool_]]
+Learn = Callable[
+    [Sequence[Array], Truth, Sequence[Array], Sequence[Array], Sequence[Array]], tuple[list[Array], list[Array]]
+]
+"""known rows' inputs, truth and log odds beforehand, asked rows' inputs and log odds beforehand → log odds of both"""
+
+
+def teach(known: People, truth: Truth, asked: People, learner: str = "logistic") -> list[Array]:
     """Log odds of the asked clients' rows, from the known clients' rows and what is true of them."""
+    learners = {"logistic": (_by_logistic,), "trees": (_by_trees,), "both": (_by_logistic, _by_trees)}[learner]
+    found = [_in_turns(known, truth, asked, learn) for learn in learners]
+    return [np.asarray(np.mean(said, axis=0)) for said in zip(*found, strict=True)]
+
+
+def _in_turns(known: People, truth: Truth, asked: People, learn: Learn) -> list[Array]:
+    """What is learned says how likely rows are to be rated at all, which is learned from again."""
     chances, asked_chances = known.start(), asked.start()
+    before, asked_before = ([one.before for one in people.rows] for people in (known, asked))
     scores: list[Array] = []
-    held_out = np.concatenate([np.full(len(rated), number % 3 == 0) for number, rated in enumerate(truth)])
+    sizes = learn is _by_trees  # a product of ranks and sizes says nothing, a branch may
     for _ in range(_TURNS):
-        inputs, before = known.inputs(chances), [one.before for one in known.rows]
-        model = _logistic.fit(np.vstack(inputs), np.concatenate(truth), CROSSED, np.concatenate(before), held_out)
-        chances = [_chance(b + _logistic.log_odds(model, X)) for b, X in zip(before, inputs, strict=True)]
-        own = asked.inputs(asked_chances)
-        scores = [one.before + _logistic.log_odds(model, X) for one, X in zip(asked.rows, own, strict=True)]
-        asked_chances = [_chance(score) for score in scores]
-    if learner == "logistic":
-        return scores
-    trees = _boosted.fit(np.vstack(inputs), np.concatenate(truth), np.concatenate(before))
-    grown = [_boosted.log_odds(trees, X, one.before) for one, X in zip(asked.rows, own, strict=True)]
-    return grown if learner == "trees" else [(a + b) / 2.0 for a, b in zip(scores, grown, strict=True)]
+        own = asked.inputs(asked_chances, sizes)
+        told, scores = learn(known.inputs(chances, sizes), truth, before, own, asked_before)
+        chances, asked_chances = [_chance(odds) for odds in told], [_chance(odds) for odds in scores]
+    return scores
+
+
+def _by_logistic(
+    inputs: Sequence[Array], truth: Truth, before: Sequence[Array], own: Sequence[Array], own_before: Sequence[Array]
+) -> tuple[list[Array], list[Array]]:
+    held_out = np.concatenate([np.full(len(rated), number % 3 == 0) for number, rated in enumerate(truth)])
+    model = _logistic.fit(np.vstack(inputs), np.concatenate(truth), CROSSED, np.concatenate(before), held_out)
+    told = [b + _logistic.log_odds(model, X) for b, X in zip(before, inputs, strict=True)]
+    return told, [b + _logistic.log_odds(model, X) for b, X in zip(own_before, own, strict=True)]
+
+
+def _by_trees(
+    inputs: Sequence[Array], truth: Truth, before: Sequence[Array], own: Sequence[Array], own_before: Sequence[Array]
+) -> tuple[list[Array], list[Array]]:
+    """Trees know by heart whom they were taught on: each half of the known people is told by the other half's trees."""
+    halves = [[*range(len(inputs))[half::2]] or [0] for half in range(2)]
+    grown = [
+        _boosted.fit(*(np.concatenate([part[one] for one in half]) for part in (inputs, truth, before)))
+        for half in halves
+    ]
+    told = [
+        _boosted.log_odds(grown[1 - number % 2], X, b) for number, (X, b) in enumerate(zip(inputs, before, strict=True))
+    ]
+    asked = [
+        np.asarray(np.mean([_boosted.log_odds(trees, X, b) for trees in grown], axis=0))
+        for X, b in zip(own, own_before, strict=True)
+    ]
+    return told, asked
 
 
 def _chance(odds: Array) -> Array:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks import shadow
 from fedrecplus.audit.attacks._maximum_entropy import Cells, Totals, log_odds
-from fedrecplus.audit.attacks._prior import prior, rated_of_uploaded
+from fedrecplus.audit.attacks._prior import against_group, prior, rated_of_uploaded, standard
 from fedrecplus.audit.attacks._reading import rated_share, together
 from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript, hides_rows
-from fedrecplus.settings import Annotated, text
+from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
 SEES = ("values", "lists")
@@ -29,6 +30,10 @@ _SHADOW = 0.5
 truth in view, as the weights of the sets are"""
 _SURE = 8.0
 """log odds of the classifier at most"""
+_RIDGE = 0.3
+"""weight decay per person, of the regression on probable ratings"""
+_FITS, _FITS_IN_GROUP = 0.2, 0.45
+"""log odds per standard deviation of what that regression says: chosen on people who aren't attacked"""
 _COMPLETE = 0.9
 """share of the counted ratings that the noted uploads must have room for: else counts are of other people, too"""
 
@@ -39,25 +44,49 @@ class Settings(_Settings):
     evidence: Annotated[
         Literal["sets", "all"], text("what goes in beforehand: the sets of rows alone, or the shadow classifier, too")
     ] = "all"
+    turns: Annotated[
+        int, number(0, 5, "how often what goes together is learned again, from what everybody has probably rated")
+    ] = 0
 
 
 def attack(transcript: Transcript, client: int, settings: Settings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
     """Of the upload that was noted of everybody: log odds of each row, given all that is known of items and clients."""
     if not hides_rows(transcript.config) or client not in transcript.crowd:
         return ()
-    key = ("constraints", transcript.assumed, settings.evidence)
-    cells, odds = transcript.once(key, lambda: _solved(transcript, settings.evidence))
+    key = ("constraints", transcript.assumed, settings.evidence, settings.turns)
+    cells, odds = transcript.once(key, lambda: _solved(transcript, settings))
     own = cells.client == list(transcript.crowd).index(client)
     return (Guess(transcript.rounds[0], cells.item[own], cells.rating[own], odds[own]),)
 
 
-def _solved(transcript: Transcript, evidence: str) -> tuple[Cells, Array]:
+def _solved(transcript: Transcript, settings: Settings) -> tuple[Cells, Array]:
     cells, totals = _known(transcript)
     prior = cells.prior
-    if evidence == "all":
+    if settings.evidence == "all":
         usual = rated_of_uploaded(transcript)[cells.item]
         prior = prior + _SHADOW * (_by_shadow(transcript, cells, usual) - usual)
-    return cells, log_odds(replace(cells, prior=prior), totals)
+    odds = log_odds(replace(cells, prior=prior), totals)
+    for _ in range(settings.turns):
+        odds = log_odds(replace(cells, prior=prior + _company(transcript, cells, odds)), totals)
+    return cells, odds
+
+
+def _company(transcript: Transcript, cells: Cells, odds: Array) -> Array:
+    """How well each row fits in with what its client has probably rated, by what goes together in everybody's answers.
+
+    Uploads are half pseudo rows; the answers so far are less so. Ours: expectation and maximisation in turns.
+    """
+    chance = 1.0 / (1.0 + np.exp(-odds))
+    X = np.zeros((len(transcript.crowd), len(transcript.public.popularity)))
+    X[cells.client, cells.item] = chance
+    regression, found = ItemRegression.of(X, _RIDGE), np.zeros(len(odds))
+    for number_of_client, row in enumerate(X):
+        own = np.flatnonzero(cells.client == number_of_client)
+        items = cells.item[own]
+        fits = regression.likely(items, chance[own], row)
+        within = against_group(transcript, items, fits)
+        found[own] = _FITS * standard(fits) + _FITS_IN_GROUP * standard(within)
+    return found
 
 
 def _by_shadow(transcript: Transcript, cells: Cells, usual: Array) -> Array:

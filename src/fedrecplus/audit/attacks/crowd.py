@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript
 
 SEES = ("values", "lists")
@@ -75,37 +75,23 @@ class CoOccurrence:
 
 
 def co_occurrence(transcript: Transcript, client: int, items: NDArray[np.int64]) -> CoOccurrence:
-    """The regression without this client's own upload, in closed form.
-
-    With P = (XᵀX + λI)⁻¹ over all uploads X, an item's weights are −P_ij/P_ii; taking one upload x out of X changes P
-    by a multiple of (Px)(Px)ᵀ. After: Steck 2019 (EASE)
-    """
+    """The regression over all uploads but this client's own."""
     source = transcript.source
-    X, halves, share = source.once("crowd", lambda: _learned(source))
-    rated = np.log1p(transcript.public.popularity[items]) - np.log1p(len(X) * share[items])
+    regression, share = source.once("crowd", lambda: _learned(source))
+    uploads = len(source.crowd)
+    rated = np.log1p(transcript.public.popularity[items]) - np.log1p(uploads * share[items])
     own = transcript.crowd.get(transcript.origin(client))
-    if own is None or len(X) < 3:
+    if own is None or uploads < 3:
         return CoOccurrence(np.zeros(len(items)), np.zeros(len(items)), rated)
-    mine, removed = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    mine[items], removed[own] = 1.0, 1.0
-    toward = _inverse_times(X, halves, mine)[items]
-    out = _inverse_times(X, halves, removed)
-    left = max(1.0 - float(out @ removed), 1e-9)
-    toward = toward + out[items] * float(out @ mine) / left
-    diagonal = (1.0 - (halves[:, items] ** 2).sum(axis=0)) / (_RIDGE * len(X)) + out[items] ** 2 / left
-    likely = 1.0 - toward / diagonal
+    removed = np.zeros(len(share))
+    removed[own] = 1.0
+    likely = regression.likely(items, np.ones(len(items)), removed)
     return CoOccurrence(likely, likely / (share[items] + _RARE), rated)
 
 
-def _learned(transcript: Transcript) -> tuple[Array, Array, Array]:
-    """Uploads X, the half H = L⁻¹X with LLᵀ = XXᵀ + λI, so that P = (I − HᵀH)/λ, and items' shares of uploads."""
+def _learned(transcript: Transcript) -> tuple[ItemRegression, Array]:
+    """The regression over all uploads, and items' shares of uploads."""
     X = np.zeros((len(transcript.crowd), len(transcript.public.popularity)))
     for row, items in enumerate(transcript.crowd.values()):
         X[row, items] = 1.0
-    root = np.linalg.cholesky(X @ X.T + _RIDGE * len(X) * np.eye(len(X)))
-    return X, scipy.linalg.solve_triangular(root, X, lower=True), X.mean(axis=0)
-
-
-def _inverse_times(X: Array, halves: Array, x: Array) -> Array:
-    product: Array = (x - halves.T @ (halves @ x)) / (_RIDGE * len(X))
-    return product
+    return ItemRegression.of(X, _RIDGE), X.mean(axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._from_sums import read_single
-from fedrecplus.audit.attacks._taught import TEACHERS, People, TaughtSettings, rows_of, teach
+from fedrecplus.audit.attacks._taught import People, RowsOfClient, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Others, Transcript, hides_rows
 from fedrecplus.protocol import Sums
@@ -36,14 +36,14 @@ def attack(transcript: Transcript, client: int, settings: TaughtSettings = Setti
     singled = _singled_out(transcript, client, others)
     if not hides_rows(transcript.config) or not transcript.uploads(client):
         return singled
-    key = ("known others", transcript.assumed, settings.learner)
-    scores = transcript.once(key, lambda: _taught(transcript, others, settings.learner))
-    last = rows_of(transcript, client).reading
+    key = ("known others", transcript.assumed, settings.learner, settings.teachers)
+    found = transcript.once(key, lambda: _taught(transcript, others, settings))
+    last, scores = found[client][0].reading, found[client][1]
     ratings = last.nearest(transcript.step)
     for guess in singled:  # values are in the sums, where uploads show none
         _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
         ratings[here] = guess.ratings[there]
-    return (Guess(last.round, last.items, ratings, scores[client]),)
+    return (Guess(last.round, last.items, ratings, scores),)
 
 
 def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[Guess, ...]:
@@ -72,17 +72,41 @@ def less(sums: Sums, rest: Sums) -> Sums:
     )
 
 
-def _taught(transcript: Transcript, others: Others, learner: str) -> dict[int, NDArray[np.float64]]:
-    """Each part of the watched clients by the others: what is learned about a client never comes from itself."""
+Told = dict[int, tuple[RowsOfClient, NDArray[np.float64]]]
+"""a client's rows, and their log odds"""
+
+
+def _taught(transcript: Transcript, others: Others, settings: TaughtSettings) -> Told:
+    """By the uploads and ratings of people who aren't attacked, where many are to teach; else by the attacked.
+
+    Of the attacked, each part by the other parts: what is learned about a client never comes from itself.
+    """
     clients = [client for client in transcript.clients if transcript.uploads(client)]
-    scores: dict[int, NDArray[np.float64]] = {}
+    rest = [client for client in transcript.crowd_sent if client not in clients]
+    if settings.teachers > len(clients) and len(rest) >= len(clients):
+        noted = _noted(transcript)
+        asked = [client for client in clients if client in noted.sent]
+        return _told(noted, others, rest[: settings.teachers], asked, settings.learner)
+    found: Told = {}
     for number in range(min(_PARTS, len(clients))):
         asked = clients[number::_PARTS]
-        known = [client for client in clients if client not in asked][:TEACHERS]
-        if not known:
-            continue
-        teachers = People(transcript, [rows_of(transcript, one) for one in known], others.likely)
-        truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
-        pupils = People(transcript, [rows_of(transcript, one) for one in asked], others.likely)
-        scores.update(zip(asked, teach(teachers, truth, pupils, learner), strict=True))
-    return scores
+        known = [client for client in clients if client not in asked][: settings.teachers]
+        if known:
+            found |= _told(transcript, others, known, asked, settings.learner)
+    return found
+
+
+def _noted(transcript: Transcript) -> Transcript:
+    """The one upload that was noted of everybody, as if it were all there is."""
+    view = replace(transcript, sent={client: [sent] for client, sent in transcript.crowd_sent.items()}, watched=())
+    view.assumed = transcript.assumed
+    return view
+
+
+def _told(transcript: Transcript, others: Others, known: list[int], asked: list[int], learner: str) -> Told:
+    teachers, pupils = (
+        People(transcript, [rows_of(transcript, one) for one in some], others.likely) for some in (known, asked)
+    )
+    truth = [others.rated(one.client, one.reading.items) for one in teachers.rows]
+    scores = teach(teachers, truth, pupils, learner)
+    return dict(zip(asked, zip(pupils.rows, scores, strict=True), strict=True))

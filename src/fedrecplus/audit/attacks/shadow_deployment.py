@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._taught import TEACHERS, People, TaughtSettings, rows_of, teach
+from fedrecplus.audit.attacks._taught import People, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
 
@@ -25,21 +25,21 @@ def attack(transcript: Transcript, client: int, settings: TaughtSettings = Setti
     second = transcript.knowledge.second
     if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
         return ()
-    key = ("shadow deployment", transcript.assumed, settings.learner)
-    scores = transcript.once(key, lambda: _taught(transcript, second, settings.learner))
+    key = ("shadow deployment", transcript.assumed, settings.learner, settings.teachers)
+    scores = transcript.once(key, lambda: _taught(transcript, second, settings))
     last = rows_of(transcript, client).reading
     return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
-def _taught(transcript: Transcript, second: SecondData, learner: str) -> dict[int, NDArray[np.float64]]:
+def _taught(transcript: Transcript, second: SecondData, settings: TaughtSettings) -> dict[int, NDArray[np.float64]]:
     """Log odds for all watched clients."""
     shadow = second.transcript
     shadow.assumed = transcript.assumed
-    known = [client for client in shadow.clients if shadow.uploads(client)][:TEACHERS]
+    known = [client for client in shadow.clients if shadow.uploads(client)][: settings.teachers]
     teachers = People(shadow, [rows_of(shadow, client) for client in known], second.likely)
     truth = [second.rated(one.client, one.reading.items) for one in teachers.rows]
     asked = [client for client in transcript.clients if transcript.uploads(client)]
     pupils = People(
         transcript, [rows_of(transcript, one) for one in asked], lambda _, *more: second.likely(None, *more)
     )
-    return dict(zip(asked, teach(teachers, truth, pupils, learner), strict=True))
+    return dict(zip(asked, teach(teachers, truth, pupils, settings.learner), strict=True))

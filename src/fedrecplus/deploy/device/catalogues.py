@@ -31,8 +31,8 @@ def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:
     return ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays) if content else None
 
 
-def let_old_catalogues_go(store: Store) -> None:
-    """Free what catalogues take that nothing here refers to any more, within ``changing``.
+def delete_unused_catalogues(store: Store) -> None:
+    """Delete catalogues that nothing here refers to any more, within ``changing``.
 
     Kept are the newest, those of tables that are kept, of rows that uploads show, of sums that are open, the pinned
     one, and all with exact figures of the participants, by which a second publication is found out. One that is asked

@@ -87,9 +87,7 @@ def _from_4(store: sqlite3.Connection) -> None:
     from fedrecplus.deploy.wire import fixed_settings
 
     for model, settings in store.execute("SELECT model, settings FROM models").fetchall():
-        with contextlib.suppress(
-            UserError
-        ):  # a rule from outside, or a setting that is no more: nobody goes on with it
+        with contextlib.suppress(UserError):  # an outside rule, or a setting that is gone: nobody goes on with it
             told = fixed_settings(from_tables(json.loads(settings)))
             store.execute("UPDATE models SET settings = ? WHERE model = ?", (told, model))
 

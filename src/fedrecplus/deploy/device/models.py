@@ -95,7 +95,7 @@ def keep_earlier(store: Store, model: str) -> None:
             store.connection.execute("DELETE FROM tables WHERE model = ? AND round = ?", (one.model, one.round))
 
 
-def let_old_models_go(store: Store) -> None:
+def delete_old_models(store: Store) -> None:
     """Free what models of long ago take, within ``changing``: their tables and last answers."""
     chosen = json.loads(store.fact(_CHOSEN) or "null")
     for place, (model,) in enumerate(

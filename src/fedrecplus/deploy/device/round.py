@@ -15,8 +15,8 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
-from fedrecplus.deploy.device.catalogues import catalogue_of, let_old_catalogues_go, load_catalogue
-from fedrecplus.deploy.device.models import keep_earlier, let_old_models_go
+from fedrecplus.deploy.device.catalogues import catalogue_of, delete_unused_catalogues, load_catalogue
+from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
@@ -256,7 +256,7 @@ def save_round(
         keep_earlier(store, model)
         store.put("models", [(model, wire.fixed_settings(request.config), request.catalogue, request.round, V, now())])
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
-        let_old_models_go(store)
-        let_old_catalogues_go(store)
+        delete_old_models(store)
+        delete_unused_catalogues(store)
         if sent is not None:
             store.log_sent(sent)

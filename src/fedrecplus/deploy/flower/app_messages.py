@@ -11,7 +11,7 @@ from typing import Any
 
 from fedrecplus.deploy.flower import attached, private
 from fedrecplus.deploy.flower.limits import LONGEST
-from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.long_polling import LongPolling
 from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 
 _PREFIX = "/v1/runtime/"
@@ -24,8 +24,8 @@ log = logging.getLogger("fedrecplus")
 class AppMessages:
     """The ASGI endpoint of ``PATHS``."""
 
-    def __init__(self, state: Any, mail: Mail) -> None:
-        self._state, self._mail = state, mail
+    def __init__(self, state: Any, polling: LongPolling) -> None:
+        self._state, self._polling = state, polling
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -45,7 +45,7 @@ class AppMessages:
         try:
             if pushes:
                 reply = attached.push_from_app(self._state, request, task, facts)
-                self._mail.look()
+                self._polling.wake()
             else:
                 reply = attached.pull_for_app(self._state, request, task)
         except ValueError as error:

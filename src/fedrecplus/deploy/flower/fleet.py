@@ -27,11 +27,11 @@ from fedrecplus.deploy.flower.limits import (
     REQUESTS_AT_ONCE,
     REQUESTS_PER_SECOND,
     SHORT,
-    Buckets,
 )
-from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.long_polling import LongPolling
 from fedrecplus.deploy.flower.respond import Unserved, body_of, respond
 from fedrecplus.deploy.light import ATTACHED
+from fedrecplus.rates import TokenBuckets
 
 PREFIX = "/v1/fleet/"
 WAIT_HEADER, LONGEST_WAIT = b"x-fedrecplus-wait", 50.0
@@ -44,10 +44,12 @@ log = logging.getLogger("fedrecplus")
 class FleetApi:
     """The ASGI endpoint of all paths below ``PREFIX``."""
 
-    def __init__(self, numbers: Callable[[bytes], int | None], state: Any, mail: Mail, *, keyed: bool) -> None:
-        self._number_of, self._state, self._mail, self._keyed = numbers, state, mail, keyed
-        self._rates = Buckets(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE)
-        self._stores = Buckets(BYTES_PER_SECOND, BYTES_AT_ONCE)
+    def __init__(
+        self, numbers: Callable[[bytes], int | None], state: Any, polling: LongPolling, *, keyed: bool
+    ) -> None:
+        self._number_of, self._state, self._polling, self._keyed = numbers, state, polling, keyed
+        self._rates = TokenBuckets(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE)
+        self._stores = TokenBuckets(BYTES_PER_SECOND, BYTES_AT_ONCE)
         types = private.get("flwr.supercore.protobuf.translation.PROTOBUF_REQUEST_TYPES")
         names = [path.removeprefix(PREFIX) for _, path in types if path.startswith(PREFIX)]
         self._calls = {name: types["POST", PREFIX + name] for name in names}
@@ -72,7 +74,7 @@ class FleetApi:
                 content, along = attached.apart(ATTACHED[name][0], content, SHORT)
             request = self._parse(name, content, key, number)
             wait = _seconds(headers)  # the next event of a request that is read is that its connection is gone
-            if name == "pull-messages" and not await self._mail.waits(request.node.node_id, wait, receive):
+            if name == "pull-messages" and not await self._polling.has_work(request.node.node_id, wait, receive):
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return

@@ -26,7 +26,7 @@ from fedrecplus.deploy.flower.counters import COUNTERS
 from fedrecplus.deploy.flower.enrolment import Invitations
 from fedrecplus.deploy.flower.gate import Gate
 from fedrecplus.deploy.flower.logs import log_to
-from fedrecplus.deploy.flower.mail import Mail
+from fedrecplus.deploy.flower.long_polling import LongPolling
 from fedrecplus.deploy.flower.memory import BoundedObjectStore, keep_pruned, prepare
 from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
@@ -44,8 +44,8 @@ def guarded(create: Any, home: Path) -> Any:
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
         prepare(state)
         roster = Roster(home, state)
-        mail, invitations = Mail(state), Invitations(home)
-        nodes = fleet.FleetApi(roster.number_of, state, mail, keyed=keyed)
+        polling, invitations = LongPolling(state), Invitations(home)
+        nodes = fleet.FleetApi(roster.number_of, state, polling, keyed=keyed)
         more = {"invite": lambda name, hours: {"code": invitations.make(str(name), 3600.0 * float(hours))}}
         apis = {
             fleet.PREFIX: nodes,
@@ -55,7 +55,7 @@ def guarded(create: Any, home: Path) -> Any:
         }
         keep_pruned(state)
         COUNTERS.message_bytes = lambda: state.object_store.bytes
-        app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis, messages=AppMessages(state, mail)))
+        app.user_middleware.insert(0, Middleware(Gate, state=state, apis=apis, messages=AppMessages(state, polling)))
         return app
 
     return build

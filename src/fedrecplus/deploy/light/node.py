@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.light.facts import NodeFacts
 from fedrecplus.deploy.light.fleet import Fleet, NoAnswer, Rejected
 from fedrecplus.deploy.light.messages import Asked, Reply, packet_of_object
 from fedrecplus.deploy.light.pace import Pace
@@ -48,6 +49,7 @@ class LightNode:
     ) -> None:  # fmt: skip
         """``registers`` where the server asks for no key that was admitted; ``reply_to`` answers a packet."""
         self.fleet, self.store, self.pace = fleet, store, pace or Pace()
+        self._facts = NodeFacts(store)
         self.answered = 0
         self.stopping = False
         """set by whoever wants it to end: it does after the answer that it is making"""
@@ -101,7 +103,7 @@ class LightNode:
             interval = min(max(seconds, _SHORTEST_BEAT), 1800.0)
             with contextlib.suppress(NoAnswer, Rejected, UserError):
                 self._call("send-node-heartbeat", heartbeat_interval=interval)
-                self._remember(_AWAY, "1")
+                self._facts.remember(_AWAY, "1")
         self._number = None
         self.fleet.close()
 
@@ -114,10 +116,11 @@ class LightNode:
         Who was killed while it had no message, or before it could note one, activates anew: what was sent to it
         meanwhile may be lost, and the server asks again whom it sees activated in a round.
         """
-        known, noted, away = json.loads(self._recall(_NUMBER) or "null"), self._recall(_OPEN), self._recall(_AWAY)
+        number, noted, away = (self._facts.recall(name) for name in (_NUMBER, _OPEN, _AWAY))
+        known = json.loads(number or "null")
         goes_on = bool(noted or away or self._asked is not None)
         if away:
-            self._remember(_AWAY, "")
+            self._facts.remember(_AWAY, "")
         who = [f"{self.fleet.host}:{self.fleet.port}", hashlib.sha256(self.fleet.key.public).hexdigest()]
         if goes_on and known is not None and known[:2] == who and self._is_known(int(known[2])):
             self._asked = Asked.of_text(noted) if noted and self._asked is None else self._asked
@@ -127,7 +130,7 @@ class LightNode:
                     self.fleet.call("register-node", {"public_key": self.fleet.key.public})
             request = {"public_key": self.fleet.key.public, "heartbeat_interval": _SHORTEST_BEAT}
             self._number = self.fleet.call("activate-node", request)["node_id"]
-            self._remember(_NUMBER, json.dumps([*who, self._number]))
+            self._facts.remember(_NUMBER, json.dumps([*who, self._number]))
             self._asked = self._content = self._reply = None
         self._beat_due = time.monotonic() + _EARLY * _SHORTEST_BEAT
         log.info("connected to %s as node %d", who[0], self._number)
@@ -167,7 +170,7 @@ class LightNode:
         self._asked = Asked.of(messages[0], trees[0], time.time())
         attached = {one["object_id"]: one["content"] for one in came["attached"]}
         self._content = attached.get(self._asked.content)
-        self._remember(_OPEN, self._asked.to_text())
+        self._facts.remember(_OPEN, self._asked.to_text())
         return self._work()
 
     def _work(self) -> float:
@@ -261,7 +264,7 @@ class LightNode:
 
     def _forget_asked(self) -> None:
         self._asked = self._content = self._reply = None
-        self._remember(_OPEN, "")
+        self._facts.remember(_OPEN, "")
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
@@ -284,23 +287,6 @@ class LightNode:
         finally:
             done.set()
             thread.join()
-
-    def _recall(self, name: str) -> str:
-        """A fact that was kept; empty where there is none."""
-        try:
-            with Store.open(self.store) as store:
-                return str(store.fact(name) or "")
-        except UserError as error:  # an answer says so in a word, the log in more
-            log.error("%s", error)
-            return ""
-
-    def _remember(self, name: str, value: str) -> None:
-        """Keep a fact. Without it, only a kill at a bad moment costs more."""
-        try:
-            with Store.open(self.store) as store, store.changing():
-                store.put("facts", [(name, value)])
-        except UserError as error:
-            log.error("%s", error)
 
     def _say_once(self, trouble: str) -> None:
         if trouble.partition("(")[0] != self._trouble.partition("(")[0]:

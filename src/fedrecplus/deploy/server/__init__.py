@@ -2,8 +2,9 @@
 
 from fedrecplus.deploy.server.app_process import process_began
 from fedrecplus.deploy.server.collect import Link
-from fedrecplus.deploy.server.deployment import LOG, Deployment, Journal, begin, go_on, is_served, only_server_of
+from fedrecplus.deploy.server.deployment import LOG, Deployment, begin, go_on, is_served, only_server_of
 from fedrecplus.deploy.server.figures import RunFigures, figures_of
+from fedrecplus.deploy.server.journal import Journal
 from fedrecplus.deploy.server.rounds import serve
 
 __all__ = [

@@ -14,7 +14,8 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.randomness import subkey, uniform
 
-_REMEMBERED, _MOST_LOST = 10, 0.8
+_REMEMBERED, _MOST_LOST = 20, 0.8
+_ASSUMED = 0.1
 _GRACE, _SLOW = 5.0, 3.0
 """seconds, and times the median answer, after which an answer is slow"""
 ALL, ENOUGH, DEADLINE = "all", "enough", "deadline"
@@ -52,10 +53,10 @@ def draw_cohort(config: Config, round_number: int, connected: Sequence[int], wan
 def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
     """The share of asked nodes that recent rounds have lost.
 
-    A node counts as lost too that takes much longer than most, since a round that is one answer short waits for it. Who
-    hadn't answered when a round had enough soon isn't counted either way.
+    A node counts as lost too that takes much longer than most, since a round that is one answer short waits for it. A
+    round that had enough soon tells nothing of those who hadn't answered. Until a round has told, a tenth is assumed.
     """
-    lost = asked = 0
+    lost = asked = soon_lost = soon_asked = 0
     for line in lines[-_REMEMBERED:]:
         seconds = list(line["nodes"].values())
         grace = max(_GRACE, _SLOW * statistics.median(seconds)) if seconds else _GRACE
@@ -63,7 +64,11 @@ def dropout_seen(lines: Sequence[dict[str, Any]]) -> float:
         if (closed := line.get("closed", ALL)) != ENOUGH:
             slow, silent = 0, silent if closed == DEADLINE else 0
         elif not slow:
-            silent = 0
+            soon_lost += len(line["lost"])
+            soon_asked += len(line["nodes"]) + len(line["lost"])
+            continue
         lost += len(line["lost"]) + silent + slow
         asked += len(line["nodes"]) + len(line["lost"]) + silent
-    return lost / asked if asked else 0.0
+    if not asked:
+        return max(_ASSUMED, soon_lost / soon_asked if soon_asked else 0.0)
+    return lost / asked

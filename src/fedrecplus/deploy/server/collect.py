@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fedrecplus.deploy.server.cohort import ALL, DEADLINE, ENOUGH
-from fedrecplus.deploy.server.deployment import Deployment, Journal
+from fedrecplus.deploy.server.deployment import Deployment
+from fedrecplus.deploy.server.journal import Journal
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.server.deployment import Journal
+from fedrecplus.deploy.server.journal import Journal
 
 _RECENT = 20
 

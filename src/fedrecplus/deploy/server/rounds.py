@@ -13,19 +13,19 @@ import numpy as np
 
 from fedrecplus.config import load_config
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
-from fedrecplus.deploy.server.brought import Brought
 from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
 from fedrecplus.deploy.server.deployment import (
     LOG,
     Deployment,
-    Journal,
     checkpoint_of,
     last_checkpoint,
     only_server_of,
     save_checkpoint,
     write_result,
 )
+from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.wire import (
@@ -76,7 +76,7 @@ def serve(link: Link, path: Path) -> None:
 
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in its database."""
+    """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in memory."""
     handler = logging.FileHandler(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
@@ -125,7 +125,7 @@ class _ServedRun:
     def _statistics(self) -> None:
         """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
         assert self.secure is not None
-        sums = self._brought(before_first_round(self.catalogue))[0].sums
+        sums = self._outcome(before_first_round(self.catalogue))[0].sums
         assert sums is not None
         self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
         self.catalogue.write(self.folder.path / ITEMS)
@@ -134,42 +134,42 @@ class _ServedRun:
 
     def _round(self, state: ServerState) -> ServerState:
         """One round."""
-        brought, seconds = self._brought(state)
-        assert brought.sums is not None
-        after = self._step(state, brought.sums)
-        self._save(state, after, brought, seconds)
+        outcome, seconds = self._outcome(state)
+        assert outcome.sums is not None
+        after = self._step(state, outcome.sums)
+        self._save(state, after, outcome, seconds)
         if self.secure is not None:
             self.secure.forget()
         return after
 
-    def _brought(self, state: ServerState) -> tuple[Brought, float]:
+    def _outcome(self, state: ServerState) -> tuple[RoundOutcome, float]:
         """Sums and their seconds; asked for again while nobody answers or no sum is made, until patience ends."""
         began, patience = time.monotonic(), self.deployment.patience
         while True:
             started = time.monotonic()
-            brought = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
-            if brought.sums is not None:
-                return brought, time.monotonic() - started
+            outcome = self._secure_sum(state, began) if is_secure(self.config) else self._uploads(state, began)
+            if outcome.sums is not None:
+                return outcome, time.monotonic() - started
             if time.monotonic() - began > patience:
-                remedy = "check the nodes' logs" if not brought.why else f"{brought.why}; go on with --resume"
+                remedy = "check the nodes' logs" if not outcome.why else f"{outcome.why}; go on with --resume"
                 raise UserError(f"no upload came in {patience:g} s", remedy)
             time.sleep(0.2)
 
-    def _uploads(self, state: ServerState, began: float) -> Brought:
+    def _uploads(self, state: ServerState, began: float) -> RoundOutcome:
         """A round of uploads in the clear, and their sums."""
         collected = self._collect(state, self._cohort(state, began))
-        brought = Brought.of_uploads(collected)
+        outcome = RoundOutcome.of_uploads(collected)
         if collected.uploads:
-            brought.median_size = median_size(collected.uploads)
+            outcome.median_size = median_size(collected.uploads)
             bound = learned_bound(self.lines, self.deployment.learned_bound)
-            uploads, brought.scaled = scaled_down(collected.uploads, bound)
-            if brought.scaled:
-                log.warning("round %s: %s updates beyond %.3g", state.round + 1, len(brought.scaled), bound)
+            uploads, outcome.scaled = scaled_down(collected.uploads, bound)
+            if outcome.scaled:
+                log.warning("round %s: %s updates beyond %.3g", state.round + 1, len(outcome.scaled), bound)
             message = broadcast(state, self.catalogue.public, np.zeros((0, 0)))  # no weight looks at encoded items
-            brought.sums = add_up(uploads, message, self.config)[0]
-        return brought
+            outcome.sums = add_up(uploads, message, self.config)[0]
+        return outcome
 
-    def _secure_sum(self, state: ServerState, began: float) -> Brought:
+    def _secure_sum(self, state: ServerState, began: float) -> RoundOutcome:
         """A round's secure sum: the one that was about to be unmasked, or a new one among those who are there."""
         assert self.secure is not None
         shape = state.V.shape
@@ -179,13 +179,13 @@ class _ServedRun:
             summed = self.secure.finish(pending, shape)
         else:
             session, pinned = new_session(), bool(self.deployment.identities)
-            cohort = self._cohort(state, began).asked
-            packets = self._requests(state, cohort, session=session, pinned=pinned)
-            summed = self.secure.attempt(state.round, shape, packets, self._note_release)
+            cohort = self._cohort(state, began)
+            packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
+            summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
         self.informed |= summed.nodes.keys()
         clients = 0 if summed.sums is None else summed.sums.clients
         self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
-        return Brought.of_sum(summed)
+        return RoundOutcome.of_sum(summed)
 
     def _step(self, state: ServerState, sums: Sums) -> ServerState:
         public, config = self.catalogue.public, self.config
@@ -230,7 +230,7 @@ class _ServedRun:
         seen = dropout_seen(self.lines)
         for _ in range(_MOST_DRAWS):
             cohort = draw_cohort(self.config, state.round, connected, self.deployment.cohort, seen)
-            if cohort.asked:  # else no coin fell on its head: a round of nobody tells nothing
+            if cohort.asked:  # else Poisson sampling drew nobody
                 return cohort
         raise UserError(
             f"cohort.fraction={self.config.cohort.fraction:g} of {len(connected)} nodes: nobody was drawn in "
@@ -258,13 +258,13 @@ class _ServedRun:
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
         return collected
 
-    def _save(self, before: ServerState, state: ServerState, brought: Brought, seconds: float) -> None:
+    def _save(self, before: ServerState, state: ServerState, outcome: RoundOutcome, seconds: float) -> None:
         """Metrics, journal, then the checkpoint: what comes after it is dropped when a run goes on from it."""
         self.tally = self.tally.after(RoundReport(0, 0, 0), seconds)
-        line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": brought.rmse}
-        counts = {"uploads": brought.uploads, "dropouts": len(brought.lost) + len(brought.silent)}
+        line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": outcome.rmse}
+        counts = {"uploads": outcome.uploads, "dropouts": len(outcome.lost) + len(outcome.silent)}
         self.folder.add_metrics({**line, **counts, **self.tally.figures()})
-        line |= {"seconds": seconds, "refusals": self.records.to_dict(), **brought.facts(), "at": time.time()}
+        line |= {"seconds": seconds, "refusals": self.records.to_dict(), **outcome.facts(), "at": time.time()}
         steps = step_sizes(before.V, state.V)
         if odd := odd_steps(self.lines, steps):
             names = ", ".join(str(self.catalogue.ids[item]) for item in odd)

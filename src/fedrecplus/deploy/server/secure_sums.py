@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from fedrecplus.config import Config
+from fedrecplus.deploy.server.cohort import ALL, DEADLINE
 from fedrecplus.deploy.server.collect import Answers, Desk
 from fedrecplus.deploy.server.deployment import PENDING
 from fedrecplus.deploy.wire import (
@@ -54,6 +55,8 @@ class Summed:
     """What a secure sum brought, and who took part."""
 
     asked: list[int]
+    target: int
+    """how many of them a stage needs; it closes at the quorum of these"""
     sums: Sums | None = None
     """None where the sum failed"""
     why: str = ""
@@ -63,6 +66,8 @@ class Summed:
     lost: dict[int, str] = field(default_factory=dict)
     """node → stage and reason"""
     silent: list[int] = field(default_factory=list)
+    closed: str = ALL
+    """what closed the stages: a deadline, if it closed any"""
     bytes_up: int = 0
     bytes_down: int = 0
 
@@ -106,14 +111,15 @@ class SecureRound:
         self.path.unlink(missing_ok=True)
 
     def attempt(
-        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], note: Callable[[int], None]
-    ) -> Summed:
+        self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], target: int,
+        note: Callable[[int], None],
+    ) -> Summed:  # fmt: skip
         """A sum up to the point where it is certain that it will be unmasked, and then to its end.
 
-        ``requests`` are the round's requests of a new session, node by node. ``note`` is told the round before the sum
-        can be unmasked by anybody, a server that is started again included.
+        ``requests`` are the round's requests of a new session, node by node; ``target`` answers are needed. ``note`` is
+        told the round before the sum can be unmasked by anybody, a server that is started again included.
         """
-        summed = Summed(sorted(requests))
+        summed = Summed(sorted(requests), target)
         try:
             pending = self._masked(round_number, shape, requests, summed)
         except (Aborted, Refused) as problem:
@@ -128,7 +134,7 @@ class SecureRound:
 
     def finish(self, pending: Pending, shape: tuple[int, ...], summed: Summed | None = None) -> Summed:
         """The last exchange. What is on the disk stays until the round is; a failure may be tried again."""
-        summed = Summed(sorted(pending.numbers)) if summed is None else summed
+        summed = Summed(sorted(pending.numbers), len(pending.numbers)) if summed is None else summed
         server = SecureServer.of_bytes(pending.server, self.pinned)
         try:
             self._exchange(server, pending.session, pending.round, pending.numbers, pending.questions, summed)
@@ -191,7 +197,7 @@ class SecureRound:
             adverts[node], persons[node] = (number, message), count
             summed.bytes_up += packet.size
 
-        self._gather(requests, take, FIRST, request.round, summed, len(requests))
+        self._gather(requests, take, FIRST, request.round, summed)
         options = server_options(self.config.channel.options, terms.honest)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         numbers = {}
@@ -225,19 +231,21 @@ class SecureRound:
             self._take(server, numbers[node], decode_stage_reply(packet, due, most))
             summed.bytes_up += packet.size
 
-        self._gather(packets, take, server.stage, round_number, summed, len(summed.asked))
+        self._gather(packets, take, server.stage, round_number, summed)
 
     def _gather(
         self, packets: Mapping[int, Packet], take: Callable[[int, Packet], None], stage: str, round_number: int,
-        summed: Summed, asked: int,
+        summed: Summed,
     ) -> None:  # fmt: skip
         """Ask and take; note who was lost."""
         answers, progress = Answers(), {"round": round_number, "stage": stage}
-        self.desk.gather(packets, take, answers, self.desk.quorum(asked), progress)
+        self.desk.gather(packets, take, answers, self.desk.quorum(summed.target), progress)
         for node, seconds in answers.answered.items():
             summed.nodes[node] = summed.nodes.get(node, 0.0) + seconds
         summed.lost |= {node: f"{stage} {why}" for node, why in answers.lost.items()}
         summed.silent += answers.silent
+        if answers.closed != ALL and summed.closed != DEADLINE:
+            summed.closed = answers.closed
         summed.bytes_down += sum(packet.size for packet in packets.values())
 
     def _take(self, server: SecureServer, number: int, message: bytes) -> None:

@@ -20,7 +20,7 @@ def told_settings(config: Config) -> dict[str, Any]:
 
     >>> from fedrecplus.config import change, preset
     >>> told_settings(change(preset("fedmf"), "server.rounds", 7))["server"]
-    {'rounds': 7, 'cooldown': 0.3}
+    {'rounds': 7, 'cooldown': 0.5}
     >>> from_tables(told_settings(preset("fedrec+"))) == preset("fedrec+")
     True
     """

@@ -27,7 +27,12 @@ def engine(config: Config) -> Engine:
         )
     from fedrecplus.engines.cuda.cuda_engine import CudaEngine  # here: torch and Triton take seconds to load
 
-    return CudaEngine(config.precision, deterministic=config.deterministic)
+    return CudaEngine(precision_of(config), deterministic=config.deterministic)
+
+
+def precision_of(config: Config) -> str:
+    """The precision of tables on a card: 64 bits where roundings of V would decide which items clients choose."""
+    return "float64" if config.chooses_by_V else config.precision
 
 
 def has_card() -> bool:

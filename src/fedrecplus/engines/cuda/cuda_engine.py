@@ -1,7 +1,8 @@
 """The CUDA engine: all clients of a cohort at once on a graphics card.
 
-Ratings, pseudo items and the clients' private state stay there between rounds; V and its last step come in, sums go
-out. A rule without a CUDA kernel runs through the fast engine, and that is said once.
+Ratings, pseudo items and the clients' private state stay there between rounds, and so do the server's tables where its
+half of a round runs there too (``tables.py``); otherwise V and its last step come in, and sums go out. A rule without a
+CUDA kernel runs through the fast engine, and that is said once.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, start
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
 
@@ -40,10 +41,6 @@ class CudaEngine(Engine):
         self._ratings: tuple[Problem, CardRatings] | None = None
         self._cohort: Cohort | None = None
         self._server = ServerTables()
-
-    def start(self, problem: Problem) -> SimulationState:
-        """The state before the first round; in 64 bits where roundings of V would decide which items clients choose."""
-        return start(problem, np.float64 if _chooses_by_V(problem.config) else self.dtype)
 
     def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
         """See ``Engine.round``; the server's half on the card too, where it is sums and products of tables."""
@@ -131,14 +128,6 @@ class CudaEngine(Engine):
 def _on_host(private: PrivateState) -> PrivateState:
     """The private state as NumPy arrays."""
     return PrivateState(*(on_host(array) for array in vars(private).values()))
-
-
-def _chooses_by_V(config: Config) -> bool:
-    """Whether clients choose items by encoded items, anew in every round.
-
-    Such a training is chaotic: V rounded to 32 bits once a round, and nothing else, moved the final RMSE by up to .03.
-    """
-    return config.redraws and bool(config.pseudo_items.part.needs("features"))
 
 
 def _without_kernel(config: Config) -> Choice:

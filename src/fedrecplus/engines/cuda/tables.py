@@ -61,6 +61,7 @@ class CardTable(CardArray, NDArrayOperatorsMixin):
             return CardTable(found)
         found = found.to(out.tensor.dtype)
         out.tensor = found if where is True else torch.where(to_card(where), found, out.tensor)
+        out._host = None
         return out
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, how: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Weights of clients, as far as kernels compute them. ``parts/aggregation/wasserstein.py`` is the readable form."""
+"""Weights of clients, and the weighted sums of their updates. Readable: ``parts/aggregation/wasserstein.py``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def target_of(left: Any, step: Any) -> Target:
 
 @inner
 def weight_at(distance: float, own_step: float, n: int, how: Any, whole_step: float) -> float:
-    """w = D^(−τ), D bounded from below."""
+    """w = unit · D^(−τ), D bounded from below."""
     least = own_step
     if how.rows == 0:
         distance += whole_step - own_step

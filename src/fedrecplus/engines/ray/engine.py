@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
+from fedrecplus.engines import cuda
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.addition import Addition
@@ -37,7 +38,7 @@ class RayEngine(Engine):
     """Shards on workers, each with another engine inside."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__("float64" if config.cluster.engine == "reference" else config.precision)
+        super().__init__(_precision_of(config))
         self._problem: Problem | None = None
         self._cluster: Cluster | None = None
         self._firsts = np.zeros(0, np.int64)
@@ -190,6 +191,13 @@ def engine(config: Config) -> Engine:
     """The engine, if the training is a sum over shards."""
     check_suited(config)
     return RayEngine(config)
+
+
+def _precision_of(config: Config) -> str:
+    """That of the engine inside."""
+    if config.cluster.engine == "cuda":
+        return cuda.precision_of(config)
+    return "float64" if config.cluster.engine == "reference" else config.precision
 
 
 def _nobody(problem: Problem) -> NDArray[np.bool_]:

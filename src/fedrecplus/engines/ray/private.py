@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.engines.ray.worker import Look, Place, ShardView
-from fedrecplus.engines.state import PRIVATE_ARRAYS, PrivateState
+from fedrecplus.engines.state import PrivateState
 
 Ask = Callable[[PrivateState, Look], list[Any]]
 """private states, a function → what it says of each shard"""
@@ -26,7 +26,7 @@ class ShardedPrivate(PrivateState):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in PRIVATE_ARRAYS:
+        if name not in _PRIVATE_LOOKS:
             raise AttributeError(name)
         parts = self._ask(self, _PRIVATE_LOOKS[name])
         object.__setattr__(self, name, np.concatenate(parts))
@@ -41,10 +41,6 @@ def _U(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
     return view.private.U
 
 
-def _drawn(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
-    return view.private.drawn
-
-
 def _pseudo_items(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
     return view.private.pseudo_items
 
@@ -55,10 +51,10 @@ def _virtual_ratings(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
 
 _PRIVATE_LOOKS: dict[str, Look] = {
     "U": _U,
-    "drawn": _drawn,
     "pseudo_items": _pseudo_items,
     "virtual_ratings": _virtual_ratings,
 }
+"""of the arrays that stay with the shards; ``drawn`` is here"""
 
 
 def _is_finite(view: ShardView, shared: Any, own: Any) -> bool:

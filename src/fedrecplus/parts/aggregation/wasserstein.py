@@ -81,18 +81,16 @@ def largest_weight(settings: Settings) -> float:
     return float(SMALLEST**-settings.temperature)
 
 
-def public_scale(broadcast: Broadcast, settings: Settings) -> tuple[float, float]:
+def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
     """Factor on the weights, and the least D, where clients weigh themselves; both follow from what everybody was told.
 
     The factor cancels in every weighted mean. It is (mean ‖step_i‖²)^τ, so that a weight says how near a client is
     beside how far a row moved, whatever the size of steps. Where a number of the step exceeds 1, it is over that one,
-    so that w·Δ stays small as well. Before the first step the rows that the training starts with take its place.
+    so that w·Δ stays small as well. Before the first step nothing tells the size of updates: the factor is 1.
 
     Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
     """
-    tau = settings.temperature
-    told = broadcast.last_step if np.any(broadcast.last_step) else broadcast.V
-    step = told.astype(np.float64)
+    step, tau = last_step.astype(np.float64), settings.temperature
     squares = _squares(step)
     size = float(squares.sum() if settings.rows == "table" else squares.mean())
     if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
@@ -111,7 +109,7 @@ def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings)
     weigh themselves, a factor that cancels (``public_scale``).
     """
     step = broadcast.last_step.astype(np.float64)
-    unit, smallest = public_scale(broadcast, settings)
+    unit, smallest = public_scale(step, settings)
     least = settings.bound * _over_rows(items, _squares(step), settings)
     D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, smallest)
     return float(unit * D**-settings.temperature)

@@ -18,6 +18,7 @@ Content = Mapping[str, Any]
 """of a JSON file"""
 Identity = tuple[Any, ...]
 _OF_NO_ACCOUNT = ("seed", "engine", "precision", "algorithm")
+_ROUNDS = "server.rounds"
 _SKIPPED = ("masks", "shares", "encryption")
 """options of channels by which a simulation leaves cryptography out: its seconds are then those of something else"""
 
@@ -54,10 +55,11 @@ class Case:
     ndcg: float | None = None
     kb: float | None = None
     """that a client sends in the whole training"""
+    rounds: float | None = None
     seconds: float | None = None
-    """of all rounds, all clients one after another; None where cryptography was skipped"""
+    """of a round, all clients one after another; None where cryptography was skipped"""
     attacks: dict[str, Attacked] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     """by their dotted names, without what doesn't change a model's figures"""
     told_apart: tuple[str, ...] = ()
     """settings that name it, where others have the same algorithm, channel, rows and budget"""
@@ -93,7 +95,8 @@ def cases_of(
     A training is known by its settings: runs that differ in one are never averaged. An audit belongs to the training
     with its settings or, since audits are also made with one local epoch, to the only one of its algorithm, channel,
     rows and privacy. Comparisons have folds, so their figures come first; ``results`` of single runs fill in what is
-    missing, such as the seconds of one run with all cryptography, and audits what is missing then.
+    missing, and audits what is missing then. A short run with all cryptography lends its seconds per round to the
+    training that it is the beginning of.
     """
     found: dict[Identity, dict[Identity, Case]] = {}
     for rows in [*(content["rows"] for content in comparisons), results]:
@@ -103,7 +106,10 @@ def cases_of(
             groups.setdefault((identity, tuple(_flat(row["config"]).items())), []).append(row)
         for (identity, settings), own in groups.items():
             alike = found.setdefault(identity, {})
-            _measure(alike.setdefault(settings, _case(identity, dict(settings))), own)
+            if longer := _beginning_of(alike, dict(settings), own):
+                longer.seconds = _seconds_of_a_round(own)
+            else:
+                _measure(alike.setdefault(settings, _case(identity, dict(settings))), own)
     for content in audits:
         for row in content["rows"]:
             tables = _audited_config(content, row)
@@ -151,7 +157,7 @@ def _identity(dataset: str, algorithm: str, tables: Tables) -> Identity:
     return dataset, algorithm, *chosen
 
 
-def _case(identity: Identity, settings: Mapping[str, Any]) -> Case:
+def _case(identity: Identity, settings: dict[str, Any]) -> Case:
     dataset, algorithm, channel, rows, protection, _ = identity
     return Case(dataset, algorithm, channel, rows, protection, settings=settings)
 
@@ -175,15 +181,33 @@ def _tell_apart(cases: Sequence[Case]) -> None:
         case.told_apart = tuple(differing)
 
 
+def _beginning_of(
+    alike: Mapping[Identity, Case], settings: dict[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> Case | None:
+    """The training that runs with computed cryptography are the first rounds of, where it lacks seconds."""
+    computed = all("computed" in [row["config"].get("channel", {}).get(name) for name in _SKIPPED] for row in rows)
+    for case in alike.values() if computed else ():
+        differing = {name for name in case.settings | settings if case.settings.get(name) != settings.get(name)}
+        fewer = settings.get(_ROUNDS, 0) < case.settings.get(_ROUNDS, 0)
+        if case.seconds is None and differing == {_ROUNDS} and fewer:
+            return case
+    return None
+
+
+def _seconds_of_a_round(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The mean over those that left no cryptography out."""
+    return _mean([row["seconds"] / row["rounds"] for row in rows if row["rounds"] and not _skips(row["config"])])
+
+
 def _measure(case: Case, rows: Sequence[Mapping[str, Any]]) -> None:
     """Means over folds, where nothing is known yet."""
-    seconds = None if _skips(rows[0]["config"]) else _mean([row["seconds"] for row in rows])
     sent = [row["bytes_up_per_client_round"] * _rounds_of(row["config"]) / 1000 for row in rows]
     figures = {
         "rmse": _mean([row["rmse"] for row in rows]),
         "ndcg": _mean([(row.get("ranking") or {}).get("ndcg@10") for row in rows]),
         "kb": _mean(sent),
-        "seconds": seconds,
+        "rounds": _mean([row["rounds"] for row in rows]),
+        "seconds": _seconds_of_a_round(rows),
     }
     for name, value in figures.items():
         if getattr(case, name) is None:

@@ -12,8 +12,8 @@ from fedrecplus.web.report.cases import Attacked, Case, Content, cases_of
 from fedrecplus.web.report.elements import Section, axis, figure_axis, paragraph, plot, table, text, trace
 
 _HEADINGS = (
-    "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "KB up per client", "seconds", "ratings read",
-    "strongest attack", "AUC", "worst tenth",
+    "algorithm", "channel, rows", "protection", "RMSE", "NDCG@10", "rounds", "KB up per client", "seconds per round",
+    "ratings read", "strongest attack", "AUC", "worst tenth",
 )  # fmt: skip
 _CHANCE = 0.5
 _GAP = 0.04
@@ -22,6 +22,8 @@ _LINE = 26
 """pixels of a case in the figure"""
 _LEAST_WIDTH = 760
 """pixels that four panels need"""
+_GAINS_WIDTH = 1040
+"""pixels in which every attack's column has room for its number"""
 _FULL_COLOUR = 0.5
 """of AUC over its control"""
 _GUARANTEES = ("none", "assumed", "computational", "ε")
@@ -52,8 +54,9 @@ def frontier_section(
 
 
 _CAPTION = (
-    "KB that a client sends in the whole training; seconds of all rounds, – where the simulation left "
-    "cryptography out or nothing was compared. In brackets the control. The strongest attack gains most."
+    "KB that a client sends in the whole training; seconds of one round, all clients one after another, – where the "
+    "simulation left cryptography out or nothing was compared. In brackets the control. The strongest attack gains "
+    "most."
 )
 
 
@@ -76,7 +79,7 @@ def to_markdown(comparisons: Sequence[Content], audits: Sequence[Content], runs:
 def _line(case: Case) -> list[str]:
     reader, strongest = case.reader, case.strongest
     sent = ", ".join(filter(None, (case.channel, case.rows)))
-    costs = [number(case.rmse, 4), number(case.ndcg, 4), _amount(case.kb), _amount(case.seconds)]
+    costs = [number(case.rmse, 4), number(case.ndcg, 4), *map(_amount, (case.rounds, case.kb, case.seconds))]
     read = "–" if reader is None else _with(percent(reader[1].exact), _percent_or_none(reader[1].exact_control))
     if strongest is None:
         return [case.algorithm, sent, case.protection, *costs, read, "–", "–", "–"]
@@ -232,4 +235,4 @@ def _gains(cases: Sequence[Case]) -> str:
         "xaxis": {"side": "top", "type": "category", "tickangle": -40},
     }
     caption = "What each attack gains over its control (over chance where none was made): no colour, no gain."
-    return plot([cells], layout, caption, height=130 + 30 * len(own))
+    return plot([cells], layout, caption, height=130 + 30 * len(own), least_width=_GAINS_WIDTH)

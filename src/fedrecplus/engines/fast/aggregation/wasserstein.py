@@ -16,5 +16,5 @@ def handles(options: Settings) -> bool:
 
 def weighing(options: Settings, message: Broadcast) -> Weighing:
     """Weights by distance to the last step."""
-    unit, smallest = public_scale(message, options)
+    unit, smallest = public_scale(message.last_step, options)
     return Weighing(options.temperature > 0, _ROWS[options.rows], options.temperature, options.bound, smallest, unit)

@@ -19,8 +19,6 @@ import numpy as np
 
 from fedrecplus.engines.fast.compiling import inner
 
-LANES = 4
-
 
 @inner
 def whole(rows: int) -> int:

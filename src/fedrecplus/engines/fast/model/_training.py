@@ -24,8 +24,8 @@ class Steps(NamedTuple):
     """what decay leaves of each epoch's move at the end; zero where there is no epoch"""
 
 
-class TrainingRoom(NamedTuple):
-    """Arrays that local training works in: room for the client with most rows."""
+class EpochScratch(NamedTuple):
+    """Arrays that local training works in, large enough for the client with most rows."""
 
     own: Any
     pull: Any
@@ -38,7 +38,7 @@ class TrainingRoom(NamedTuple):
     numbers: Any
 
     @classmethod
-    def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> TrainingRoom:
+    def of(cls, V: NDArray[Any], steps: Steps, largest: int) -> EpochScratch:
         """For so many rows."""
         padded, rows, slots = (V.shape[1] + 3) // 4 * 4, whole(largest), len(steps.fades)
         shapes = [padded, padded, (padded, stride(largest)), rows, rows, (slots + 1, rows), (slots, padded)]

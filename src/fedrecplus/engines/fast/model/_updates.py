@@ -22,7 +22,7 @@ def moves(
     moved: Any,
     total: Any,
 ) -> None:
-    """Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_local_epochs``.
+    """Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_epochs.py``.
 
     Kept from a ``place`` of ``moved`` on, or added to the sums at once where nothing is weighed. Three epochs and
     two rows at a time: a loop over a row's few factors costs more than the arithmetic in it.

@@ -148,8 +148,13 @@ def factors_of(starts: Any, used: Any, numbers: Any, confidence: Any, choices: C
     """The factors of clients with these rows, from the first ``used`` of them."""
     W = choices.W
     size, factors = W.shape[1], np.empty((len(used), W.shape[1]), W.dtype)
-    room = np.empty((size, size), W.dtype), np.empty(size, W.dtype), np.zeros((4, size), W.dtype), np.zeros(4, W.dtype)
-    solve_choices(starts, used, numbers, confidence, choices, room, factors)
+    scratch = (
+        np.empty((size, size), W.dtype),
+        np.empty(size, W.dtype),
+        np.zeros((4, size), W.dtype),
+        np.zeros(4, W.dtype),
+    )
+    solve_choices(starts, used, numbers, confidence, choices, scratch, factors)
     return factors
 
 
@@ -160,9 +165,11 @@ def no_doubt(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
 
 
 @exact_kernel
-def solve_choices(starts: Any, used: Any, numbers: Any, confidence: Any, choices: Any, room: Any, factors: Any) -> None:
+def solve_choices(
+    starts: Any, used: Any, numbers: Any, confidence: Any, choices: Any, scratch: Any, factors: Any
+) -> None:
     """Clients' factors u, from the choices among their rated rows."""
-    gram, moment, four, roots = room
+    gram, moment, four, roots = scratch
     W, common, common_moment, size = choices.W, choices.gram, choices.moment, np.uint64(len(moment))
     for k in range(len(used)):
         first, n, total = starts[k], used[k], choices.cells

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import kernel, section
+from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.engines.fast.model import _columns, _updates
-from fedrecplus.engines.fast.model._training import Steps, TrainingRoom
+from fedrecplus.engines.fast.model import _columns, _epochs, _updates
+from fedrecplus.engines.fast.model._training import EpochScratch, Steps
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
 from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
@@ -27,6 +27,7 @@ _silence = _columns.silence
 _products = _columns.products
 _pull = _columns.pull_on_user
 _move_user = _columns.move_user
+_local_epochs = _epochs.local_epochs
 _moves = _updates.moves
 _distance = _updates.distance
 _add = _updates.add
@@ -93,9 +94,9 @@ class _Round(BlockRound):
         per_item: Any,
     ) -> float:
         """See ``train_clients``."""
-        room = TrainingRoom.of(self.V, self.steps, largest)
+        scratch = EpochScratch.of(self.V, self.steps, largest)
         tables = (self.V, self.U, moved, total, per_item)
-        return float(train_clients(clients, places, kept, self.rows, room, self.steps, how, target, *tables))
+        return float(train_clients(clients, places, kept, self.rows, scratch, self.steps, how, target, *tables))
 
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
@@ -108,8 +109,8 @@ def predictor(some: Drawing, steps: int) -> Fill:
     V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
-        room = TrainingRoom.of(V, sizes, some.most_rated(clients))
-        predict_longer(clients, rated, items, U, V, steps, sizes, room, out)
+        scratch = EpochScratch.of(V, sizes, some.most_rated(clients))
+        predict_longer(clients, rated, items, U, V, steps, sizes, scratch, out)
 
     return fill
 
@@ -141,7 +142,7 @@ def train_clients(
     places: Any,
     kept: bool,
     rows: Any,
-    room: Any,
+    scratch: Any,
     steps: Any,
     how: Any,
     target: Any,
@@ -161,8 +162,8 @@ def train_clients(
     pseudo_indptr, pseudo_items, virtual_ratings = rows.pseudo_indptr, rows.pseudo_items, rows.virtual_ratings
     mean, rate, decay, trained = steps.mean, steps.rate, steps.decay, steps.trained
     apart, apart_sizes, step_sizes = target.apart, target.apart_sizes, target.step_sizes
-    own, pull, table, targets, dots = room.own, room.pull, room.table, room.targets, room.dots
-    errors, pushes, fades, numbers = room.errors, room.pushes, steps.fades, room.numbers
+    own, pull, table, targets, dots = scratch.own, scratch.pull, scratch.table, scratch.targets, scratch.dots
+    errors, pushes, fades, numbers = scratch.errors, scratch.pushes, steps.fades, scratch.numbers
     epochs, width = steps.epochs, V.shape[1]
     all_weights = 0.0
     for k in range(len(clients)):
@@ -198,107 +199,11 @@ def train_clients(
                 distance += apart_sizes[numbers[j]]
                 own_step += step_sizes[numbers[j]]
             weight = weight_at(distance, own_step, n, how, target.whole_step)
-        if how.distances:
             _add(weight, numbers, n, moved, total)
         all_weights += weight
         for j in range(n):
             per_item[numbers[j]] += weight
     return all_weights
-
-
-@section
-def _local_epochs(
-    bias: Any,
-    epochs: int,
-    used: int,
-    n: int,
-    rate: Any,
-    decay: Any,
-    trained: Any,
-    targets: Any,
-    own: Any,
-    pull: Any,
-    dots: Any,
-    table: Any,
-    errors: Any,
-    pushes: Any,
-) -> Any:
-    """K epochs of U steps and steps on the rows of V; returns the user bias. See ``parts/model/mf.py``.
-
-    The rows are not moved here. A step takes V_j to (1 − η_L λ) V_j + e_j η_L U, so that after k of them
-
-        V_j = (1 − η_L λ)^k V⁰_j + Σ_i (1 − η_L λ)^(k−1−i) e_ij push_i,   push_i = η_L U of epoch i.
-
-    The table V⁰ is read twice an epoch and never written: ``errors`` and ``pushes`` keep e_i and push_i, of which
-    ``_updates.py`` makes the rows' moves. The first ``used`` rows are those of the U step. An epoch is two half steps,
-    on U and on the rows, so that what both do is compiled once.
-    """
-    keep, shrink = own.dtype.type(1) - rate * decay, own.dtype.type(1)
-    start, last = np.int64(0), errors.shape[0] - 1
-    e = errors[last]
-    for half in range(2 * epochs):
-        epoch, on_user = half // 2, half % 2 == 0
-        if on_user and used == 0:
-            continue
-        padded = _whole(used if on_user else n)
-        if half == 0 or not on_user:  # otherwise they are known: U has not moved since
-            _products(own, table, start, padded, dots)
-        _errors(targets, bias, own, dots, shrink, keep, errors, pushes, epoch, padded, last if on_user else epoch)
-        if on_user:
-            _silence(e, used, padded)
-            pull_bias = _pull(e, table, start, padded, pull)
-            _pull_of_moves(e, shrink, keep, errors, pushes, epoch, padded, pull)
-            bias = _move_user(own, bias, trained, pull, pull_bias, used, rate, decay)
-        else:
-            for c in range(len(own)):
-                pushes[epoch, c] = rate * own[c]
-            shrink *= keep
-    return bias
-
-
-@section
-def _errors(
-    targets: Any,
-    bias: Any,
-    own: Any,
-    dots: Any,
-    shrink: Any,
-    keep: Any,
-    errors: Any,
-    pushes: Any,
-    epoch: int,
-    n: int,
-    row: int,
-) -> None:
-    """e_j = r_j − b − U·V_j for n rows, of U·V⁰_j and the moves so far, as a row of errors. See ``mf.errors``."""
-    out = errors[row]
-    for j in range(np.uint64(n)):
-        out[j] = targets[j] - bias - shrink * dots[j]
-    fade = errors.dtype.type(1)
-    for i in range(epoch - 1, -1, -1):
-        lean = errors.dtype.type(0)
-        for c in range(len(own)):
-            lean += own[c] * pushes[i, c]
-        lean *= fade
-        for j in range(np.uint64(n)):
-            out[j] -= lean * errors[i, j]
-        fade *= keep
-
-
-@section
-def _pull_of_moves(e: Any, shrink: Any, keep: Any, errors: Any, pushes: Any, epoch: int, n: int, pull: Any) -> None:
-    """Turn Σ_j e_j V⁰_j into Σ_j e_j V_j."""
-    for c in range(len(pull)):
-        pull[c] = shrink * pull[c]
-    fade = errors.dtype.type(1)
-    for i in range(epoch - 1, -1, -1):
-        along = errors.dtype.type(0)
-        for j in range(np.uint64(n)):
-            along += e[j] * errors[i, j]
-        along *= fade
-        for c in range(len(pull)):
-            pull[c] += along * pushes[i, c]
-        fade *= keep
 
 
 @kernel
@@ -310,13 +215,14 @@ def predict_longer(
     V: Any,
     more: int,
     steps: Any,
-    room: Any,
+    scratch: Any,
     out: Any,
 ) -> None:
     """Predictions from a U that was stepped on over the rated rows with V fixed. See ``mf.predict``."""
     indptr, items, codes, levels = rated.indptr, rated.items, rated.codes, rated.levels
     pseudo_indptr, mean, rate, decay, trained = rated.pseudo_indptr, steps.mean, steps.rate, steps.decay, steps.trained
-    own, pull, table, targets, e, numbers = room.own, room.pull, room.table, room.targets, room.dots, room.numbers
+    own, pull, table = scratch.own, scratch.pull, scratch.table
+    targets, e, numbers = scratch.targets, scratch.dots, scratch.numbers
     width = V.shape[1]
     start = np.int64(0)  # a plain 0 is a type of its own, for which all would be compiled again
     for client in clients:

@@ -36,7 +36,7 @@ class Prior(NamedTuple):
     """of the first factor"""
 
 
-class Room(NamedTuple):
+class PosteriorScratch(NamedTuple):
     """Arrays that a kernel works in."""
 
     gram: Any
@@ -48,7 +48,7 @@ class Room(NamedTuple):
     own: Any
 
     @classmethod
-    def of(cls, X: NDArray[Any], factors: int) -> Room:
+    def of(cls, X: NDArray[Any], factors: int) -> PosteriorScratch:
         """For weights over the columns X, the last of which are V's."""
         size = X.shape[1] - 1
         square, column = np.empty((size, size), X.dtype), np.empty(size, X.dtype)
@@ -100,7 +100,7 @@ def listed(clients: Clients, rows: KernelRows, dtype: Any) -> Iterator[tuple[Cli
 def weights_of(starts: Any, numbers: Any, ratings: Any, X: NDArray[Any], prior: Prior) -> NDArray[Any]:
     """The weights of clients with these rows."""
     weights, nothing = np.empty((len(starts) - 1, X.shape[1]), X.dtype), np.empty((0, 0), X.dtype)
-    posterior(starts, np.diff(starts), numbers, ratings, X, prior, Room.of(X, 0), weights, nothing)
+    posterior(starts, np.diff(starts), numbers, ratings, X, prior, PosteriorScratch.of(X, 0), weights, nothing)
     return weights
 
 
@@ -141,8 +141,8 @@ class _Round(BlockRound):
 def expected_moves(block: RowBlock, X: NDArray[Any], prior: Prior, over_all: bool, factors: int) -> None:
     """Write expected gradients as the first columns of a block's moves."""
     used, weights = block.counts if over_all else block.rated, np.empty((len(block.clients), X.shape[1]), X.dtype)
-    room = Room.of(X, factors)
-    posterior(block.starts, used, block.numbers, block.ratings, X, prior, room, weights, block.moved)
+    scratch = PosteriorScratch.of(X, factors)
+    posterior(block.starts, used, block.numbers, block.ratings, X, prior, scratch, weights, block.moved)
 
 
 def prior_of(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
@@ -166,14 +166,14 @@ def rated_rows(problem: Problem, dtype: Any) -> KernelRows:
 
 @exact_kernel
 def posterior(
-    starts: Any, used: Any, numbers: Any, ratings: Any, X: Any, prior: Any, room: Any, weights: Any, moved: Any
+    starts: Any, used: Any, numbers: Any, ratings: Any, X: Any, prior: Any, scratch: Any, weights: Any, moved: Any
 ) -> None:
-    """Posterior means of clients' weights over the first ``used`` of their rows; where there is room, moves, too.
+    """Posterior means of clients' weights over the first ``used`` of their rows; moves too, unless ``moved`` is empty.
 
     Sums keep the order of the code, so that it never depends on where memory was free how they are rounded.
     """
-    gram, moment, inverse, S, own = room.gram, room.moment, room.inverse, room.S, room.own
-    four, targets, variance = room.four, room.targets, prior.variance
+    gram, moment, inverse, S, own = scratch.gram, scratch.moment, scratch.inverse, scratch.S, scratch.own
+    four, targets, variance = scratch.four, scratch.targets, prior.variance
     size, one = np.uint64(len(moment)), np.uint64(1)
     for k in range(len(used)):
         _posterior_weights(numbers, ratings, starts[k], used[k], X, variance, prior, four, targets, gram, moment)

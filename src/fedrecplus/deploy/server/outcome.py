@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.deploy.server.cohort import ALL, DEADLINE
+from fedrecplus.deploy.server.cohort import ALL
 from fedrecplus.deploy.server.collect import Collected
 from fedrecplus.deploy.server.secure_sums import Summed
 from fedrecplus.protocol import Sums
 
 
 @dataclass
-class Brought:
+class RoundOutcome:
     """What a round brought, whichever way."""
 
     sums: Sums | None
@@ -39,22 +39,21 @@ class Brought:
     """clients whose updates were scaled down"""
 
     @classmethod
-    def of_uploads(cls, collected: Collected) -> Brought:
+    def of_uploads(cls, collected: Collected) -> RoundOutcome:
         """Uploads in the clear; their sums are still to be made."""
         rmse = float(np.sqrt(collected.squared_error / collected.rated)) if collected.rated else None
         clients = [upload.client for upload in collected.uploads]
         who = (collected.answered, collected.lost, collected.silent)
-        brought = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
-        brought.closed, brought.asked_again = collected.closed, collected.asked_again
-        return brought
+        outcome = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
+        outcome.closed, outcome.asked_again = collected.closed, collected.asked_again
+        return outcome
 
     @classmethod
-    def of_sum(cls, summed: Summed) -> Brought:
+    def of_sum(cls, summed: Summed) -> RoundOutcome:
         """A secure sum."""
         count = 0 if summed.sums is None else summed.sums.clients
         who = (summed.nodes, summed.lost, summed.silent)
-        closed = DEADLINE if summed.silent else ALL
-        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=closed)
+        return cls(summed.sums, count, summed.bytes_up, *who, why=summed.why, closed=summed.closed)
 
     def facts(self) -> dict[str, Any]:
         """For the journal: nodes by their numbers as text, which is what JSON has as names."""

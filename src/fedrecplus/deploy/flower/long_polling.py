@@ -13,16 +13,16 @@ _LOOK = 0.2
 """seconds between looks while nodes wait, where nobody says that something came"""
 
 
-class Mail:
-    """One look for everybody who waits, not one for each."""
+class LongPolling:
+    """Requests that wait for work. One look at the messages serves all of them."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._watching: asyncio.Task[None] | None = None
 
-    async def waits(self, node: int, seconds: float, gone: Callable[[], Awaitable[Any]] | None = None) -> bool:
-        """Whether a node has mail, now or within so many seconds; not after ``gone`` has returned: it has hung up."""
+    async def has_work(self, node: int, seconds: float, gone: Callable[[], Awaitable[Any]] | None = None) -> bool:
+        """Whether a node has a message, now or within so many seconds; ``gone`` returns when it hangs up."""
         if undelivered(self._state, time.time(), [node]):
             return True
         if seconds <= 0.0:
@@ -44,16 +44,16 @@ class Mail:
             if self._waiting.get(node) is came:
                 del self._waiting[node]
 
-    def look(self) -> None:
-        """Wake those who have mail."""
+    def wake(self) -> None:
+        """Answer those who have a message."""
         for node in undelivered(self._state, time.time(), self._waiting):
             self._answer(node, True)
 
     async def _watch(self) -> None:
         while self._waiting:
             await asyncio.sleep(_LOOK)
-            self.look()
+            self.wake()
 
-    def _answer(self, node: int, has_mail: bool) -> None:
+    def _answer(self, node: int, has_work: bool) -> None:
         if (came := self._waiting.pop(node, None)) is not None and not came.done():
-            came.set_result(has_mail)
+            came.set_result(has_work)
