@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any
@@ -29,7 +29,7 @@ from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PullM
 from flwr.proto.message_pb2 import Message, Metadata, PullObjectRequest
 from flwr.proto.node_pb2 import Node
 
-from fedrecplus.deploy.flower.connections import BoundedConnection
+from fedrecplus.deploy.flower.connections import MOST_OF_A_KEY, BoundedConnection, note_known
 from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised
 from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.errors import UserError
@@ -270,6 +270,51 @@ def test_nobody_sends_on_and_on_while_an_answer_waits(ahead: str) -> None:
     finally:
         one.close()
         over.set()
+        web.should_exit = True
+        thread.join(10)
+
+
+def test_of_one_key_a_few_connections_stay_and_none_that_does_not_read(tmp_path: Path) -> None:
+    class Quick(BoundedConnection):
+        read_seconds = 0.3
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        note_known(scope["client"], scope["path"].encode())
+        size = 20 * 2**20 if scope["path"] == "/large" else 2
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    port = server_port()
+    web = uvicorn.Server(uvicorn.Config(app, port=port, http=Quick, lifespan="off", ws="none", log_level="critical"))
+    thread = threading.Thread(target=lambda: asyncio.run(web.serve()), daemon=True)
+    thread.start()
+    while not web.started:
+        assert thread.is_alive()
+        time.sleep(0.02)
+    open_ones = []
+    try:
+        for name in ["/one"] * 40 + ["/other"]:
+            one = HTTPConnection("127.0.0.1", port, timeout=5)
+            one.request("GET", name)
+            assert len(one.getresponse().read()) == 2
+            open_ones.append(one)
+        assert len(web.server_state.connections) == MOST_OF_A_KEY + 1
+        slow = HTTPConnection("127.0.0.1", port, timeout=5)
+        open_ones.append(slow)
+        slow.request("GET", "/large")
+        answer, read = slow.getresponse(), 0
+        for _ in range(10):  # as long as it reads, it may take its time
+            read += len(answer.read(2**20))
+            time.sleep(0.1)
+        assert read == 10 * 2**20
+        time.sleep(1.0)
+        with pytest.raises((ConnectionError, IncompleteRead)):
+            answer.read()
+        answer.close()
+        assert len(web.server_state.connections) == MOST_OF_A_KEY + 1
+    finally:
+        for one in open_ones:
+            one.close()
         web.should_exit = True
         thread.join(10)
 

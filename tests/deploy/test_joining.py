@@ -181,6 +181,41 @@ def test_many_who_join_at_once_are_all_on_the_list(tmp_path: Path) -> None:
     assert len(Roster(tmp_path, state).all()) == 100
 
 
+def test_a_full_disk_admits_and_expels_nobody_and_it_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roster = Roster(tmp_path, MagicMock())
+    number, _ = roster.admit(b"first")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("fedrecplus.deploy.flower.roster.write_private", full)
+        for change in (lambda: roster.admit(b"second"), lambda: roster.expel(number)):
+            with pytest.raises(OSError, match="no space"):
+                change()
+    assert roster.number_of(b"second") is None
+    second, is_new = roster.admit(b"second")
+    assert is_new
+    assert roster.number_of(b"second") == second
+    roster.expel(number)
+    again = Roster(tmp_path, MagicMock())
+    assert (again.number_of(b"first"), again.number_of(b"second")) == (None, second)
+
+
+def test_what_a_kill_left_beside_a_deleted_database_is_deleted(tmp_path: Path) -> None:
+    (tmp_path / "superlink.db-wal").write_bytes(b"messages")
+    Roster(tmp_path, MagicMock())
+    assert not list(tmp_path.glob("superlink.db*"))
+
+
+def test_a_backup_of_a_home_whose_nodes_stand_in_a_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "superlink.db").write_bytes(b"")
+    with pytest.raises(UserError, match=r"who was admitted(.|\n)*server up"):
+        back_up(tmp_path, tmp_path / "copy.tar.gz")
+
+
 @pytest.mark.parametrize("body", [b"[" * 4000, b"[]", b'{"code": "\\ud800", "key": "x"}', b"{}", b"\xff"])
 def test_what_is_no_enrolment_is_malformed(tmp_path: Path, body: bytes) -> None:
     enrolment = Enrolment(tmp_path, MagicMock(), Invitations(tmp_path), None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,14 @@ from flwr.superlink.grid.http_grid import HttpGrid
 from flwr.superlink.servicer.runtime import runtime_handlers
 
 from fedrecplus.deploy.flower import attached
+from fedrecplus.deploy.flower.fleet import FleetApi
 from fedrecplus.deploy.flower.long_polling import LongPolling
-from fedrecplus.deploy.flower.memory import BoundedObjectStore, prune, undelivered
+from fedrecplus.deploy.flower.memory import BoundedObjectStore, prepare, prune, undelivered
 from fedrecplus.deploy.flower.messages import UnblockedLink, _portions
 from fedrecplus.deploy.flower.respond import Unserved
-from fedrecplus.deploy.light import ATTACHED, decode, encode
+from fedrecplus.deploy.light import ATTACHED, Malformed, decode, encode
 from fedrecplus.deploy.light.messages import CALLS, Asked, Reply, packet_of_object
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.wire import Packet, Refusal
 
 
 class Superlink:
@@ -36,6 +39,7 @@ class Superlink:
 
     def __init__(self, nodes: int) -> None:
         self.state = InMemoryLinkState(NoOpFederationManager(), BoundedObjectStore())
+        prepare(self.state)
         run = self.state.create_run("", "", "", {}, NOOP_FEDERATION_ID, None, NOOP_FLWR_AID, TaskType.SERVER_APP)
         self.task = next(task for task in self.state.task_store.values() if task.run_id == run)
         self.state.claim_task(self.task.task_id)
@@ -171,7 +175,155 @@ def test_a_node_confirms_no_question_but_its_own() -> None:
     )
     said = there.push(first, forged, forged.objects)
     assert not said["objects_to_push"]
+    assert not said["confirmed"]
+    assert there.state.object_store.get(other.metadata["message_id"]), "its question is still there"
     assert there.state.get_message_res({other.metadata["message_id"]}, there.task.run_id) == []
+
+
+def doubling_tree(root: str, levels: int) -> dict[str, Any]:
+    """A tree of few names that has 2 ** levels leaves once each name stands for all that is below it."""
+    tree: dict[str, Any] = {"object_id": name_of("leaf")}
+    for level in range(levels):
+        tree = {"object_id": name_of(str(level)), "children": [tree, {"object_id": tree["object_id"]}]}
+    return {"object_id": root, "children": [tree]}
+
+
+def name_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("form", ["doubling", "wide", "deep", "another root", "the question's name"])
+def test_a_reply_of_another_form_leaves_nothing_on_the_server(form: str) -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+    there.link.ask({node: packet(1)}, 60.0)
+    question, _ = there.pull(node)
+    reply = Reply.to(question, packet(2))
+    root, asked, message = reply.tree["object_id"], question.metadata["message_id"], reply.message
+    trees = {
+        "doubling": doubling_tree(root, 12),
+        "wide": {"object_id": root, "children": [{"object_id": name_of(str(number))} for number in range(2000)]},
+        "deep": {
+            "object_id": root,
+            "children": [{"object_id": name_of("between"), "children": reply.tree["children"]}],
+        },
+        "another root": {"object_id": name_of("root")},
+        "the question's name": {"object_id": asked},
+    }
+    if form == "the question's name":
+        message = {**message, "metadata": {**message["metadata"], "message_id": asked}}
+    before = len(there.state.object_store)
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(node, Reply(message, trees.get(form, reply.tree), {}), {})
+    assert len(there.state.object_store) == before
+    assert not there.state._object_push_sessions
+    assert not there.state.message_res_store
+
+
+def test_what_announces_a_reply_is_bounded_before_it_is_read() -> None:
+    schema = ATTACHED["push-messages"][0]
+    along = encode(schema, {"attached": [{"object_id": "name", "content": bytes(10**6)}], "confirms": True})
+    announced = encode(CALLS["push-messages"][0], {"node": {"node_id": 5}})
+    assert attached.apart(schema, announced + along, 100) == (announced, along)
+    assert attached.apart(schema, along + announced, 100) == (announced, along)
+    for many in (
+        b"\x1a\x90\x4e" + b"\x12\x00" * 5000,
+        b"\x12\x90\x4e" + bytes(10_000),
+    ):  # children of a tree, a message
+        with pytest.raises(Unserved, match="too long"):
+            attached.apart(schema, many + along, 1000)
+    with pytest.raises(Unserved, match="malformed"):
+        attached.apart(schema, b"\x12\x00" * 200, 10**6)
+    empty = encode(schema, {"attached": [{"object_id": 20 * "n"}]})
+    for many in (empty * 20, empty[:3] + b"\xfe\x01" + b"\x12\x00" * 127):
+        decode(schema, many)
+        with pytest.raises(Malformed, match="too many"):
+            decode(schema, many, attached.MOST_FIELDS)
+    with pytest.raises(Unserved, match="malformed"):
+        attached.apart(schema, along[:-10] + b"\x12", 100)
+
+
+def test_a_name_that_is_known_keeps_its_parts() -> None:
+    there = Superlink(2)
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    first, second = (Reply.to(there.pull(node)[0], packet(node % 1000)) for node in there.nodes)
+    there.push(there.nodes[0], first, first.objects)
+    chained = {"object_id": second.tree["object_id"], "children": [{"object_id": first.tree["object_id"]}]}
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(there.nodes[1], Reply(second.message, chained, {}), {})
+    other = {"object_id": first.tree["object_id"], "children": [{"object_id": name_of("other")}]}
+    with pytest.raises(Unserved, match="malformed"):
+        there.push(there.nodes[0], Reply(first.message, other, {}), {})
+    there.push(there.nodes[1], second, second.objects)
+    assert sorted(node for name, node in asked.items() if name in dict(there.link.replies(asked))) == sorted(
+        there.nodes
+    )
+
+
+def test_sessions_end_with_what_they_wait_for() -> None:
+    there = Superlink(1)
+    node, state = there.nodes[0], there.state
+    asked = there.link.ask({node: packet(1)}, 60.0)
+    question, _ = there.pull(node)
+    unasked = Reply.to(Asked({**question.metadata, "message_id": name_of("nothing")}, "", time.time()), packet(1))
+    there.push(node, unasked, unasked.objects)
+    assert not state._object_push_sessions, "the answer to nothing"
+    reply = Reply.to(question, packet(2))
+    there.push(node, reply, reply.objects)
+    there.push(node, reply, reply.objects)
+    assert not state._object_push_sessions, "all is here, twice"
+    assert len(there.link.replies(asked)) == 1
+    asked = there.link.ask({node: packet(3)}, 60.0)
+    question, _ = there.pull(node)
+    announced = Reply.to(question, packet(4, 1000))
+    some = dict(list(announced.objects.items())[:1])
+    assert there.push(node, announced, some)["objects_to_push"]
+    assert state._object_push_sessions
+    for session in state._object_push_sessions.values():
+        session.expires_at -= timedelta(hours=1)
+    prune(state, prune(state, set()))
+    assert not state._object_push_sessions, "nobody asked for what is missing"
+    assert not state.message_res_store, "it may answer once more"
+    assert set(state.message_ins_store) == set(asked)
+
+
+def junk(kind: str, *children: bytes) -> tuple[str, dict[str, Any], dict[str, bytes]]:
+    """A reply whose objects are named as they should be, and say nothing that Flower can read."""
+    parts = {hashlib.sha256(content).hexdigest(): content for content in children}
+    content = f"{kind} {','.join(parts)} 4".encode() + b"\0\xff\xff\xff\xff"
+    name = hashlib.sha256(content).hexdigest()
+    return name, {"object_id": name, "children": [{"object_id": part} for part in parts]}, {**parts, name: content}
+
+
+@pytest.mark.parametrize("kind", ["Message", "ConfigRecord", "RecordDict", "Array"])
+@pytest.mark.parametrize("children", [(), (b"Array  4\0junk",)])
+def test_contents_that_flower_cannot_read_cost_their_node_alone(kind: str, children: tuple[bytes, ...]) -> None:
+    there = Superlink(2)
+    bad, good = there.nodes
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    name, tree, objects = junk(kind, *children)
+    message = Reply.to(there.pull(bad)[0], packet(2)).message
+    message = {**message, "metadata": {**message["metadata"], "message_id": name}}
+    assert there.push(bad, Reply(message, tree, objects), objects)["objects_to_push"] == []
+    sound = Reply.to(there.pull(good)[0], packet(3))
+    there.push(good, sound, sound.objects)
+    came = {asked[question]: reply for question, reply in there.link.replies(asked)}
+    assert isinstance(came[good], Packet)
+    assert isinstance(came[bad], Refusal)
+    assert came[bad].kind == "malformed"  # type: ignore[union-attr]
+    assert came[bad].blame  # type: ignore[union-attr]
+
+
+def test_a_reply_answers_what_the_server_has_checked_and_not_what_its_contents_say() -> None:
+    there = Superlink(2)
+    bad, victim = there.nodes
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    own, others = there.pull(bad)[0], there.pull(victim)[0]
+    inside = Reply.to(others, packet(666))
+    reply = Reply.to(own, packet(666))
+    metadata = {**reply.message["metadata"], "message_id": inside.tree["object_id"]}
+    there.push(bad, Reply({**reply.message, "metadata": metadata}, inside.tree, inside.objects), inside.objects)
+    assert [asked[question] for question, _ in there.link.replies(asked)] == [bad]
 
 
 def test_what_is_in_flight_is_bounded_and_pruned() -> None:
@@ -197,6 +349,79 @@ def test_what_is_in_flight_is_bounded_and_pruned() -> None:
     assert len(store) > 0, "nothing goes at the first look"
     prune(there.state, seen)
     assert len(store) == 0 == store.bytes
+
+
+def test_a_node_gets_its_own_messages_oldest_first_and_none_twice_or_late() -> None:
+    there = Superlink(2)
+    node, other = there.nodes
+    late, *asked = (next(iter(there.link.ask({node: packet(number)}, 60.0))) for number in range(3))
+    there.state.message_ins_store[late].metadata.__dict__["_ttl"] = -1.0
+    there.link.ask({other: packet(9)}, 60.0)
+    request = PullMessagesRequest(node=Node(node_id=node))
+    pulled = [decode(CALLS["pull-messages"][1], attached.pull_for_node(there.state, request)) for _ in range(3)]
+    assert [[one["metadata"]["message_id"] for one in came["messages_list"]] for came in pulled] == [
+        [asked[0]], [asked[1]], [],
+    ]  # fmt: skip
+    assert undelivered(there.state, time.time()) == {other}
+    assert undelivered(there.state, time.time(), [node]) == set()
+    there.state.delete_messages(set(there.state.message_ins_store))
+    assert there.state.message_ins_store.nodes() == set()  # type: ignore[attr-defined]
+
+
+def test_many_large_replies_come_in_portions_and_none_is_fetched_by_itself() -> None:
+    there = Superlink(6)
+    asked = there.link.ask(dict.fromkeys(there.nodes, packet(1)), 60.0)
+    for node in there.nodes[:5]:
+        reply = Reply.to(there.pull(node)[0], packet(node % 1000, 12 * 2**17))
+        there.push(node, reply, reply.objects)
+    looks = []
+    while len({name for came in looks for name, _ in came}) < 5:
+        looks.append(there.link.replies(asked))
+        asked = {name: node for name, node in asked.items() if name not in dict(looks[-1])}
+    assert [len(came) for came in looks] == [2, 2, 1]
+    assert all(isinstance(reply, Packet) for came in looks for _, reply in came)
+    assert not {"pull-object", "confirm"} & set(there.calls)
+    assert list(asked.values()) == there.nodes[5:]
+
+
+def test_who_is_expelled_while_it_waits_gets_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Superlink(1)
+    node, known, said = there.nodes[0], {b"key": there.nodes[0]}, []
+
+    class Expelling(LongPolling):
+        async def has_work(self, *_: Any) -> bool:
+            known.clear()
+            there.link.ask({node: packet(1)}, 60.0)
+            return True
+
+    async def authenticate(*_: Any) -> tuple[bytes, int]:
+        return b"key", node
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": PullMessagesRequest(node=Node(node_id=node)).SerializeToString()}
+
+    async def send(event: dict[str, Any]) -> None:
+        said.append(event.get("status"))
+
+    fleet = FleetApi(known.get, there.state, Expelling(there.state), keyed=True)
+    monkeypatch.setattr(fleet, "authenticate", authenticate)
+    scope = {"path": "/v1/fleet/pull-messages", "method": "POST", "headers": [(b"content-length", b"20")]}
+    asyncio.run(fleet(scope, receive, send))
+    assert said[0] == 401
+    assert undelivered(there.state, time.time()) == {node}
+
+
+def test_an_object_of_many_parts_is_not_looked_at() -> None:
+    there = Superlink(1)
+    node = there.nodes[0]
+    there.link.ask({node: packet(1)}, 60.0)
+    parts = ",".join(64 * "a" for _ in range(1000))
+    content = f"Message {parts} 0".encode() + b"\0"
+    name = hashlib.sha256(content).hexdigest()
+    message = Reply.to(there.pull(node)[0], packet(2)).message
+    message = {**message, "metadata": {**message["metadata"], "message_id": name}}
+    said = there.push(node, Reply(message, {"object_id": name}, {}), {name: content})
+    assert said["objects_to_push"] == [name], "it isn't kept"
 
 
 def test_who_waits_for_work_is_woken_by_it_and_an_older_request_is_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections.abc import Iterator
@@ -119,6 +120,19 @@ def test_a_place_that_is_none_stops_no_node_and_a_wrong_name_is_refused(
     (tmp_path / "file").touch()
     NodeMetrics(tmp_path / "file" / "n.prom", tmp_path / "me" / "store.db").note(Quiet())  # type: ignore[arg-type]
     assert "the node's metrics" in caplog.text
+
+
+def test_a_link_that_another_user_put_there_is_not_followed(tmp_path: Path) -> None:
+    Store.create(tmp_path / "me" / "store.db", Scale(1.0, 5.0, 1.0))
+    file, private = tmp_path / "node.prom", tmp_path / "private"
+    private.write_text("mine")
+    private.chmod(0o600)
+    (tmp_path / f".node.prom.{os.getpid()}.part").symlink_to(private)
+    metrics = NodeMetrics(file, tmp_path / "me" / "store.db")
+    metrics.note(Quiet(), at_end=True)  # type: ignore[arg-type]
+    assert (private.read_text(), stat.S_IMODE(private.stat().st_mode)) == ("mine", 0o600)
+    metrics.note(Quiet(), at_end=True)  # type: ignore[arg-type]
+    assert file.exists()
 
 
 def test_a_home_with_odd_letters_is_a_label(tmp_path: Path) -> None:

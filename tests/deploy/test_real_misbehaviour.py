@@ -23,10 +23,10 @@ TAP = """
 import json, os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy.light import fleet, node
+from fedrecplus.deploy.light import fleet, running
 from fedrecplus.deploy.wire import Packet
 
-honest = node.answer
+honest = running.answer
 
 def spoil(packet, **arrays):
     return Packet(packet.facts, {**packet.arrays, **arrays})
@@ -82,7 +82,7 @@ TRICKS = [lambda packet: packet, nan, leap, far, ballast, garbage, old, of_other
 def tricky(packet, path, **more):
     return TRICKS[packet.facts["round"]](honest(packet, path, **more))
 
-node.answer = tricky
+running.answer = tricky
 
 announced, call = [], fleet.Fleet.call
 

@@ -24,10 +24,10 @@ TAP = """
 import os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy.light import node
+from fedrecplus.deploy.light import running
 from fedrecplus.deploy.wire import Packet
 
-honest = node.answer
+honest = running.answer
 
 def empty(packet, path, **more):
     facts = {name: packet.facts[name] for name in ("version", "model", "round")}
@@ -42,7 +42,7 @@ def timed(packet, path, **more):
         file.write(f"{time.perf_counter() - started} {time.process_time() - processor}\\n")
     return reply
 
-node.answer = timed
+running.answer = timed
 """
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +34,8 @@ class Ledger:
     """of this settings and these data"""
     plan: ReleasePlan
     delta: float
+    also: str = ""
+    """another name of the same run: the one that its first lines have"""
 
     @classmethod
     def of(cls, folder: Path, config: Config, fingerprint: str) -> Ledger | None:
@@ -42,6 +44,15 @@ class Ledger:
         if plan is None:
             return None
         return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.options.delta))
+
+    @classmethod
+    def of_model(cls, folder: Path, config: Config, model: str) -> Ledger | None:
+        """The ledger of a deployed run, by its model's name, which no other has.
+
+        A version with a setting more would give the same settings another name, and forget what was spent before it.
+        """
+        ledger = cls.of(folder, config, model)
+        return None if ledger is None else replace(ledger, run=model, also=ledger.run)
 
     @classmethod
     def of_statistics(cls, folder: Path, config: Config, fingerprint: str, budget: StatisticsBudget) -> Ledger:
@@ -68,10 +79,13 @@ class Ledger:
 
     def spent(self) -> float:
         """ε of this run's releases so far, those that were repeated with fresh noise included."""
-        return spent([line for line in lines_of(self.path) if line["run"] == self.run], self.delta)
+        return spent(self._lines(), self.delta)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        return [line for line in lines_of(self.path) if line["run"] in (self.run, self.also)]
 
     def _note(self, release: str, multiplier: float, sampling: float, *, again: bool = False) -> None:
-        noted = [line for line in lines_of(self.path) if line["run"] == self.run and line["release"] == release]
+        noted = [line for line in self._lines() if line["release"] == release]
         if noted and not again:
             return
         line = {"run": self.run, "release": release, "noise_multiplier": multiplier, "sampling": sampling}

@@ -12,22 +12,38 @@ from typing import Any
 
 from fedrecplus.deploy.flower import private
 from fedrecplus.deploy.flower.respond import Unserved
-from fedrecplus.deploy.light import ATTACHED, Malformed, Schema, decode, encode
+from fedrecplus.deploy.light import ATTACHED, Malformed, Schema, decode, encode, split
 
 _FLEET = "flwr.superlink.servicer.fleet.fleet_handlers."
 _RUNTIME = "flwr.superlink.servicer.runtime.runtime_handlers."
 _MESSAGES = "flwr.proto.message_pb2."
 _MOST_AT_ONCE = 32 * 2**20
 """bytes of objects that one answer to the app brings; it fetches the others one by one"""
+_DEEPEST, MOST_FIELDS = 3, 32
+"""objects of a reply: message, records, record; and fields of what brings them, of which each takes a microsecond"""
 APP_ASKS: Schema = ATTACHED["push-messages"][0]
 APP_IS_TOLD: Schema = ATTACHED["pull-messages"][1]
 """the server's app attaches in the same fields as nodes do"""
 
 
-def objects_in(schema: Schema, content: bytes) -> dict[str, Any]:
-    """What is attached to a request: objects by their names, and the flags. Each object is what its name says."""
+def apart(schema: Schema, content: bytes, longest: int) -> tuple[bytes, bytes]:
+    """A request without what is attached to it, and the latter. Two bytes can be a message, which takes fifty here."""
     try:
-        facts = decode(schema, content)
+        along, request = split(schema, content, MOST_FIELDS)
+    except Malformed:
+        raise Unserved(400, "malformed") from None
+    if len(request) > longest:
+        raise Unserved(413, "too long, or of unknown length")
+    return request, along
+
+
+def objects_in(schema: Schema, content: bytes, **bound: int) -> dict[str, Any]:
+    """What is attached to a request: objects by their names, and the flags. Each object is what its name says.
+
+    ``bound`` is ``decode``'s.
+    """
+    try:
+        facts = decode(schema, content, **bound)
     except Malformed:
         raise Unserved(400, "malformed") from None
     attached = {one["object_id"]: one["content"] for one in facts.get("attached", [])}
@@ -54,9 +70,40 @@ def pull_for_node(state: Any, request: Any) -> bytes:
     return bytes(reply.SerializeToString() + encode(ATTACHED["pull-messages"][1], {"attached": attached}))
 
 
+def check_reply(state: Any, request: Any) -> None:
+    """Refuse what isn't one message with one record. Flower keeps whatever a tree names, and reads it as a tree again.
+
+    Names that stand in a tree twice make it double with each level, and all of a server's time is gone.
+    """
+    if len(request.messages_list) != 1 or len(request.message_object_trees) != 1:
+        raise Unserved(400, "malformed")
+    name, tree, store = (
+        request.messages_list[0].metadata.message_id,
+        request.message_object_trees[0],
+        state.object_store,
+    )
+    names = [tree.object_id]
+    while len(tree.children) == 1 and len(names) < _DEEPEST:
+        tree = tree.children[0]
+        names.append(tree.object_id)
+    is_chain = not tree.children and len(set(names)) == len(names) and names[0] == name
+    if not is_chain or name in state.message_ins_store:
+        raise Unserved(400, "malformed")
+    for parent, children in zip(names, [*([child] for child in names[1:]), []], strict=True):
+        if (known := store.store.get(parent)) is not None and known.child_object_ids != children:
+            raise Unserved(400, "malformed")
+
+
+def is_asked(state: Any, node: int, question: str) -> bool:
+    """Whether a message is a question to this node."""
+    message = state.message_ins_store.get(question)
+    return message is not None and message.metadata.dst_node_id == node
+
+
 def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
     """A node's reply and its objects; where it says so, the question that it answers is deleted."""
     request.DiscardUnknownFields()
+    check_reply(state, request)
     reply = private.get(_FLEET + "push_messages")(request=request, state=state)
     its = request.messages_list[0].metadata
     push = private.get(_FLEET + "push_object")
@@ -76,8 +123,11 @@ def push_from_node(state: Any, request: Any, facts: dict[str, Any]) -> bytes:
         )
 
     _take(reply.objects_to_push, facts["attached"], store)
+    if not reply.objects_to_push:  # nothing is awaited, or nothing was taken: Flower would keep the session
+        state._cleanup_push_session(reply.session_id, cleanup_messages=False)
     question = its.reply_to_message_id
-    confirmed = bool(facts["confirms"] and state.object_store.get(question))  # its own object comes last
+    is_own = is_asked(state, request.node.node_id, question)
+    confirmed = bool(facts["confirms"] and is_own and state.object_store.get(question))  # its own object comes last
     if confirmed:
         state.object_store.delete(question)
     return bytes(reply.SerializeToString() + encode(ATTACHED["push-messages"][1], {"confirmed": confirmed}))
@@ -97,6 +147,9 @@ def push_from_app(state: Any, request: Any, task: Any, facts: dict[str, Any]) ->
 
 def pull_for_app(state: Any, request: Any, task: Any) -> bytes:
     """Replies of nodes. Those that are complete come with all objects, and are deleted here."""
+    names = _portion(state, list(request.message_ids))
+    del request.message_ids[:]
+    request.message_ids.extend(names)
     reply = private.get(_RUNTIME + "pull_messages")(request, state, task)
     attached, size = [], 0
     for tree in reply.message_object_trees:
@@ -108,6 +161,23 @@ def pull_for_app(state: Any, request: Any, task: Any) -> bytes:
             attached += [{"object_id": name, "content": content} for name, content in objects.items()]
             state.object_store.delete(tree.object_id)
     return bytes(reply.SerializeToString() + encode(APP_IS_TOLD, {"attached": attached}))
+
+
+def _portion(state: Any, questions: list[str]) -> list[str]:
+    """Questions whose replies go in one answer; the others wait for the next look. What has no reply is asked for, too.
+
+    Flower would announce all of them, and the app fetch each by a thread of its own.
+    """
+    store, portion, size = state.object_store.store, [], 0
+    for question in questions:
+        name, its = state.message_ins_id_to_message_res_id.get(question), 0
+        while (known := store.get(name)) is not None:
+            its += len(known.content)
+            name = next(iter(known.child_object_ids), None)
+        if not its or not size or size + its <= _MOST_AT_ONCE:
+            portion.append(question)
+            size += its
+    return portion
 
 
 def _take(wanted: Any, attached: dict[str, bytes], store: Any) -> None:

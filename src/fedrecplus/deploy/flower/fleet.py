@@ -63,19 +63,26 @@ class FleetApi:
                 raise Unserved(404, "no such call")
             headers = dict(scope["headers"])
             key, number = await self.authenticate(headers, name)
-            note_known(scope.get("client"))
+            note_known(scope.get("client"), key)
             if not self._rates.take(key):
                 raise Unserved(429, "too many requests")
             content = await body_of(headers, receive, LONGEST if name in _STORES else SHORT)
             if name in _STORES and not self._stores.take(key, len(content)):
                 raise Unserved(429, "too many bytes")
+            along = b""
+            if name == "push-messages":
+                content, along = attached.apart(ATTACHED[name][0], content, SHORT)
             request = self._parse(name, content, key, number)
             wait = _seconds(headers)  # the next event of a request that is read is that its connection is gone
             if name == "pull-messages" and not await self._polling.has_work(request.node.node_id, wait, receive):
                 COUNTERS.idle_polls += 1
                 await respond(send, 200, b"", b"application/protobuf")
                 return
-            facts = attached.objects_in(ATTACHED[name][0], content) if name == "push-messages" else {}
+            if self._keyed and self._number_of(key) != number:
+                raise Unserved(401, "unknown key")  # it was expelled, or has a new key, while it waited
+            facts = {}
+            if name == "push-messages":
+                facts = attached.objects_in(ATTACHED[name][0], along, most=attached.MOST_FIELDS)
             reply = self._call(name, request, facts)
             if name == "activate-node":
                 COUNTERS.activations += 1
@@ -149,6 +156,8 @@ class FleetApi:
             return attached.push_from_node(self._state, request, facts)
         more = {"state": self._state}
         if name == "confirm-message-received":
+            if not attached.is_asked(self._state, request.node.node_id, request.message_object_id):
+                return b""  # another's, or one that is done; its objects are pruned
             more["store"] = self._state.object_store
         if name in ("register-node", "unregister-node"):
             more["enable_supernode_auth"] = self._keyed

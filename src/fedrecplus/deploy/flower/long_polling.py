@@ -23,7 +23,7 @@ class LongPolling:
 
     async def has_work(self, node: int, seconds: float, gone: Callable[[], Awaitable[Any]] | None = None) -> bool:
         """Whether a node has a message, now or within so many seconds; ``gone`` returns when it hangs up."""
-        if node in undelivered(self._state, time.time()):
+        if undelivered(self._state, time.time(), [node]):
             return True
         if seconds <= 0.0:
             return False
@@ -46,7 +46,7 @@ class LongPolling:
 
     def wake(self) -> None:
         """Answer those who have a message."""
-        for node in undelivered(self._state, time.time()) & self._waiting.keys():
+        for node in undelivered(self._state, time.time(), self._waiting):
             self._answer(node, True)
 
     async def _watch(self) -> None:

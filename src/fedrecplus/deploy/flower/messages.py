@@ -79,11 +79,8 @@ class FlowerLink:
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         """Replies that came."""
-        return [(reply.metadata.reply_to_message_id, _read(reply)) for reply in self._pull(messages)]
-
-    def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
         pulled: Iterable[Any] = self._grid.pull_messages(messages)
-        return pulled
+        return [(reply.metadata.reply_to_message_id, _read(reply)) for reply in pulled]
 
 
 def _portions(packets: Mapping[int, Packet]) -> Iterable[list[int]]:
@@ -121,7 +118,7 @@ class UnblockedLink(FlowerLink):
 
     def __init__(self, grid: Any) -> None:
         super().__init__(grid)
-        self._came: queue.SimpleQueue[tuple[str, list[Any] | BaseException]] = queue.SimpleQueue()
+        self._came: queue.SimpleQueue[tuple[str, list[Packet | Refusal]]] = queue.SimpleQueue()
         self._being_fetched: set[str] = set()
 
     def _push(self, messages: list[Message]) -> Iterable[str]:
@@ -144,18 +141,21 @@ class UnblockedLink(FlowerLink):
             )
         return list(said.message_ids)
 
-    def _pull(self, messages: Iterable[str]) -> Iterable[Any]:
-        """Replies that are here completely."""
+    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+        """Replies that are here completely.
+
+        What they answer is what the SuperLink has checked. Their own contents may say anything.
+        """
         threads = self._take_new([name for name in messages if name not in self._being_fetched])
         end = time.monotonic() + _PATIENCE
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
+        replies: list[tuple[str, Packet | Refusal]] = []
         while not self._came.empty():
             name, came = self._came.get()
             self._being_fetched.discard(name)
-            if isinstance(came, BaseException):
-                raise came
-            yield from came
+            replies += [(name, one) for one in came]
+        return replies
 
     def _take_new(self, names: list[str]) -> list[threading.Thread]:
         """Read what came whole, and start fetching what was only announced.
@@ -185,9 +185,10 @@ class UnblockedLink(FlowerLink):
         announced = response(messages_list=[message], message_object_trees=[tree])
         grid._client = _Announced(self._grid._client, announced, objects)
         try:
-            self._came.put((name, list(grid.pull_messages([name]))))
-        except BaseException as failure:
-            self._came.put((name, failure))
+            self._came.put((name, [_read(reply) for reply in grid.pull_messages([name])]))
+        except Exception as failure:  # Flower reads contents that a node made, and promises nothing for bad ones
+            blame = bool(objects)  # where they were fetched, it may be the connection
+            self._came.put((name, [Refusal("malformed", type(failure).__name__, blame=blame)]))
 
 
 class _Parts:

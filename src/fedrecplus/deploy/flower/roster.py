@@ -82,8 +82,7 @@ class Roster:
         before = known if instead_of is None else self._nodes[instead_of]
         number = before.number if before is not None else self._free_number(key)
         name = _readable(name) or (before.name if before is not None else "")
-        self._nodes[number] = Admitted(number, pem, name, _now())
-        self._write()
+        self._note(Admitted(number, pem, name, _now()))
         self._put(self._nodes[number])
         self._index()
         return number, True
@@ -94,8 +93,7 @@ class Roster:
             node = self._nodes.get(number)
             if node is None or node.expelled:
                 raise UserError(f"there is no node {number}", "`server nodes` lists them")
-            self._nodes[number] = msgspec.structs.replace(node, expelled=_now())
-            self._write()
+            self._note(msgspec.structs.replace(node, expelled=_now()))
             self._index()
         with self._state.lock:
             if (info := self._state.nodes.get(number)) is not None:
@@ -105,8 +103,14 @@ class Roster:
     def _index(self) -> None:
         self._numbers = {node.key.encode(): node.number for node in self._nodes.values() if not node.expelled}
 
-    def _write(self) -> None:
-        rows = [msgspec.to_builtins(node) for node in self._nodes.values()]
+    def _note(self, node: Admitted) -> None:
+        """Change an entry, on the disk first: where that is full, nothing has happened, and it can be tried again."""
+        nodes = {**self._nodes, node.number: node}
+        self._write(nodes)
+        self._nodes = nodes
+
+    def _write(self, nodes: dict[int, Admitted]) -> None:
+        rows = [msgspec.to_builtins(node) for node in nodes.values()]
         for row in rows:
             row["number"] = str(row["number"])  # 64 bits, more than JSON's readers take
         write_private(self._path, json.dumps(rows, indent=1).encode())
@@ -121,30 +125,34 @@ class Roster:
         It holds messages that were in flight, and what is left of deleted ones.
         """
         if not database.exists():
+            _delete(database)  # what a kill left beside it
             return
         known = {node.key for node in self._nodes.values()}
         try:
             with contextlib.closing(sqlite3.connect(database)) as connection:
                 rows = connection.execute(_REGISTERED).fetchall()
         except sqlite3.Error as error:  # it may be all that says who was admitted, so it isn't deleted
+            log_of_it = database.with_name(f"{database.name}-wal")
+            if log_of_it.exists():  # it is a part of what may be restored
+                log_of_it.replace(database.with_name(f"{database.name}.damaged-wal"))
             aside = database.replace(database.with_name(f"{database.name}.damaged"))
             remedy = f"who was admitted stands in {ROSTER}" if known else "admit all nodes again, or restore a backup"
             log.warning("%s can't be read (%s) and is now %s: %s", database, error, aside.name, remedy)
             return
         for number, key, name, since in rows:
-            if bytes(key).decode() not in known:
-                number %= 2**64
+            number %= 2**64
+            if bytes(key).decode() not in known and number not in self._nodes:  # a number of ours has a newer key
                 self._nodes[number] = Admitted(number, bytes(key).decode(), name or "", since or _now())
-        self._write()
-        for end in ("", "-wal", "-shm"):
-            database.with_name(database.name + end).unlink(missing_ok=True)
+        self._write(self._nodes)
+        _delete(database)
 
     def _put(self, node: Admitted) -> None:
         """Register a node under its number, instead of whoever had the number or the key."""
         state, key = self._state, node.key.encode()
         owner = [private.get(f"flwr.common.constant.NOOP_{what}") for what in ("FLWR_AID", "ACCOUNT_NAME")]
         with state.lock:
-            for info in [one for one in state.nodes.values() if one.node_id == node.number or one.public_key == key]:
+            before = {node.number, state.node_public_key_to_node_id.get(key)}
+            for info in [state.nodes[number] for number in before if number in state.nodes]:
                 del state.nodes[info.node_id], state.node_public_key_to_node_id[info.public_key]
                 state.owner_to_node_ids[info.owner_aid].discard(info.node_id)
             drawn = state.create_node(*owner, key, 30.0, name=node.name or None)
@@ -152,7 +160,13 @@ class Roster:
             info.node_id = node.number
             state.nodes[node.number] = info
             state.node_public_key_to_node_id[key] = node.number
-            state.owner_to_node_ids[owner[0]] = state.owner_to_node_ids[owner[0]] - {drawn} | {node.number}
+            state.owner_to_node_ids[owner[0]].discard(drawn)
+            state.owner_to_node_ids[owner[0]].add(node.number)
+
+
+def _delete(database: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        database.with_name(database.name + end).unlink(missing_ok=True)
 
 
 def _read(path: Path) -> list[Admitted]:

@@ -27,7 +27,7 @@ from fedrecplus.deploy.flower.enrolment import Invitations
 from fedrecplus.deploy.flower.gate import Gate
 from fedrecplus.deploy.flower.logs import log_to
 from fedrecplus.deploy.flower.long_polling import LongPolling
-from fedrecplus.deploy.flower.memory import BoundedObjectStore, keep_pruned
+from fedrecplus.deploy.flower.memory import BoundedObjectStore, keep_pruned, prepare
 from fedrecplus.deploy.flower.roster import Roster
 from fedrecplus.deploy.process import SERVER_HOME, end_with_parent, make_secret
 
@@ -42,6 +42,7 @@ def guarded(create: Any, home: Path) -> Any:
     def build(*arguments: Any, **more: Any) -> Any:
         app = create(*arguments, **more)
         state, keyed = app.state.linkstate_factory.state(), bool(app.state.enable_supernode_auth)
+        prepare(state)
         roster = Roster(home, state)
         polling, invitations = LongPolling(state), Invitations(home)
         nodes = fleet.FleetApi(roster.number_of, state, polling, keyed=keyed)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.light.metrics import NodeMetrics
     from fedrecplus.deploy.light.node import LightNode
     from fedrecplus.deploy.light.pace import Pace
-    from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode
+    from fedrecplus.deploy.light.protobuf import Malformed, Schema, decode, encode, split
     from fedrecplus.deploy.light.running import join, prepare, run_node, run_once
 
 _HOMES = {
@@ -24,7 +24,7 @@ _HOMES = {
     "metrics": ("NodeMetrics",),
     "node": ("LightNode",),
     "pace": ("Pace",),
-    "protobuf": ("Malformed", "Schema", "decode", "encode"),
+    "protobuf": ("Malformed", "Schema", "decode", "encode", "split"),
     "running": ("join", "prepare", "run_node", "run_once"),
 }
 """module → its names here; it is imported when one is first used"""
@@ -32,7 +32,7 @@ _HOMES = {
 __all__ = [
     "ATTACHED", "NODE_KEY", "NODE_PUBLIC", "STORE", "Fleet", "Key", "LightNode", "Malformed", "NodeHome", "NodeMetrics",
     "Pace", "Schema", "decode", "encode", "is_loopback", "join", "make_node_key", "prepare", "run_node", "run_once",
-    "split_address", "trust",
+    "split", "split_address", "trust",
 ]  # fmt: skip
 
 

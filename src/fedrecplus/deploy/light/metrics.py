@@ -107,7 +107,8 @@ class NodeMetrics:
         temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}.part")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
+            with temporary.open("x", encoding="utf-8") as file:  # new: one that another user put there may lead away
+                file.write(text)
             temporary.chmod(0o644)
             temporary.replace(self._file)
         finally:

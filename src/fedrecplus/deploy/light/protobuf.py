@@ -6,7 +6,6 @@ skipped, as the format wants it. After: https://protobuf.dev/programming-guides/
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
@@ -48,9 +47,27 @@ def encode(schema: Schema, message: dict[str, Any]) -> bytes:
     return b"".join(parts)
 
 
-def decode(schema: Schema, content: bytes | memoryview) -> dict[str, Any]:
-    """The message in some bytes. Fields that are missing have the empty value of their kind, messages None."""
-    return _decode(schema, memoryview(content), _DEEPEST, itertools.count(1))
+def decode(schema: Schema, content: bytes | memoryview, most: int = _MOST_FIELDS) -> dict[str, Any]:
+    """The message in some bytes. Fields that are missing have the empty value of their kind, messages None.
+
+    ``most`` fields may be in it, those of messages within it included.
+    """
+    return _decode(schema, memoryview(content), _DEEPEST, iter(range(most)))
+
+
+def split(schema: Schema, content: bytes, most: int = _MOST_FIELDS) -> tuple[bytes, bytes]:
+    """The fields of a message that a schema names, and all the others: each is a message of its own.
+
+    Whoever reads them may bound the one before it becomes many objects, and needn't copy the other.
+    """
+    named, others, at = bytearray(), bytearray(), 0
+    for count, (number, _, _, end) in enumerate(_places(memoryview(content)), 1):
+        if count > most:
+            raise Malformed("too many fields")
+        part = named if number in schema else others
+        part += memoryview(content)[at:end]
+        at = end
+    return bytes(named), bytes(others)
 
 
 def _decode(schema: Schema, content: memoryview, depth: int, count: Iterator[int]) -> dict[str, Any]:
@@ -59,7 +76,7 @@ def _decode(schema: Schema, content: memoryview, depth: int, count: Iterator[int
         raise Malformed("messages within messages")
     message = {field.name: _empty(field) for field in schema.values()}
     for number, wire, value in _fields(content):
-        if next(count) > _MOST_FIELDS:
+        if next(count, None) is None:
             raise Malformed("too many fields")
         field = schema.get(number)
         if field is None:
@@ -125,6 +142,11 @@ def _decode_one(name: str, kind: Any, wire: int, value: Any, depth: int, count: 
 
 def _fields(content: memoryview) -> Iterator[tuple[int, int, Any]]:
     """Number, wire type and raw value of each field."""
+    return ((number, wire, value) for number, wire, value, _ in _places(content))
+
+
+def _places(content: memoryview) -> Iterator[tuple[int, int, Any, int]]:
+    """The same, and where each field ends."""
     at = 0
     while at < len(content):
         key, at = _read_varint(content, at)
@@ -144,7 +166,7 @@ def _fields(content: memoryview) -> Iterator[tuple[int, int, Any]]:
             raise Malformed(f"field {number} is of an unknown kind")
         if at > len(content):
             raise Malformed(f"field {number} is cut off")
-        yield number, wire, value
+        yield number, wire, value, at
 
 
 def _read_varint(content: memoryview, at: int) -> tuple[int, int]:

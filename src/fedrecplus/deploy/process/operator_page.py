@@ -48,7 +48,7 @@ def _budget(run: Path) -> dict[str, float] | None:
     """The ε that the run may spend and has spent; None where it has no budget."""
     try:
         config = load_config(run / CONFIG)
-        ledger = Ledger.of(run, config, Deployment.read(run).model)
+        ledger = Ledger.of_model(run, config, Deployment.read(run).model)
         return None if ledger is None else {"spent": ledger.spent(), "allowed": config.privacy.options.epsilon}
     except (UserError, AttributeError, ImportError):
         return None

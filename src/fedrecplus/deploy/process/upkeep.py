@@ -22,7 +22,8 @@ from fedrecplus.errors import UserError
 
 _KEPT = ("server.json", "nodes.json", "certificates", MODELS)
 """what a backup holds; tokens are made anew"""
-_RESTORED = (*_KEPT, OFFERED, "superlink.db")
+_DATABASE = "superlink.db"
+_RESTORED = (*_KEPT, OFFERED, _DATABASE)
 """what it held in earlier versions, too"""
 _LAST = "last_run"
 _FEW_DAYS, _LITTLE_ROOM = 30.0, 2 * 2**30
@@ -47,9 +48,14 @@ def back_up(home: Path, target: Path) -> None:
     """Everything that a server needs to be itself again, in one file that its owner alone may read."""
     if target.exists():
         raise UserError(f"{target} is there already", "give another name")
+    if (home / _DATABASE).exists() and not (home / "nodes.json").exists():
+        problem = f"{home} is of an earlier version: who was admitted stands in {_DATABASE} alone"
+        raise UserError(
+            problem, "start the server once (`fedrecplus server up`), which writes the list, then back it up"
+        )
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        for name in _KEPT:
+        for name in (*_KEPT, OFFERED):  # the latter where this version hasn't started the server yet
             if (home / name).exists():
                 archive.add(home / name, name)
     write_private(target, content.getvalue())

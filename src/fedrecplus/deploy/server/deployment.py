@@ -131,7 +131,7 @@ def begin(
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     deployment.write(folder)
     catalogue.write(folder / ITEMS)
-    if (ledger := Ledger.of(folder, config, deployment.model)) is not None:
+    if (ledger := Ledger.of_model(folder, config, deployment.model)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
     elif awaits_statistics(config, catalogue):
         budget = deployed_budget(config)[0]
@@ -232,7 +232,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
     privacy = privacy_of(config, public, 0, seeded=False)
-    if privacy is not None and (ledger := Ledger.of(folder.path, config, model)) is not None:
+    if privacy is not None and (ledger := Ledger.of_model(folder.path, config, model)) is not None:
         privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
     (folder.path / PREVIOUS).unlink(missing_ok=True)
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
