@@ -265,15 +265,24 @@ def test_a_home_is_its_owners_before_anything_is_restored_into_it(
     (tmp_path / "old" / "nodes.json").write_text("[]")
     back_up(tmp_path / "old", tmp_path / "copy.tar.gz")
     (tmp_path / "new").mkdir(mode=0o755)
-    seen, extract = [], tarfile.TarFile.extractall
+    seen, extract = [], tarfile.TarFile.extractfile
 
-    def watched(self: tarfile.TarFile, *arguments: Any, **options: Any) -> None:
+    def watched(self: tarfile.TarFile, *arguments: Any) -> Any:
         seen.append(stat.S_IMODE((tmp_path / "new").stat().st_mode))
-        extract(self, *arguments, **options)
+        return extract(self, *arguments)
 
-    monkeypatch.setattr(tarfile.TarFile, "extractall", watched)
+    monkeypatch.setattr(tarfile.TarFile, "extractfile", watched)
     restore(tmp_path / "copy.tar.gz", tmp_path / "new")
     assert seen == [0o700]
+    assert (tmp_path / "new" / "nodes.json").read_text() == "[]"
+
+
+def test_a_backup_that_would_write_outside_of_the_home_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("certificates/../../elsewhere"))
+    with pytest.raises(UserError, match="no part of a server's home"):
+        restore(tmp_path / "bad.tar.gz", tmp_path / "new")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize(
