@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPSConnection
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -30,7 +29,7 @@ from fedrecplus.deploy.flower.enrolment import Enrolment, Invitations
 from fedrecplus.deploy.flower.metrics import render
 from fedrecplus.deploy.flower.respond import Unserved
 from fedrecplus.deploy.flower.roster import Roster
-from fedrecplus.deploy.process import CA, Invitation, NodeHome, ServerHome, last_run, look_over, note_run
+from fedrecplus.deploy.process import CA, Invitation, NodeHome, ServerHome, last_run, look_over, note_run, upkeep
 from fedrecplus.deploy.process.certificates import make_server_certificates, names_of
 from fedrecplus.deploy.process.private_files import write_private
 from fedrecplus.deploy.process.processes import server_port
@@ -265,13 +264,13 @@ def test_a_home_is_its_owners_before_anything_is_restored_into_it(
     (tmp_path / "old" / "nodes.json").write_text("[]")
     back_up(tmp_path / "old", tmp_path / "copy.tar.gz")
     (tmp_path / "new").mkdir(mode=0o755)
-    seen, extract = [], tarfile.TarFile.extractfile
+    seen: list[int] = []
 
-    def watched(self: tarfile.TarFile, *arguments: Any) -> Any:
+    def watched(path: Path, content: bytes) -> None:
         seen.append(stat.S_IMODE((tmp_path / "new").stat().st_mode))
-        return extract(self, *arguments)
+        write_private(path, content)
 
-    monkeypatch.setattr(tarfile.TarFile, "extractfile", watched)
+    monkeypatch.setattr(upkeep, "write_private", watched)
     restore(tmp_path / "copy.tar.gz", tmp_path / "new")
     assert seen == [0o700]
     assert (tmp_path / "new" / "nodes.json").read_text() == "[]"
@@ -283,6 +282,17 @@ def test_a_backup_that_would_write_outside_of_the_home_is_refused(tmp_path: Path
     with pytest.raises(UserError, match="no part of a server's home"):
         restore(tmp_path / "bad.tar.gz", tmp_path / "new")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_backup_that_is_cut_off_leaves_no_home(tmp_path: Path) -> None:
+    (tmp_path / "old" / "certificates").mkdir(parents=True)
+    (tmp_path / "old" / "nodes.json").write_text("[]")
+    (tmp_path / "old" / "certificates" / "ca.key").write_bytes(os.urandom(100_000))
+    back_up(tmp_path / "old", tmp_path / "whole.tar.gz")
+    (tmp_path / "half.tar.gz").write_bytes((tmp_path / "whole.tar.gz").read_bytes()[:50_000])
+    with pytest.raises(UserError, match="half"):
+        restore(tmp_path / "half.tar.gz", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import queue
 import threading
 import time
@@ -17,6 +18,7 @@ from fedrecplus.deploy.flower.attached import APP_ASKS, APP_IS_TOLD, names_in
 from fedrecplus.deploy.light import decode, encode
 from fedrecplus.deploy.wire import PACKET, Packet, Refusal
 
+log = logging.getLogger("fedrecplus")
 _PATIENCE = 1.0
 """seconds that a look waits for contents which didn't come along"""
 _MOST_MESSAGES, _MOST_BYTES = 50, 16 * 2**20
@@ -136,9 +138,9 @@ class UnblockedLink(FlowerLink):
         said = client.PushMessages(request)
         for name in said.objects_to_push:
             rest = {"object_id": name, "object_content": parts.objects[name], "session_id": said.session_id}
-            client.PushObject(
-                private.get(_OBJECTS + "PushObjectRequest")(node=grid.node, run_id=grid.run.run_id, **rest)
-            )
+            wanted = private.get(_OBJECTS + "PushObjectRequest")(node=grid.node, run_id=grid.run.run_id, **rest)
+            if not client.PushObject(wanted).stored:
+                log.error("the server has no room for a question: messages in flight fill its memory")
         return list(said.message_ids)
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:

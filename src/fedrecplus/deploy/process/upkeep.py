@@ -8,6 +8,7 @@ import shutil
 import stat
 import tarfile
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -62,33 +63,31 @@ def back_up(home: Path, target: Path) -> None:
 
 
 def restore(source: Path, home: Path) -> None:
-    """Make a home of a backup."""
+    """Make a home of a backup. Nothing is written before all of it was read."""
     if home.exists() and any(home.iterdir()):
         raise UserError(f"{home} isn't empty", "move it away first, or give another --home")
+    contents = _contents(source)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     home.chmod(0o700)  # before the first key is in it
+    for name, content in contents.items():
+        (home / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(home / name, content)
+
+
+def _contents(source: Path) -> dict[str, bytes]:
+    """The files of a backup. Names and kinds are looked at here: Python 3.11.2 has no filter for them."""
+    contents: dict[str, bytes] = {}
     try:
         with tarfile.open(source) as archive:
-            members = archive.getmembers()
-            for member in members:
+            for member in archive:
                 parts = member.name.split("/")
                 if parts[0] not in _RESTORED or ".." in parts or not (member.isfile() or member.isdir()):
                     raise UserError(f"{source} holds {member.name}, which is no part of a server's home", "check it")
-            for member in members:  # names, kinds and modes are looked at here: Python 3.11.2 has no filter for them
-                _extract(archive, member, home / member.name)
-    except (OSError, tarfile.TarError) as error:
+                if (content := archive.extractfile(member)) is not None:
+                    contents[member.name] = content.read()
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise UserError(f"{source}: {error}", "give a file that `server backup` wrote") from None
-    for path in home.rglob("*"):
-        path.chmod(0o700 if path.is_dir() else 0o600)
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    """A file or a folder that its owner alone may read."""
-    if member.isdir():
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif (content := archive.extractfile(member)) is not None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, content.read())
+    return contents
 
 
 @dataclass(frozen=True)
