@@ -11,6 +11,7 @@ from typing import Any
 import numba
 from filelock import FileLock
 from numba.core import caching, registry
+from numba.core.runtime import rtsys
 
 from fedrecplus import randomness
 
@@ -64,7 +65,8 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
 
     def _read(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            return self._load_overload(sig, target_context)
         except Exception:
             return None
 
