@@ -30,8 +30,7 @@ from fedrecplus.engines.state import message_of
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import server_round
-from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import Fallback, predictor_of, score
 
 MEDIAN, LOST = 30.0, 0.1
 """seconds of an answer: log-normal over devices, and over each device's answers; the share that never comes"""

@@ -33,8 +33,7 @@ from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.parts.channel import Encoding, OutOfBounds, RingVector, add_all, decode, encode, encoding_for, layout_of
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import server_round
-from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import Fallback, predictor_of, score
 from fedrecplus.training.ranking import top_lists
 
 TARGETS, POPULAR, LIST, BEYOND = 10, 30, 10, 10.0

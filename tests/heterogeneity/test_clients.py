@@ -18,7 +18,7 @@ from fedrecplus.experiments.heterogeneous_clients import (
     promoted_item,
     rate_at_random,
 )
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import predictor_of
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)

@@ -8,7 +8,7 @@ import pytest
 from fedrecplus.config import change, preset, with_budget
 from fedrecplus.engines import engine_of, item_columns, prepare, rounds
 from fedrecplus.parts.model.reconstruction import POPULARITY
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import predictor_of
 from tests.small_data import small_ratings
 
 

@@ -30,10 +30,17 @@ from fedrecplus.experiments.heterogeneous_clients import (
 )
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
-from fedrecplus.training.divergence import Watch
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.groups import errors_of
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.divergence import refuse_blown_up
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    Scores,
+    errors_of,
+    predictor_of,
+    score,
+    score_of_mean,
+)
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"
@@ -242,8 +249,7 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     fallback = Fallback.of(training, config)
     figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)
     with contextlib.suppress(Diverged):
-        predictor = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
-        errors = errors_of(test, predictor.predict, fallback, training)
+        predictor, errors = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
         by_client = np.where(affected, np.nan, errors.rmse_by_client())
         honest = np.flatnonzero(~affected & (np.diff(training.indptr) > 0))
         told = test.scale.restore(predictor.predict(honest, np.full(len(honest), target)))
@@ -255,17 +261,21 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     return StudyTrial(name, rule, fold, figures, time.perf_counter() - began, by_client)
 
 
-def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> Predictor:
+def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> tuple[Predictor, Errors]:
     """All rounds. Raises ``Diverged``: it is a result here, and no reason for smaller steps."""
     state = engine.start(problem)
-    watch = Watch.of(test, predictor_of(engine, problem, state), fallback)
     for after, _ in rounds(engine, problem, state):
         state = after
         if stop():
             raise KeyboardInterrupt
     predictor = predictor_of(engine, problem, state)
-    watch.look_at(score(test, predictor.predict, fallback), state.server.round)
-    return predictor
+    errors, mean = errors_of(test, predictor.predict, fallback), score_of_mean(test, fallback)
+
+    def untrained() -> Scores:
+        return score(test, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
+
+    refuse_blown_up(errors.total, state.server.round, mean, untrained)
+    return predictor, errors
 
 
 def _cell(trials: Sequence[StudyTrial], baseline: Sequence[StudyTrial]) -> StudyCell:

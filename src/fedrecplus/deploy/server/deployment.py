@@ -32,13 +32,12 @@ from fedrecplus.files import locked, write_json
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
-from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
-from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, LOG = "deployment.json", "server.log"
 log = logging.getLogger("fedrecplus")

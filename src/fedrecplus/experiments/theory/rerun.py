@@ -14,9 +14,8 @@ from fedrecplus.data.joining import together
 from fedrecplus.engines import Engine, Problem, SimulationState, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.requirements import require_federation
-from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import CONFIG, RunFolder, fingerprint
 
 LOOKS = 24
 """how many rounds are looked at: many early ones, where most happens, and few late ones"""
