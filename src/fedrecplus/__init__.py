@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedrecplus.audit.result import AuditResult, run_audit
     from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_budget, with_channel
-    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
+    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, from_frame, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.data.shards.read import open_shards
@@ -49,6 +49,7 @@ _HOMES = {
         "Split",
         "describe",
         "folds",
+        "from_frame",
         "load",
         "split",
         "validation_cut",
@@ -88,6 +89,7 @@ __all__ = [
     "describe",
     "evaluate",
     "folds",
+    "from_frame",
     "load",
     "load_config",
     "open_shards",

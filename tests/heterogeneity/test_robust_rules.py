@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign
-from fedrecplus.engines import message_of, prepare
-from fedrecplus.engines.state import start
+from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.protocol import Upload
 from tests.small_data import small_ratings
 
@@ -19,7 +18,7 @@ def aggregate(rule: str, rows: np.ndarray, share: str) -> np.ndarray:
     problem = prepare(small_ratings(), config)
     uploads = [Upload(client, np.array([0]), row[None]) for client, row in enumerate(rows)]
     how = config.aggregation
-    return how.part.aggregate(uploads, message_of(problem, start(problem)), how.options)[:2]
+    return how.part.aggregate(uploads, message_of(problem, engine_of(problem.config).start(problem)), how.options)[:2]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fedrecplus.cli.display import tell
 from fedrecplus.cli.outputs import JsonFile as JsonFile
 from fedrecplus.cli.outputs import check_file_place as check_file_place
 from fedrecplus.config import Config, load_config, preset, presets
-from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
+from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import write_json_to, write_text
@@ -177,7 +177,7 @@ def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratin
     """The ratings together with those of a file to test on, as fold 0."""
     if test is None:
         return ratings
-    return together(ratings, as_test(test, ratings, options))
+    return together(ratings, load(test, options=options, like=ratings))
 
 
 def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
 from fedrecplus.errors import unknown_name
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import server_round
+from fedrecplus.rounds import server_round, start_server
 
 Clients = NDArray[np.int64]
 ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
@@ -34,7 +34,8 @@ class Engine(ABC):
 
     def start(self, problem: Problem) -> SimulationState:
         """The state before the first round."""
-        return start(problem, self.dtype)
+        server = start_server(problem.config, problem.public, self.dtype)
+        return SimulationState(server, start_private(problem, self.dtype))
 
     def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
         """One round of everybody. Paper: Algorithm 1, lines 1–11"""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.device import Device, PseudoItems
 from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Broadcast
-from fedrecplus.rounds import ServerState, broadcast, encode_items, start_server
+from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 PRIVATE_ARRAYS = ("U", "drawn", "pseudo_items", "virtual_ratings")
 _BLOCK = 65_536
@@ -80,11 +80,6 @@ class RoundReport:
     """received by clients"""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """what each worker of a cluster took; nothing where there is none"""
-
-
-def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
-    """The state before the first round."""
-    return SimulationState(start_server(problem.config, problem.public, dtype), start_private(problem, dtype))
 
 
 def start_private(problem: Problem, dtype: Any = np.float64, first_client: int = 0) -> PrivateState:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
-from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
+from fedrecplus.data import RatingsLike, Split, load
 from fedrecplus.data.frames import frame_of
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
@@ -140,9 +140,9 @@ def compare(
     are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
     ``global-mean`` and ``bias-only`` are always there.
     """
-    ratings, how = as_ratings(ratings), Split.parse(split)
+    ratings, how = load(ratings), Split.parse(split)
     if test is not None:
-        ratings, how = together(ratings, as_test(test, ratings)), Split("column")
+        ratings, how = together(ratings, load(test, like=ratings)), Split("column")
     outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
     untrained = {*TRIVIAL, *outside}

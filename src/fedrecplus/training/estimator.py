@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
 from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.read import ratings_of_frame
 from fedrecplus.data.files.tables import pair_columns
-from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, ratings_of_frame
+from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame
+from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.data.sources import as_ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
@@ -238,7 +239,7 @@ class FedRec:
         options = self._options(scale or self.scale)
         if is_frame(source):
             return ratings_of_frame(source, options, "frame", self.items, few=few)
-        return as_ratings(source, options if isinstance(source, str | Path) else None)
+        return load(source, options=options if isinstance(source, str | Path) else None)
 
     def _ratings_of_pairs(self, X: Any, y: Any) -> Ratings:
         users, items = self._pairs(X)

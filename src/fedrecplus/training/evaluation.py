@@ -182,7 +182,8 @@ def errors_of(test: Ratings, predict: Predict, fallback: Fallback, tail: NDArray
     """All sums of errors, in one pass over the test ratings; ``tail`` says which items are tail items."""
     count = np.zeros(test.clients, dtype=np.int64)
     absolute, squared = np.zeros(test.clients), np.zeros(test.clients)
-    totals, on_tail = [Scores()], [(0, 0.0, 0.0)]
+    sums, on_tail = np.zeros(4), np.zeros(2)
+    cold = ratings_on_tail = 0
     for block in _blocks(test, predict, fallback):
         e = block.predicted - block.truth
         first = int(block.clients[0])
@@ -190,12 +191,15 @@ def errors_of(test: Ratings, predict: Predict, fallback: Fallback, tail: NDArray
         count[span] += np.bincount(block.clients - first)
         absolute[span] += np.bincount(block.clients - first, weights=np.abs(e))
         squared[span] += np.bincount(block.clients - first, weights=e * e)
-        totals.append(block.scores(e))
+        sums += np.abs(e).sum(), e @ e, block.truth @ block.truth, block.strayed @ block.strayed
+        cold += int(block.cold.sum())
         if tail is not None:
             hit = e[tail[block.items]]
-            on_tail.append((len(hit), float(np.abs(hit).sum()), float(hit @ hit)))
-    ratings_on_tail, *errors_on_tail = (sum(values) for values in zip(*on_tail, strict=True))
-    return Errors(Scores.together(totals), count, absolute, squared, (int(ratings_on_tail), *errors_on_tail))
+            on_tail += np.abs(hit).sum(), hit @ hit
+            ratings_on_tail += len(hit)
+    total_absolute, total_squared, energy, strayed = sums.tolist()
+    total = Scores(total_absolute, total_squared, energy, strayed, len(test), cold)
+    return Errors(total, count, absolute, squared, (ratings_on_tail, float(on_tail[0]), float(on_tail[1])))
 
 
 @dataclass(frozen=True)
@@ -211,11 +215,6 @@ class _Block:
     strayed: Array
     """prediction minus truth in standard units, not clipped"""
     cold: NDArray[np.bool_]
-
-    def scores(self, e: Array) -> Scores:
-        """What the errors e add up to."""
-        absolute, squared, energy = float(np.abs(e).sum()), float(e @ e), float(self.truth @ self.truth)
-        return Scores(absolute, squared, energy, float(self.strayed @ self.strayed), len(e), int(self.cold.sum()))
 
 
 def _blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[_Block]:

@@ -8,9 +8,8 @@ from typing import Any
 
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
@@ -28,7 +27,7 @@ from fedrecplus.training.warm_start import Earlier
 Start = str | Path | Run | Recommender | SharedModel
 """what a training may begin with: a run, its folder, or its model"""
 CHECKPOINT_SECONDS = 5.0
-SHARDED_CHECKPOINT_SECONDS = 300.0
+SHARDED_SECONDS = 300.0
 """at least: a checkpoint brings the private states of all shards together"""
 
 
@@ -60,7 +59,13 @@ def train(
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
-    ratings, test = _both(ratings, test, config)
+    ratings = load(ratings)
+    if sharded := isinstance(ratings, ShardedRatings):
+        test, checkpoint_seconds = _test_of_shards(ratings, test, config), max(checkpoint_seconds, SHARDED_SECONDS)
+    if len(ratings) == 0:
+        raise UserError("there is no rating to train on", "give more ratings")
+    if test is not None:
+        ratings, test = join(ratings, load(test, like=ratings))
     problem = prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data["made"] = watch.began(config.seed)
@@ -83,28 +88,21 @@ def train(
     ledger = Ledger.of(folder.path, config, data["fingerprint"]) if folder else None
     if ledger is not None:
         ledger.before_statistics()
-    sharded = isinstance(ratings, ShardedRatings)
-    seconds = max(checkpoint_seconds, SHARDED_CHECKPOINT_SECONDS) if sharded else checkpoint_seconds
-    kind = ShardedTraining if sharded else Training
-    training = kind(config, problem, test, folder, progress, stop, seconds, callbacks, ledger, earlier)
+    kind, looking_on = ShardedTraining if sharded else Training, (progress, stop, checkpoint_seconds, callbacks)
+    retries = saved.retries if saved else 0
+    training = kind(config, problem, test, folder, *looking_on, ledger, earlier, retries)
     try:
         training.run(saved)
     except UserError:
         if folder and folder.begun and begun is None and not folder.metrics():  # it failed before its first round
             folder.give_up()
         raise
+    evaluation, predictor = training.final()
     made = watch.made(config.seed)
-    return _finish(training, {**data, "made": made if begun is None else {**begun, "resumed": made}})
-
-
-def _both(ratings: RatingsLike, test: RatingsLike | None, config: Config) -> tuple[Ratings, Ratings | None]:
-    """What to train and to test on, with the same numbers for the same clients and items."""
-    ratings = as_ratings(ratings)
-    if isinstance(ratings, ShardedRatings):
-        test = _test_of_shards(ratings, test, config)
-    if len(ratings) == 0:
-        raise UserError("there is no rating to train on", "give more ratings")
-    return (ratings, None) if test is None else join(ratings, as_test(test, ratings))
+    result = result_of(training, evaluation, {**data, "made": made if begun is None else {**begun, "resumed": made}})
+    recommender = recommender_of(training, predictor)
+    _finish(training, result, recommender)
+    return Run(config, result, recommender, folder.path if folder else None)
 
 
 def _model_of(start: Start) -> str | Path | SharedModel:
@@ -130,10 +128,9 @@ def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: C
     return ratings.held_out()
 
 
-def _finish(training: Training, data: Mapping[str, Any]) -> Run:
-    evaluation, predictor = training.final()
-    result = {**result_of(training, evaluation, data), "made": data["made"]}
-    recommender, folder = recommender_of(training, predictor), training.folder
+def _finish(training: Training, result: dict[str, Any], recommender: Recommender) -> None:
+    """Write what there is to write, and tell the callbacks."""
+    folder = training.folder
     if folder is not None:
         recommender.save(folder.path)
         folder.finish(result)
@@ -141,4 +138,3 @@ def _finish(training: Training, data: Mapping[str, Any]) -> Run:
         if folder is not None:
             callback.files(folder.path, result)
         callback.end(result)
-    return Run(training.config, result, recommender, folder.path if folder else None)

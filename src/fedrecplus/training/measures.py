@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.joining import join
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
@@ -65,8 +65,8 @@ def evaluate(
     recommender = getattr(model, "recommender", getattr(model, "recommender_", model))
     if not isinstance(recommender, Recommender):
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
-    training = as_ratings(training)
-    training, test = join(training, as_test(test, training))
+    training = load(training)
+    training, test = join(training, load(test, like=training))
     predictor, fallback = _aligned(recommender, training)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)

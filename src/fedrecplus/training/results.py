@@ -21,6 +21,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
     Errors are null for likes alone, too, where they mean nothing.
     """
     config, ratings, public = training.config, training.problem.ratings, training.problem.public
+    assert training.scored is not None
     scores, tested = training.scored.scores.figures(), evaluation is not None
     fit = {name: scores[name] for name in ("mae", "rmse", "nmse", "ratings")}
     return {
@@ -48,6 +49,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "fingerprint": data.get("fingerprint"),
         "began_with": training.earlier.figures(ratings.item_ids) if training.earlier else None,
         "config": to_tables(config),
+        "made": data["made"],
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -59,66 +59,62 @@ class Training:
     """the model that it begins with, where it does not begin anew"""
     retries: int = 0
     """attempts that diverged"""
+    tally: Tally = field(default_factory=Tally)
+    """what this attempt has cost"""
+    scored: Scored | None = None
+    """errors in the state that it has come to, where they were looked at"""
 
     def run(self, saved: Checkpoint | None = None) -> None:
         """All rounds that are left, with ever smaller steps until none diverges; KeyboardInterrupt on ``stop()``."""
-        while True:
-            self._begin(saved)
-            try:
-                for report in self._rounds():
-                    self._after_round(report)
-                return
-            except Diverged as diverged:
-                saved = None
-                self._start_again(diverged)
-
-    def _begin(self, saved: Checkpoint | None) -> None:
-        self.retries = saved.retries if saved else self.retries
-        self.problem = replace(self.problem, config=with_smaller_step(self.config, self.retries))
+        if self.retries:
+            self.problem = replace(self.problem, config=with_smaller_step(self.config, self.retries))
         self.engine = engine_of(self.problem.config)
-        self.state, self.tally = (saved.state, saved.tally) if saved else (self._start(), Tally())
-        self._scored_round, self._saved_at = -1, time.monotonic()
-        done = self.state.server.round
+        state = self.engine.start(self.problem)
+        self.state = state if self.earlier is None else self.earlier.begin(self.problem, state)
+        if saved:
+            self.state, self.tally = saved.state, saved.tally
+        self._tell_start()
+        left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
+        if self.ledger is not None:
+            left = self.ledger.before_each(left, self.state.server.round)
+        try:
+            for self.state, report in left:
+                self.tally = self.tally.after(report, _stopwatch() - began)
+                self.scored = self.score(self.state) if self._is_due() else None
+                self._after_round(report)
+                if any(callback.wants_stop() for callback in self.callbacks):
+                    break
+                began = _stopwatch()
+        except Diverged as diverged:
+            self._start_again(diverged)
+            self.run()
+
+    def _tell_start(self) -> None:
+        done, self._saved_at = self.state.server.round, time.monotonic()
         for callback in self.callbacks:
             callback.start(self.problem.config, done, self.folder.metrics(done) if self.folder else [])
 
-    def _start(self) -> SimulationState:
-        """The state before the first round."""
-        state = self.engine.start(self.problem)
-        return state if self.earlier is None else self.earlier.begin(self.problem, state)
-
-    def _rounds(self) -> Iterator[RoundReport]:
-        """What each round that is left cost, until a callback has seen enough."""
-        left = rounds(self.engine, self.problem, self.state)
-        if self.ledger is not None:
-            left = self.ledger.before_each(left, self.state.server.round)
-        began = _stopwatch()
-        for self.state, report in left:
-            self.tally = self.tally.after(report, _stopwatch() - began)
-            yield report
-            if any(callback.wants_stop() for callback in self.callbacks):
-                break
-            began = _stopwatch()
+    def _is_due(self) -> bool:
+        """Learning curves begin with the first round and end with the last."""
+        number = self.state.server.round
+        return number % self.config.evaluation.every == 0 or number in (1, self.config.server.rounds)
 
     def _after_round(self, report: RoundReport) -> None:
-        """Evaluate where that is due, tell who looks on, and keep what was done."""
-        number, last = self.state.server.round, self.config.server.rounds
-        due = number % self.config.evaluation.every == 0 or number in (1, last)  # learning curves have both ends
-        rmse = self._evaluate(number).rmse if due else None
-        shown = rmse if self.test is not None and not self.likes_alone else None
-        self.progress(Step(number, last, shown, seconds=report.seconds))
+        """Tell who looks on, and keep what was done."""
+        number, last, rmse = self.state.server.round, self.config.server.rounds, None
+        if self.scored is not None:
+            self._add_metrics(number, self.scored.scores)
+            rmse = self.scored.scores.rmse if self.test is not None and not self.likes_alone else None
+        self.progress(Step(number, last, rmse, seconds=report.seconds))
         for callback in self.callbacks:
             callback.round(number, last)
         self._keep_safe(stopping=number < last and self.stop())
 
-    def _evaluate(self, number: int) -> Scores:
+    def _add_metrics(self, number: int, scores: Scores) -> None:
         """A line of metrics, or ``Diverged``."""
         if not self.state.private.finite():
             raise Diverged(number, "U is not finite any more")
-        scores, of_mean = self.scored.scores, self.score_of_mean
-        refuse_blown_up(
-            scores, number, of_mean, lambda: self.score(self._start()).scores, likes_alone=self.judges_likes
-        )
+        refuse_blown_up(scores, number, self.score_of_mean, self._untrained, likes_alone=self.judges_likes)
         figures = {**scores.figures(), **(_NO_ERRORS if self.likes_alone else {})}
         measured_on = "train" if self.test is None else "test"
         line = {"round": number, "measured_on": measured_on, **figures, **self.tally.figures()}
@@ -126,7 +122,6 @@ class Training:
             self.folder.add_metrics(line)
         for callback in self.callbacks:
             callback.metrics(number, line)
-        return scores
 
     def _keep_safe(self, *, stopping: bool) -> None:
         """Write a checkpoint when it is time to, or when the user wants to stop.
@@ -147,7 +142,7 @@ class Training:
                 f"training {diverged}; another attempt would spend the privacy budget again",
                 "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
             ) from None
-        self.retries += 1
+        self.retries, self.tally = self.retries + 1, Tally()
         name, rate = step_size(with_smaller_step(self.config, self.retries))
         if self.retries > MOST_RETRIES:
             if self.folder:
@@ -184,18 +179,15 @@ class Training:
         """Whether all ratings are the same, so that errors mean nothing."""
         return self.problem.ratings.likes_alone and self.judges_likes
 
-    @property
-    def scored(self) -> Scored:
-        """Errors in the state that it has come to, looked at once."""
-        if self._scored_round != self.state.server.round:
-            self._scored, self._scored_round = self.score(self.state), self.state.server.round
-        return self._scored
-
     def score(self, state: SimulationState) -> Scored:
         """Errors in a state."""
         predictor, tail = predictor_of(self.engine, self.problem, state), tail_items(self.problem.ratings.item_counts())
         errors = errors_of(self.judged, predictor.predict, self.fallback, tail)
         return Scored(errors.total, errors, predictor)
+
+    def _untrained(self) -> Scores:
+        state = self.engine.start(self.problem)
+        return self.score(state if self.earlier is None else self.earlier.begin(self.problem, state)).scores
 
     @cached_property
     def score_of_mean(self) -> Scores:
@@ -204,6 +196,7 @@ class Training:
 
     def final(self) -> tuple[Evaluation | None, Predictor | None]:
         """All measures in the last state, where there are test ratings, and what ranks everybody's lists."""
+        self.scored = self.scored or self.score(self.state)
         _, errors, plain = self.scored
         assert errors is not None
         assert plain is not None

@@ -74,6 +74,7 @@ class ShardedTraining(Training):
 
     def final(self) -> tuple[Evaluation | None, Predictor | None]:
         """Workers judge the lists of those of their people who were drawn; nobody has everybody's weights."""
+        self.scored = self.scored or self.score(self.state)
         test = self.ratings.held_out()
         if test is None:
             return None, None

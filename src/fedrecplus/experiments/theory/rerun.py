@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrecplus.config import Config, load_config
-from fedrecplus.data import FileOptions, Ratings, as_test, load, split
+from fedrecplus.data import FileOptions, Ratings, load, split
 from fedrecplus.data.joining import together
 from fedrecplus.engines import Engine, Problem, SimulationState, rounds
 from fedrecplus.errors import UserError
@@ -44,7 +44,7 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     ratings = load(name, options=FileOptions(**data.get("options", {})))
     fold = data.get("fold")
     if data.get("test"):
-        ratings = together(ratings, as_test(data["test"], ratings))
+        ratings = together(ratings, load(data["test"], like=ratings))
     how = (data.get("folds", 5), config.seed, data.get("split", "random"))
     training, test = (ratings, None) if fold is None else split(ratings, fold, *how)
     if fingerprint(training, test) != data.get("fingerprint"):
