@@ -18,6 +18,7 @@ from fedrecplus.engines import (
     prepare,
     rounds,
 )
+from fedrecplus.protocol import PublicItems
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.checkpoint import Checkpoint
 from fedrecplus.training.divergence import Watch, with_smaller_step
@@ -50,6 +51,8 @@ class Task:
     """of releases, where the run has a privacy budget and a folder"""
     earlier: Earlier | None = None
     """the model that it begins with, where it does not begin anew"""
+    public: PublicItems | None = None
+    """what is public of the items: the figures are released once, whatever number of attempts there is"""
 
     @property
     def likes_alone(self) -> bool:
@@ -75,10 +78,8 @@ class Outcome:
 
 def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
     """All rounds that are left. Raises ``Diverged``, or KeyboardInterrupt when asked to stop."""
-    config = with_smaller_step(task.config, retries)
-    if task.ledger is not None:
-        task.ledger.before_statistics()
-    problem, engine = prepare(task.ratings, config), engine_of(config)
+    config, fresh = with_smaller_step(task.config, retries), not task.config.seeded_noise
+    problem, engine = prepare(task.ratings, config, task.public), engine_of(config)
     state, tally = engine.start(problem), Tally()
     if task.earlier is not None:
         state = task.earlier.begin(problem, state)
@@ -90,8 +91,8 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         callback.start(config, state.server.round, before)
     clock, began = time.monotonic(), _stopwatch()
     left = rounds(engine, problem, state)
-    if task.ledger is not None:
-        left = task.ledger.before_each(left, state.server.round)
+    if task.ledger is not None and task.ledger.plan.rounds:
+        left = task.ledger.before_each(left, state.server.round, fresh=fresh)
     for state, report in left:
         tally = tally.after(report, _stopwatch() - began)
         rmse = None
@@ -107,7 +108,7 @@ def attempt(task: Task, retries: int, saved: Checkpoint | None) -> Outcome:
         )
         for callback in task.callbacks:
             callback.round(state.server.round, config.server.rounds)
-        clock = _keep_safe(task, Checkpoint(state, tally, retries), clock)
+        clock = _keep_safe(task, Checkpoint.of(state, tally, retries, problem.public), clock)
         if any(callback.wants_stop() for callback in task.callbacks):
             break
         began = _stopwatch()
@@ -147,10 +148,12 @@ def _keep_safe(task: Task, checkpoint: Checkpoint, clock: float) -> float:
     """Write a checkpoint when it is time to, or when the user wants to stop. Returns the time of the latest one.
 
     It comes after the round's metrics line, so that a run which goes on from it neither lacks a line nor has it twice.
+    Where a round that comes again would be paid for again, every round has one.
     """
     left = task.config.server.rounds - checkpoint.state.server.round
     stopping = left > 0 and task.stop()
-    if task.folder and (stopping or time.monotonic() - clock >= task.checkpoint_seconds):
+    paid = task.ledger is not None and not task.config.seeded_noise
+    if task.folder and (stopping or paid or time.monotonic() - clock >= task.checkpoint_seconds):
         task.folder.save_checkpoint(checkpoint)
         clock = time.monotonic()
     if stopping:

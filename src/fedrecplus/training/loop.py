@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,11 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
-from fedrecplus.engines import Diverged, engine_of, prepare
+from fedrecplus.engines import Diverged, engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
+from fedrecplus.rounds import plan_of
 from fedrecplus.training.attempt import Outcome, Task, attempt
 from fedrecplus.training.callbacks import Callback, check_callbacks
 from fedrecplus.training.checkpoint import Checkpoint
@@ -80,8 +82,10 @@ def train(
         raise UserError("there is no rating to train on", "give more ratings")
     if test is not None:
         ratings, test = join(ratings, test)
-    prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
+    # settings that don't suit the ratings are found before anything is written, or released
+    public = prepare(ratings, config).public
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
+    data["run"] = "" if config.seeded_noise else secrets.token_hex(8)
     data["made"] = watch.began(config.seed)
     earlier = None if start is None else Earlier.of(_model_of(start), config)
     if earlier is not None:
@@ -97,13 +101,17 @@ def train(
         noted = folder.data().get("start")
         earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
         saved, begun = _go_back_to_checkpoint(folder), folder.data().get("made", {})
+        public = public if saved is None else saved.public(public)
+        data["run"] = folder.data().get("run", "")
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
     judge = _judge_of(ratings, test, config)
     how = (folder, progress, stop, checkpoint_seconds, callbacks)
-    task = Task(ratings, test, judge, config, *how, earlier=earlier)
+    task = Task(ratings, test, judge, config, *how, earlier=earlier, public=public)
     if folder:
-        task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
+        task = replace(task, ledger=_ledger_of(folder, config, f"{data['fingerprint']} {data['run']}"))
+    if task.ledger is not None and saved is None:
+        task.ledger.before_statistics(fresh=not config.seeded_noise)
     try:
         outcome = _attempts(task, saved)
     except UserError:
@@ -123,6 +131,14 @@ def _model_of(start: Start) -> str | Path | SharedModel:
     if not isinstance(start, str | Path | SharedModel):
         raise UserError(f"start={start!r} is no model", "give a run, its folder, or its model")
     return start
+
+
+def _ledger_of(folder: RunFolder, config: Config, name: str) -> Ledger | None:
+    """Of a whole training's budget, or of its statistics' own."""
+    budget = statistics_budget(config)
+    if budget is None or plan_of(config) is not None:
+        return Ledger.of(folder.path, config, name)
+    return Ledger.of_statistics(folder.path, config, name, budget)
 
 
 def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:

@@ -46,7 +46,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         else {name: figures[name] for name in ("mae", "rmse", "nmse", "ratings")},
         "groups": found.groups if found else None,
         "ranking": found.ranking or None if found else None,
-        "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome)),
+        "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome), task.ledger),
         "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
