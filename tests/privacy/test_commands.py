@@ -31,6 +31,9 @@ def test_train_with_a_budget_and_what_it_spent(capsys: pytest.CaptureFixture[str
 
 def test_local_noise_says_what_a_whole_person_costs(capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--epsilon", "5", "--noise", "local", "--set", "server.rounds=2", "--set", "model.factors=2"]
+    assert exit_code_of([*TRAIN, *more]) == 2
+    assert "--seeded-noise" in capsys.readouterr().err
+    more += ["--seeded-noise"]
     assert exit_code_of([*TRAIN, *more]) == 0
     privacy = json.loads(Path("run/result.json").read_text())["privacy"]
     assert privacy["unit"] == "number"

@@ -152,7 +152,8 @@ def audit_case(
     """
     note, case_rounds = "", case.config.server.rounds
     for retries in range(MOST_RETRIES + 1):
-        problem = prepare(training, with_smaller_step(case.config, retries))
+        # recorded sums and the model must have the same noise, which attackers don't look up by the seed
+        problem = prepare(training, replace(with_smaller_step(case.config, retries), seeded_noise=True))
         try:
             recording = record(
                 problem, extent.rounds, extent.users, lambda t: progress("training", _TRAINING_SHARE * t / case_rounds)

@@ -21,6 +21,7 @@ from fedrecplus.cli.options import (
     Noise,
     Rows,
     Seed,
+    SeededNoise,
     Settings,
     SimulationOnly,
     SplitBy,
@@ -78,6 +79,7 @@ def compare_command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     noise: Noise = None,
+    seeded_noise: SeededNoise = False,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -117,7 +119,8 @@ def compare_command(
         check_channel(channel, budget[2])
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
-    changes = [*(["simulation_only=true"] if simulation_only else []), *before]
+    flags = {"simulation_only": simulation_only, "seeded_noise": seeded_noise}
+    changes = [*(f"{name}=true" for name, given in flags.items() if given), *before]
     configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)

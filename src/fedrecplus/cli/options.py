@@ -58,9 +58,18 @@ Delta = Annotated[float | None, typer.Option(help="δ of the budget, below 1/cli
 Noise = Annotated[
     str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
 ]
+SeededNoise = Annotated[
+    bool,
+    typer.Option(
+        "--seeded-noise",
+        help="Research: draw the noise of a budget from the seed, so that the run can be repeated. publish, page and "
+        "serve refuse it.",
+    ),
+]
 NOT_COVERED = (
     "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
-    "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
+    "ratings go into (joint differential privacy), the choice of settings by looking at these ratings (tuning), and "
+    "measurements on test ratings"
 )
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[

@@ -22,6 +22,7 @@ from fedrecplus.cli.options import (
     Noise,
     Rows,
     Seed,
+    SeededNoise,
     Settings,
     SimulationOnly,
     SplitBy,
@@ -97,6 +98,7 @@ def train_command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     noise: Noise = None,
+    seeded_noise: SeededNoise = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     start_from: Annotated[
         Path | None,
@@ -127,7 +129,8 @@ def train_command(
       fedrecplus train --from runs/first --dataset later.csv --out runs/second --set server.rounds=10
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
-    that --resume goes on from, to the very same numbers.
+    that --resume goes on from, to the very same numbers; the noise of a budget is other noise in the rounds that are
+    left.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
     server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings. --channel and --rows
@@ -144,6 +147,8 @@ def train_command(
     start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
+    if seeded_noise:
+        start = change(start, "seeded_noise", True, "--seeded-noise")
     budget = budget_of(epsilon, delta, noise)
     if budget is not None:
         check_channel(channel, budget[2])
@@ -279,6 +284,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
             say(NOT_COVERED)
+            if privacy["seeded_noise"]:
+                say("the noise comes from the seed (--seeded-noise): nothing of this run may be published")
             say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")
         elif "epsilon_of_largest_user" in privacy:
             say(

@@ -119,6 +119,9 @@ class GeneralSettings(Settings):
     seed: Annotated[
         int, number(0, 2**62, "of start values, folds, sampling and, in simulation, the clients' secrets")
     ] = 0
+    seeded_noise: Annotated[
+        bool, text("draw the noise of a budget from the seed: for research, repeatable, and refused by publish")
+    ] = False
     simulation_only: Annotated[
         bool, text("allow what must not run on real devices, such as u uᵀ of one person in the clear")
     ] = False
@@ -133,6 +136,7 @@ class Config:
     precision: str = "float32"
     deterministic: bool = False
     seed: int = 0
+    seeded_noise: bool = False
     simulation_only: bool = False
     model: Choice = field(default_factory=lambda: Choice("model", "mf"))
     pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))

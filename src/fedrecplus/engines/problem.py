@@ -16,7 +16,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
-from fedrecplus.randomness import keys, subkey, uniform
+from fedrecplus.randomness import keys, new_secret, subkey, uniform
 from fedrecplus.rounds import encode_items, start_server
 
 
@@ -31,6 +31,8 @@ class Problem:
     """client u's pseudo items have the places ``pseudo_indptr[u]:pseudo_indptr[u + 1]``"""
     secrets: NDArray[np.uint64]
     """key of every draw of each client: from the seed in simulation, from the operating system on a real device"""
+    cohort_key: int
+    """of who is sampled: from the operating system where a claim counts on nobody knowing it, else the seed"""
 
     @property
     def levels(self) -> NDArray[np.float64]:
@@ -46,9 +48,9 @@ class Problem:
     def asked(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round, ascending: those with ratings, sampled."""
         able = self.able
-        how, seed = self.config.cohort, self.config.seed
+        how = self.config.cohort
         if how.fraction < 1.0:
-            draws = uniform(subkey(seed, "sampling", round_number), able)
+            draws = uniform(subkey(self.cohort_key, "sampling", round_number), able)
             count = max(1, round(how.fraction * len(able)))
             by_draw = np.argsort(draws, kind="stable")[:count]
             able = able[draws < how.fraction] if how.sampling == "poisson" else np.sort(able[by_draw])
@@ -84,7 +86,8 @@ def prepare(
     indptr = np.concatenate([[0], np.cumsum(_pseudo_counts(ratings, public, config))]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
-    return Problem(config, ratings, public, indptr, secrets)
+    hidden = getattr(config.privacy.options, "amplification", False) and not config.seeded_noise
+    return Problem(config, ratings, public, indptr, secrets, new_secret() if hidden else config.seed)
 
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, ReleasePlan, Words
+from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, ReleasePlan, Words, os_words
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -47,7 +47,7 @@ def released(
     words: Words | None = None,
     asked: int | None = None,
 ) -> Sums:
-    """The sums as the server's step may see them. A simulation draws the noise from the seed, a server from ``words``.
+    """The sums as the server's step may see them. The noise comes from ``words``, by default the operating system's.
 
     ``asked`` is how many clients the round began with; those in the sum, if nobody says. Weights by item are those of
     the statistics, which are paid for already, times the share of clients that is in a sum.
@@ -93,9 +93,14 @@ def with_noise(
     config: Config,
     words: Words | None = None,
 ) -> tuple[Array, float]:
-    """One release, with the mechanism's noise, and its standard deviation: a sum over those who answered."""
+    """One release, with the mechanism's noise, and its standard deviation: a sum over those who answered.
+
+    With ``config.seeded_noise`` the same release has the same noise, which whoever knows the seed takes off again.
+    """
     part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
     key = subkey(config.seed, "release", name)
+    if words is None and not config.seeded_noise:
+        words = os_words
     options = config.privacy.options
     found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)
     return found

@@ -73,8 +73,8 @@ def server_round(
 ) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
 
-    Where there is a privacy budget, noise comes first: from the seed in simulation, else from random ``words``. Noise
-    of devices depends on how many were ``asked``.
+    Where there is a privacy budget, noise comes first, from random ``words``. Noise of devices depends on how many were
+    ``asked``.
     """
     optimizer, model = config.server_optimizer, config.model
     sums = released(sums, state.round, public, config, words, asked)

@@ -18,7 +18,7 @@ from fedrecplus.protocol import Broadcast
 _USUAL = (
     "precision=float64", "seed=5", "model.factors=4", "model.learning_rate=0.2", "pseudo_items.rule=similar",
     "virtual_ratings.rule=weighted", "encoder.rule=centred", "aggregation.rule=uniform",
-    "simulation_only=true",
+    "simulation_only=true", "seeded_noise=true",
 )  # fmt: skip
 
 

@@ -41,7 +41,8 @@ class FedRec:
     ``algorithm`` is a preset, a TOML file or a ``Config``. Any setting of it is a parameter, with two underscores for
     the dot: ``FedRec("fedrec+", model__factors=16)``; these come last. ``channel`` is what hides uploads from the
     server, as ``--channel`` of the command line (``clear``, ``secure`` and so on). ``epsilon``, with ``delta`` and
-    ``noise``, is a budget of differential privacy per person, as ``--epsilon``. ``user``, ``item``, ``rating``,
+    ``noise``, is a budget of differential privacy per person, as ``--epsilon``; its noise is the operating system's,
+    or with ``seeded_noise=True``, for research alone, the seed's. ``user``, ``item``, ``rating``,
     ``timestamp`` name columns of frames, where these have unusual names; ``items`` is a frame or a file that
     describes the items.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.engines import engine_of, prepare
+from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
+from fedrecplus.rounds import plan_of
 from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import Ledger
@@ -66,9 +68,10 @@ def train(
         raise UserError("there is no rating to train on", "give more ratings")
     if test is not None:
         ratings, test = join(ratings, load(test, like=ratings))
-    problem = prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
+    # settings that don't suit the ratings are found before anything is written, or released
+    problem = prepare(ratings, config)
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
-    data["made"] = watch.began(config.seed)
+    data |= {"run": "" if config.seeded_noise else secrets.token_hex(8), "made": watch.began(config.seed)}
     earlier = None if start is None else Earlier.of(_model_of(start), config)
     if earlier is not None:
         earlier.places(ratings.item_ids)
@@ -83,11 +86,13 @@ def train(
         noted = folder.data().get("start")
         earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
         saved, begun = folder.go_back_to_checkpoint(), folder.data().get("made", {})
+        problem = prepare(ratings, config, saved.public(problem.public)) if saved else problem
+        data["run"] = folder.data().get("run", "")
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
-    ledger = Ledger.of(folder.path, config, data["fingerprint"]) if folder else None
-    if ledger is not None:
-        ledger.before_statistics()
+    ledger = _ledger_of(folder, config, f"{data['fingerprint']} {data['run']}") if folder else None
+    if ledger is not None and saved is None:
+        ledger.before_statistics(fresh=not config.seeded_noise)
     kind, looking_on = ShardedTraining if sharded else Training, (progress, stop, checkpoint_seconds, callbacks)
     retries = saved.retries if saved else 0
     training = kind(config, problem, test, folder, *looking_on, ledger, earlier, retries)
@@ -114,6 +119,14 @@ def _model_of(start: Start) -> str | Path | SharedModel:
     if not isinstance(start, str | Path | SharedModel):
         raise UserError(f"start={start!r} is no model", "give a run, its folder, or its model")
     return start
+
+
+def _ledger_of(folder: RunFolder, config: Config, name: str) -> Ledger | None:
+    """Of a whole training's budget, or of its statistics' own."""
+    budget = statistics_budget(config)
+    if budget is None or plan_of(config) is not None:
+        return Ledger.of(folder.path, config, name)
+    return Ledger.of_statistics(folder.path, config, name, budget)
 
 
 def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: Config) -> ShardedRatings | None:

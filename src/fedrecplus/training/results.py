@@ -42,7 +42,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "fit": None if tested or training.likes_alone else fit,
         "groups": evaluation.groups if evaluation else None,
         "ranking": evaluation.ranking or None if evaluation else None,
-        "privacy": privacy_of(config, public, _most_numbers(training)),
+        "privacy": privacy_of(config, public, _most_numbers(training), training.ledger),
         "statistics": {"source": public.source, "epsilon": public.epsilon},
         "retries": training.retries,
         "learning_rate": step_size(training.problem.config)[1],

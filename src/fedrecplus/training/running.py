@@ -75,8 +75,8 @@ class Training:
             self.state, self.tally = saved.state, saved.tally
         self._tell_start()
         left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
-        if self.ledger is not None:
-            left = self.ledger.before_each(left, self.state.server.round)
+        if self.ledger is not None and self.ledger.plan.rounds:
+            left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
         try:
             for self.state, report in left:
                 self.tally = self.tally.after(report, _stopwatch() - began)
@@ -127,10 +127,11 @@ class Training:
         """Write a checkpoint when it is time to, or when the user wants to stop.
 
         It comes after the round's metrics line, so that a run which goes on from it neither lacks a line nor has it
-        twice.
+        twice. Where a round that comes again would be paid for again, every round has one.
         """
-        if self.folder and (stopping or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
-            self.folder.save_checkpoint(Checkpoint(self.state, self.tally, self.retries))
+        paid = self.ledger is not None and not self.config.seeded_noise
+        if self.folder and (stopping or paid or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            self.folder.save_checkpoint(Checkpoint.of(self.state, self.tally, self.retries, self.problem.public))
             self._saved_at = time.monotonic()
         if stopping:
             raise KeyboardInterrupt

@@ -230,9 +230,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     catalogue.model(config, state.V).write(folder.path)
     nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
-    privacy = privacy_of(config, public, 0, seeded=False)
-    if privacy is not None and (ledger := Ledger.of_model(folder.path, config, model)) is not None:
-        privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
+    privacy = privacy_of(config, public, 0, Ledger.of_model(folder.path, config, model))
     (folder.path / PREVIOUS).unlink(missing_ok=True)
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
     folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})

@@ -154,6 +154,10 @@ def check_deployable(config: Config) -> Config:
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
     if getattr(config, "simulation_only", False):
         raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
+    if getattr(config, "seeded_noise", False):
+        raise UserError(
+            "seeded_noise = true is for simulation: whoever knows the seed knows the noise", "leave it away"
+        )
     channel = config.channel.part
     if not is_secure(config) and (
         channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads"

@@ -54,7 +54,7 @@ class RingSettings(Settings):
         float, number(1e-9, 1e9, "largest number of the model's statistic; beyond it, a client drops out")
     ] = 64.0
     fewest_contributors: Annotated[
-        int, number(1, 10**6, "rows with fewer, by public counts, are zeroed before masking")
+        int, number(1, 10**6, "rows with fewer, by public counts (of whomever these count), are zeroed")
     ] = 3
     least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
 

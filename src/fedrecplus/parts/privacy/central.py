@@ -64,8 +64,8 @@ def noisy(
 ) -> tuple[Array, float]:
     """The sum with noise, and the noise's standard deviation.
 
-    A simulation draws it from a key, in floating point. With ``words``, as a server would, noise and sum are integers
-    on a fine grid, rounding to which adds a step per number to the sensitivity.
+    Noise and sum are integers on a fine grid, rounding to which adds a step per number to the sensitivity. Without
+    ``words`` the noise is drawn from a key, in floating point: ``seeded_noise``.
     """
     if words is None:
         sd = multiplier * sensitivity

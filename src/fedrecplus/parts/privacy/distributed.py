@@ -3,8 +3,7 @@
 The shares of the fewest honest devices that may be left (``honest``, of those asked) are enough noise for the budget;
 with more of them there is more noise than is claimed. The server sees who takes part: what is claimed is that a
 person's numbers could as well be zeros. A device sends no weights: the server divides by the counts of
-the statistics. In simulation the shares are drawn from keys, at the aggregate: integers add up to the same in any
-order.
+the statistics. In simulation the shares are drawn at the aggregate: integers add up to the same in any order.
 
 After: Kairouz, Liu and Steinke 2021 (the distributed discrete Gaussian mechanism)
 """

@@ -45,6 +45,12 @@ def check_with(config: Any) -> None:
         raise UserError(
             "privacy.rule=local without clipping: a number without a bound is covered by no noise", "set privacy.clip"
         )
+    if not config.seeded_noise:
+        raise UserError(
+            "privacy.rule=local draws its noise from the simulated clients' secrets, which follow from the seed: it "
+            "hides nothing from whoever knows that",
+            "say that this is research: --seeded-noise, or seeded_noise=true; such a run can't be published",
+        )
 
 
 def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:
