@@ -35,12 +35,12 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.cli.train_note import say_what_is_better
 from fedrecplus.config import Config, assign, change, check, check_channel, with_budget, with_channel
-from fedrecplus.data import FileOptions, Split, split
+from fedrecplus.data import FileOptions, Ratings, Split, split
 from fedrecplus.data.shards.manifest import is_shard_folder
 from fedrecplus.data.shards.read import open_shards
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
 from fedrecplus.training.divergence import step_size
@@ -192,7 +192,7 @@ def train_command(
         raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
     _report(run, folder, json_file)
     if test is not None:
-        say_what_is_better(run, training, test)
+        _say_what_is_better(run, training, test)
 
 
 def _began(folder: Path) -> RunFolder:
@@ -293,3 +293,14 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
                 f"{privacy['epsilon_of_largest_user']:.3g}, and the statistics are exact figures"
             )
     say(f"run folder: {folder}")
+
+
+def _say_what_is_better(run: Run, training: Ratings, test: Ratings) -> None:
+    """Say so where means or the most popular items do better: what is no better than these is no recommender."""
+    error, ndcg = run.result["rmse"], (run.result["ranking"] or {}).get("ndcg@10")
+    if error is not None and (means := rmse_of_means(training, test)) < error:
+        tell(f"note: means of people and items alone (bias-only) predict these ratings better: RMSE {means:.4f}")
+    if ndcg is not None:
+        popular = ndcg_of_popular(training, test, run.config.evaluation.relevant_from)
+        if popular is not None and popular > ndcg:
+            tell(f"note: the most popular items are a better list than these: NDCG@10 {popular:.4f}")

@@ -10,6 +10,7 @@ from typing import Any
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
+from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
@@ -23,7 +24,6 @@ from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
 from fedrecplus.training.run_folder import RunFolder, fingerprint
 from fedrecplus.training.running import Training
-from fedrecplus.training.sharded import ShardedTraining
 from fedrecplus.training.warm_start import Earlier
 
 Start = str | Path | Run | Recommender | SharedModel
@@ -62,7 +62,7 @@ def train(
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
     ratings = load(ratings)
-    if sharded := isinstance(ratings, ShardedRatings):
+    if isinstance(ratings, ShardedRatings):
         test, checkpoint_seconds = _test_of_shards(ratings, test, config), max(checkpoint_seconds, SHARDED_SECONDS)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
@@ -93,9 +93,8 @@ def train(
     ledger = _ledger_of(folder, config, f"{data['fingerprint']} {data['run']}") if folder else None
     if ledger is not None and saved is None:
         ledger.before_statistics(fresh=not config.seeded_noise)
-    kind, looking_on = ShardedTraining if sharded else Training, (progress, stop, checkpoint_seconds, callbacks)
-    retries = saved.retries if saved else 0
-    training = kind(config, problem, test, folder, *looking_on, ledger, earlier, retries)
+    looking_on, retries = (progress, stop, checkpoint_seconds, callbacks), saved.retries if saved else 0
+    training = _kind(ratings)(config, problem, test, folder, *looking_on, ledger, earlier, retries)
     try:
         training.run(saved)
     except UserError:
@@ -139,6 +138,14 @@ def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: C
     if test is not None:
         raise UserError("shards hold their own test ratings", "name their fold: fr.open_shards(folder, fold=0)")
     return ratings.held_out()
+
+
+def _kind(ratings: Ratings) -> type[Training]:
+    if not isinstance(ratings, ShardedRatings):
+        return Training
+    from fedrecplus.training.sharded import ShardedTraining  # here: it brings the engine of clusters
+
+    return ShardedTraining
 
 
 def _finish(training: Training, result: dict[str, Any], recommender: Recommender) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from fedrecplus.config import Config, to_tables
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.measures import Evaluation
 from fedrecplus.training.privacy import privacy_of
 from fedrecplus.training.running import Training
-from fedrecplus.training.sharded import ShardedTraining
 
 
 def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,6 +19,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
     """
     config, ratings, public = training.config, training.problem.ratings, training.problem.public
     assert training.scored is not None
+    most_numbers = training.largest_upload() * int(training.state.server.V.shape[1])
     scores, tested = training.scored.scores.figures(), evaluation is not None
     fit = {name: scores[name] for name in ("mae", "rmse", "nmse", "ratings")}
     return {
@@ -42,7 +40,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "fit": None if tested or training.likes_alone else fit,
         "groups": evaluation.groups if evaluation else None,
         "ranking": evaluation.ranking or None if evaluation else None,
-        "privacy": privacy_of(config, public, _most_numbers(training), training.ledger),
+        "privacy": privacy_of(config, public, most_numbers, training.ledger),
         "statistics": {"source": public.source, "epsilon": public.epsilon},
         "retries": training.retries,
         "learning_rate": step_size(training.problem.config)[1],
@@ -62,13 +60,3 @@ def channel_of(config: Config) -> dict[str, Any]:
         "rows_sent": getattr(options, "rows", "rows"),
         "masks": next((getattr(options, name) for name in names), None),
     }
-
-
-def _most_numbers(training: Training) -> int:
-    """Numbers in the largest upload."""
-    if isinstance(training, ShardedTraining):
-        rows = training.largest_upload()
-    else:
-        counts = np.diff(training.problem.ratings.indptr) + np.diff(training.problem.pseudo_indptr)
-        rows = int(counts.max(initial=0))
-    return rows * int(training.state.server.V.shape[1])

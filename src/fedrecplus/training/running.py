@@ -208,6 +208,11 @@ class Training:
         lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
         return evaluation_of(ratings, errors, lists), predictor
 
+    def largest_upload(self) -> int:
+        """Rows in the largest upload of all clients."""
+        rows = np.diff(self.problem.ratings.indptr) + np.diff(self.problem.pseudo_indptr)
+        return int(rows.max(initial=0))
+
 
 def _stopwatch() -> float:
     """A clock that stands still while kernels are compiled."""
