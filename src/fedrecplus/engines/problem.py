@@ -14,7 +14,6 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
-from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, new_secret, subkey, uniform
 from fedrecplus.rounds import encode_items, start_server
@@ -76,8 +75,8 @@ def prepare(
     all ratings and draws the other from the seed.
     """
     config = check(config)
-    if config.privacy.part.UNIT is not None:
-        check_delta(config.privacy.options.delta, ratings.clients)
+    if config.privacy.UNIT is not None:
+        check_delta(config.privacy.settings.delta, ratings.clients)
     if secrets is None:  # a simulation: too small a cohort is found before anything is released
         _check_cohort(ratings, config)
     public = public_items(ratings, config) if public is None else public
@@ -86,13 +85,13 @@ def prepare(
     indptr = np.concatenate([[0], np.cumsum(_pseudo_counts(ratings, public, config))]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
-    hidden = getattr(config.privacy.options, "amplification", False) and not config.seeded_noise
+    hidden = config.privacy.amplifies and not config.seeded_noise
     return Problem(config, ratings, public, indptr, secrets, new_secret() if hidden else config.seed)
 
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:
     """Refuse data with fewer people than the channel's sums are made for."""
-    least = getattr(config.channel.options, "least_cohort", 0)
+    least = config.channel.least_cohort
     able = int((np.diff(ratings.indptr) > 0).sum())
     asked = int(able * config.cohort.fraction)
     if asked < least:
@@ -109,9 +108,9 @@ def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDA
     if not config.hides_rows or isinstance(ratings, ShardedRatings):  # those of shards are counted where they are
         return np.zeros(ratings.clients, dtype=np.int64)
     extra = np.zeros(ratings.clients, dtype=np.int64)
-    if chosen.part.has("extra_rows"):
-        items, rows = chosen.part.extra_rows(public, chosen.options)
+    items, rows = chosen.extra_rows(public)
+    if rows:
         extra[ratings.client_of_rating[np.isin(ratings.items, items)]] = rows
     sizes, of_client = np.unique(np.stack([rated, extra]), axis=1, return_inverse=True)
-    counts = [pseudo_count(size, ratings.item_count, chosen.options, more) for size, more in sizes.T.tolist()]
+    counts = [chosen.count(size, ratings.item_count, more) for size, more in sizes.T.tolist()]
     return np.array(counts, dtype=np.int64)[of_client.reshape(-1)]

@@ -29,7 +29,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "seed": config.seed,
         **{name: getattr(evaluation, name, None) for name in ("mae", "rmse", "nmse")},
         "likes_alone": training.likes_alone,
-        "ratings_by": getattr(config.model.part.module, "RATINGS_BY", "model"),
+        "ratings_by": config.model.RATINGS_BY,
         "simulation_only": config.simulation_only,
         "rounds": training.state.server.round,
         **channel_of(config),
@@ -53,10 +53,5 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
 
 def channel_of(config: Config) -> dict[str, Any]:
     """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
-    options = config.channel.options
-    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
-    return {
-        "channel": config.channel.rule,
-        "rows_sent": getattr(options, "rows", "rows"),
-        "masks": next((getattr(options, name) for name in names), None),
-    }
+    channel = config.channel
+    return {"channel": channel.rule, "rows_sent": channel.rows, "masks": channel.computed}

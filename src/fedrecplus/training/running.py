@@ -14,6 +14,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import Diverged, Problem, RoundReport, SimulationState, compile_seconds, engine_of, rounds
 from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.checkpoint import Checkpoint, Tally
@@ -138,7 +139,7 @@ class Training:
 
     def _start_again(self, diverged: Diverged) -> None:
         """Make ready for an attempt with a smaller step, or give up."""
-        if self.config.privacy.part.has("plan"):
+        if isinstance(self.config.privacy, BudgetMechanism):
             raise UserError(
                 f"training {diverged}; another attempt would spend the privacy budget again",
                 "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",

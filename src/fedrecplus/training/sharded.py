@@ -95,7 +95,7 @@ class ShardedTraining(Training):
 
     def _question(self, X: NDArray[Any]) -> Question:
         known = self.ratings.item_counts() > 0
-        if self.config.model.part.has("PREDICTS_COLD_ITEMS"):
+        if self.config.model.PREDICTS_COLD_ITEMS:
             known[:] = True
         share = 0.0 if self.ratings.fold is not None else min(1.0, MOST_JUDGED / max(len(self.ratings), 1))
         return Question(X, self.ratings.mean(), known, share)
