@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import PseudoItems, merge
+from fedrecplus.device import Decoys, merge
 from fedrecplus.engines import engine_of, item_columns, prepare
 from fedrecplus.parts import Model
 from fedrecplus.testing.contract import Contract
@@ -43,7 +43,7 @@ class ModelContract(Contract[Model[Any]]):
         _, message, devices = self.round()
         for device in devices[:5]:
             unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
-            rows = merge(device, PseudoItems(unrated, np.full(len(unrated), 3.0)))
+            rows = merge(device, Decoys(unrated, np.full(len(unrated), 3.0)))
             U, V, statistic = self.part.local_training(device, rows, message)
             assert len(statistic) == self.part.statistic_size
             assert U.shape == device.U.shape
