@@ -52,6 +52,8 @@ class Ratings:
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+    listed: bool = False
+    """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
     @classmethod
     def from_frame(
@@ -67,6 +69,7 @@ class Ratings:
         genres: str | None = None,
         year: str | None = None,
         items: Any = None,
+        listed: bool = False,
         scale: Scale | str | None = None,
         duplicates: str = "error",
         name: str = "frame",
@@ -74,7 +77,7 @@ class Ratings:
         """Ratings from a frame of pandas, polars or pyarrow.
 
         Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
-        per item. ``scale`` and ``duplicates`` are as in ``FileOptions``.
+        per item. ``listed``, ``scale`` and ``duplicates`` are as in ``FileOptions``.
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
@@ -88,7 +91,7 @@ class Ratings:
         columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
         columns |= {"title": title, "genres": genres, "year": year}
         path = items if isinstance(items, str) else None
-        options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path)
+        options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path, listed=listed)
         return ratings_of_frame(frame, options, name, items)
 
     def to_frame(self, backend: str = "polars") -> Any:

@@ -41,7 +41,8 @@ def as_test(source: RatingsLike, training: Ratings, options: FileOptions | None 
     if isinstance(source, Ratings):
         return source
     # what describes the items was read with the training ratings
-    options = replace(options or FileOptions(), scale=training.scale, items=None, title=None, genres=None, year=None)
+    nothing: dict[str, Any] = {"items": None, "listed": False, "title": None, "genres": None, "year": None}
+    options = replace(options or FileOptions(), scale=training.scale, **nothing)
     if isinstance(source, str | Path):
         from fedrecplus.data.files.read import read_file  # here: it brings polars
 
