@@ -14,6 +14,7 @@ from fedrecplus.training.divergence import step_size
 from fedrecplus.training.judging import RatingsJudge
 from fedrecplus.training.measures import Evaluation, measure
 from fedrecplus.training.privacy import privacy_of
+from fedrecplus.training.publishing import FROM_RATINGS, PUBLIC_LIST
 from fedrecplus.training.sharded import ShardJudge, largest_upload
 
 
@@ -48,6 +49,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "ranking": found.ranking or None if found else None,
         "privacy": privacy_of(task.config, outcome.problem.public, _most_numbers(outcome), task.ledger),
         "statistics": {"source": outcome.problem.public.source, "epsilon": outcome.problem.public.epsilon},
+        "item_list": PUBLIC_LIST if task.ratings.listed else FROM_RATINGS,
         "retries": outcome.retries,
         "learning_rate": step_size(outcome.config)[1],
         "fingerprint": data.get("fingerprint"),
