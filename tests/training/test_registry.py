@@ -179,7 +179,7 @@ def test_the_commands(tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.Ca
     assert exit_code_of(["models", *place]) == 0
     table = capsys.readouterr().out
     assert listed[0]["digest"][:12] in table
-    assert f"{listed[0]['figures']['rmse']:.4f}" in table
+    assert f"{listed[0]['figures']['rmse']:.3f}" in table
     (tmp_path / "registry" / CURRENT).write_text("nonsense")
     assert exit_code_of(["models", *place]) == 2
     assert exit_code_of(["rollback", "2", *place]) == 0, "a damaged pointer is mended by naming a model"
