@@ -16,6 +16,7 @@ from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import client_round, encode_items
 from fedrecplus.training.model_files import SharedModel
+from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.in_node import ROUNDS, run_in_node
 
@@ -39,7 +40,7 @@ print(rounds(({ upload, rows }, message, preset) => ({ items: [...upload.items],
 def test_the_upload_is_that_of_the_client_round(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    exact = SharedModel.read(run_of(name))
+    exact = read_model(run_of(name))[0]
     model = with_tables(exact, tables_of(exact, 8))
     people = [made_up(model, n) for n in (1, 4, 30)]
     given = {

@@ -133,9 +133,19 @@ def own_file(
     items: Annotated[
         str | None, typer.Option(metavar="FILE", help="Own file: titles, genres and years, a line per item.")
     ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Own file: like --items, and these are the items that there are, from a list that was public before "
+            "anybody rated. --epsilon needs it.",
+        ),
+    ] = None,
 ) -> FileOptions:
     """How to read a file of ratings of one's own."""
-    of_items = (title_column, genres_column, year_column, items)
+    if items is not None and catalogue is not None:
+        raise UserError("--items and --catalogue both describe the items", "give --catalogue alone")
+    of_items = (title_column, genres_column, year_column, catalogue or items, catalogue is not None)
     of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
     return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
 

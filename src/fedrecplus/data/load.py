@@ -37,7 +37,8 @@ def load(
     if isinstance(source, Ratings):
         return source
     if like is not None:  # what describes the items was read with the training ratings
-        options = replace(options or FileOptions(), scale=like.scale, items=None, title=None, genres=None, year=None)
+        nothing: dict[str, Any] = {"items": None, "listed": False, "title": None, "genres": None, "year": None}
+        options = replace(options or FileOptions(), scale=like.scale, **nothing)
     if not isinstance(source, str | Path):
         return _of_frame(source, options or FileOptions(), "frame" if like is None else "test", few=like is not None)
     path = Path(source).expanduser()
@@ -62,6 +63,7 @@ def from_frame(
     genres: str | None = None,
     year: str | None = None,
     items: Any = None,
+    listed: bool = False,
     scale: Scale | str | None = None,
     duplicates: str = "error",
     name: str = "frame",
@@ -69,7 +71,7 @@ def from_frame(
     """Ratings from a frame of pandas, polars or pyarrow.
 
     Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
-    per item. ``scale`` and ``duplicates`` are as in ``FileOptions``.
+    per item. ``listed``, ``scale`` and ``duplicates`` are as in ``FileOptions``.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
@@ -82,7 +84,7 @@ def from_frame(
     columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
     columns |= {"title": title, "genres": genres, "year": year}
     path = items if isinstance(items, str) else None
-    options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path)
+    options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path, listed=listed)
     return ratings_of_frame(frame, options, name, items)
 
 

@@ -52,6 +52,8 @@ class Ratings:
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+    listed: bool = False
+    """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
     def to_frame(self, backend: str = "polars") -> Any:
         """A frame with columns user, item, rating and, where it is known, timestamp, in the ids of the source.

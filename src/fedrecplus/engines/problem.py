@@ -16,7 +16,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, new_secret, subkey, uniform
-from fedrecplus.rounds import encode_items, start_server
+from fedrecplus.rounds import encode_items, plan_of, start_server
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def prepare(
         check_delta(config.privacy.settings.delta, ratings.clients)
     if secrets is None:  # a simulation: too small a cohort is found before anything is released
         _check_cohort(ratings, config)
+        _check_items(ratings, config)
     public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
@@ -99,6 +100,17 @@ def _check_cohort(ratings: Ratings, config: Config) -> None:
             f"a cohort of {asked} clients is too small for channel.rule={config.channel.rule}: sums of few people are "
             f"nearly single uploads, and channel.least_cohort = {least}",
             f"take more people, a larger cohort.fraction, or --set channel.least_cohort={max(asked, 2)}, knowing that",
+        )
+
+
+def _check_items(ratings: Ratings, config: Config) -> None:
+    """Refuse a budget over items that are there because somebody rated them: no noise hides that they are."""
+    if plan_of(config) is not None and not ratings.listed:
+        raise UserError(
+            f"no ε covers a list of items that comes from the ratings: what one person alone rated would be among the "
+            f"{ratings.item_count:,} items of {ratings.name} exactly if that person took part",
+            "name the items that there are, by a list that was public before: --catalogue FILE, or items=… and "
+            "listed=True in Python",
         )
 
 

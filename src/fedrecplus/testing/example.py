@@ -54,7 +54,7 @@ def small_ratings(clients: int = 30, items: int = 40, seed: int = 0, scale: Scal
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Ratings(
         "small", scale, indptr, np.concatenate(rows).astype(np.uint16), levels.astype(np.uint8),
-        np.arange(clients), np.arange(items), catalogue,
+        np.arange(clients), np.arange(items), catalogue, listed=True,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from fedrecplus.training.run import Run
 
 _OWN = (
     *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
-    *("user", "item", "rating", "timestamp", "items", "scale", "duplicates", "seed"),
+    *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "seed"),
 )
 _DELTA, _NOISE = 1e-5, "central"
 Pairs = Any
@@ -44,7 +44,8 @@ class FedRec:
     ``noise``, is a budget of differential privacy per person, as ``--epsilon``; its noise is the operating system's,
     or with ``seeded_noise=True``, for research alone, the seed's. ``user``, ``item``, ``rating``,
     ``timestamp`` name columns of frames, where these have unusual names; ``items`` is a frame or a file that
-    describes the items.
+    describes the items; with ``listed=True`` it is the list of all of them, public before anybody rated, which a
+    budget needs.
 
     >>> frame = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 8], "rating": [5, 1, 4, 2, 3]})
     >>> model = FedRec("fedmf", server__rounds=3).fit(frame)
@@ -68,6 +69,7 @@ class FedRec:
         rating: str | None = None,
         timestamp: str | None = None,
         items: Any = None,
+        listed: bool = False,
         scale: Scale | str | None = None,
         duplicates: str = "error",
         seed: int = 0,
@@ -76,12 +78,14 @@ class FedRec:
         self.algorithm, self.channel, self.simulation_only = algorithm, channel, simulation_only
         self.epsilon, self.delta, self.noise = epsilon, delta, noise
         self.user, self.item, self.rating, self.timestamp = user, item, rating, timestamp
-        self.items, self.scale, self.duplicates, self.seed = items, scale, duplicates, seed
+        self.items, self.listed = items, listed
+        self.scale, self.duplicates, self.seed = scale, duplicates, seed
         self.settings: dict[str, Any] = {}
         self._set_settings(settings)
 
     def __repr__(self) -> str:
-        own = {name: getattr(self, name) for name in _OWN[1:] if getattr(self, name) not in (None, 0, False, "error")}
+        own = {name: "a frame" if is_frame(value := getattr(self, name)) else value for name in _OWN[1:]}
+        own = {name: value for name, value in own.items() if value not in (None, 0, False, "error")}
         shown = [f"{name}={value!r}" for name, value in {**own, **self.settings}.items()]
         name = self.algorithm.algorithm if isinstance(self.algorithm, Config) else self.algorithm
         return f"FedRec({', '.join([repr(name), *shown])})"
@@ -234,7 +238,7 @@ class FedRec:
     def _options(self, scale: Scale | str | None) -> FileOptions:
         path = str(self.items) if isinstance(self.items, str | Path) else None
         columns = {"user": self.user, "item": self.item, "rating": self.rating, "timestamp": self.timestamp}
-        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path)
+        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path, listed=self.listed)
 
     def _ratings(self, source: Any, scale: Scale | str | None = None, few: bool = False) -> Ratings:
         options = self._options(scale or self.scale)
@@ -248,7 +252,9 @@ class FedRec:
         if len(values) != len(users):
             raise UserError(f"X has {len(users)} pairs and y {len(values)} ratings", "give a rating for each pair")
         frame = pl.DataFrame({"user": users, "item": items, "rating": values}, strict=False)
-        options = FileOptions("user", "item", "rating", scale=self.scale, duplicates=self.duplicates)
+        options = FileOptions(
+            "user", "item", "rating", scale=self.scale, duplicates=self.duplicates, listed=self.listed
+        )
         return ratings_of_frame(frame, options, "X, y", self.items)
 
     def _pairs(self, X: Pairs) -> tuple[list[Any], list[Any]]:

@@ -9,6 +9,7 @@ from fedrecplus.config import Config, to_tables
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.measures import Evaluation
 from fedrecplus.training.privacy import privacy_of
+from fedrecplus.training.publishing import FROM_RATINGS, PUBLIC_LIST
 from fedrecplus.training.running import Training
 
 
@@ -42,6 +43,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "ranking": evaluation.ranking or None if evaluation else None,
         "privacy": privacy_of(config, public, most_numbers, training.ledger),
         "statistics": {"source": public.source, "epsilon": public.epsilon},
+        "item_list": PUBLIC_LIST if ratings.listed else FROM_RATINGS,
         "retries": training.retries,
         "learning_rate": step_size(training.problem.config)[1],
         "fingerprint": data.get("fingerprint"),

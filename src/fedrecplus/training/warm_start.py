@@ -13,7 +13,6 @@ from fedrecplus.config import Config
 from fedrecplus.engines import Problem, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import BudgetMechanism
-from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import ServerState, extend_server
 from fedrecplus.training.model_files import SharedModel
 
@@ -45,7 +44,7 @@ class Earlier:
         order = np.concatenate([known, new])
         rows = self.model.V[places[known]].astype(state.server.V.dtype)
         before = ServerState(0, rows, rows * 0, state.server.last_covariance[:0], [])
-        of_known, of_all = (_ordered(problem.public, some) for some in (known, order))
+        of_known, of_all = (problem.public.of_items(some) for some in (known, order))
         grown = extend_server(before, of_known, of_all, problem.config)
         V = np.empty_like(state.server.V)
         V[order] = grown.V
@@ -87,9 +86,3 @@ def _check(model: SharedModel, config: Config) -> None:
             "a privacy budget covers what is released from now on, not the model that this training would begin with",
             "begin without an earlier model",
         )
-
-
-def _ordered(public: PublicItems, order: NDArray[np.int64]) -> PublicItems:
-    names = ("content", "popularity", "average", "years")
-    tables = {name: getattr(public, name) for name in names}
-    return replace(public, **{name: table[order] if len(table) else table for name, table in tables.items()})

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.files.contents import read_bytes
 from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
+from fedrecplus.data.files.listing import over_list
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
 from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table, table_of_frame
@@ -84,7 +85,7 @@ def checked_ratings(
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
         cell, order = cell[starts], order[ends - 1]
     counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))
-    return Ratings(
+    ratings = Ratings(
         name=name,
         scale=scale,
         indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -96,6 +97,7 @@ def checked_ratings(
         timestamps=None if timestamps is None else timestamps[order],
         folds=None if folds is None else folds[order],
     )
+    return over_list(ratings, items_table, options) if options.listed else ratings
 
 
 def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:

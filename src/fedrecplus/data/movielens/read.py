@@ -62,4 +62,4 @@ def _published_ratings(data: bytes, known: KnownSet, source: str) -> Ratings:
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if known.ratings_md5 not in ("", md5):
         raise UserError(f"{source} has md5 {md5}, as published it has {known.ratings_md5}", "download the set again")
-    return ratings
+    return replace(ratings, listed=True)  # GroupLens has published which films there are

@@ -36,6 +36,7 @@ from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
+from fedrecplus.training.publishing import PUBLIC_LIST
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
 
@@ -253,5 +254,6 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },
+        "item_list": PUBLIC_LIST,  # devices have the catalogue before they have a rating to send
         "config": to_tables(config),
     }

@@ -44,7 +44,7 @@ def frontier_section(
             "popularity and public figures tell something about everybody.",
             "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
             "ε bounds what rounds and statistics tell of a person (“per number”: of one number of an upload),",
-            "not which items there are, nor measurements; whoever knows the seed of simulated noise takes it off.",
+            "not measurements; the noise of a run with seeded_noise is taken off by whoever knows its seed.",
         )
     ]
     for dataset in dict.fromkeys(case.dataset for case in found):
