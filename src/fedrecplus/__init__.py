@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fedrecplus.data.load import load
     from fedrecplus.data.shards.read import open_shards
     from fedrecplus.errors import UserError
-    from fedrecplus.experiments.compare import Comparison, compare, cross_validate
+    from fedrecplus.experiments.compare import compare, cross_validate
+    from fedrecplus.experiments.comparison import Comparison
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
     from fedrecplus.training.callbacks import Callback, EarlyStopping, ProgressBar
     from fedrecplus.training.estimator import FedRec
@@ -56,7 +57,8 @@ _HOMES = {
     ),
     "fedrecplus.data.shards.read": ("open_shards",),
     "fedrecplus.errors": ("UserError",),
-    "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
+    "fedrecplus.experiments.compare": ("compare", "cross_validate"),
+    "fedrecplus.experiments.comparison": ("Comparison",),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
     "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "ProgressBar"),
     "fedrecplus.training.estimator": ("FedRec",),

@@ -41,13 +41,11 @@ from fedrecplus.config import Config, assign, check_channel, with_budget, with_c
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
-from fedrecplus.experiments.compare import Comparison, compare, named_configs
+from fedrecplus.experiments.compare import compare, named_configs
+from fedrecplus.experiments.comparison import SPARE, Comparison, errors_table, notes
 from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
-    SPARE,
     details_tables,
-    errors_table,
-    notes,
     published_table,
     to_csv,
     to_json,
