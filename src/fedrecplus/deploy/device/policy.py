@@ -35,8 +35,8 @@ class Policy(msgspec.Struct, frozen=True):
     least_cohort: int = 3
     """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
 
-    def check(self, config: Config, catalogue: ItemCatalogue, most_rated: int) -> None:
-        """Refuse a request that asks for less. ``most_rated``: items that the busiest person here has rated."""
+    def check(self, config: Config, catalogue: ItemCatalogue) -> None:
+        """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them."""
         if config.channel.rule not in self.channels:
             raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
         if self.pin and self.catalogue not in ("", catalogue.digest):
@@ -50,19 +50,17 @@ class Policy(msgspec.Struct, frozen=True):
         if not config.shows_rows:
             return
         allow = "`fedrecplus device policy --allow-bare` would let it"
-        ratio = pseudo_ratio(config, most_rated)
+        ratio = pseudo_ratio(config)
         if ratio < self.least_ratio:
             raise Refusal("policy", f"{ratio:g} pseudo items per rating, at least {self.least_ratio:g} wanted; {allow}")
         if config.redraws:
             raise Refusal("policy", f"pseudo items drawn anew in each round tell the rated ones; {allow}")
 
 
-def pseudo_ratio(config: Config, most_rated: int) -> float:
-    """Pseudo items per rated item that the settings give the person with most ratings."""
+def pseudo_ratio(config: Config) -> float:
+    """Pseudo items per rated item that the settings promise everybody; none where all get the same number of them."""
     how = config.pseudo_items.options
-    if not isinstance(how, SetSettings):
-        return 0.0
-    return how.count / max(most_rated, 1) if how.count > 0 else how.ratio
+    return how.ratio if isinstance(how, SetSettings) and how.count == 0 else 0.0
 
 
 def load_policy(store: Store) -> Policy:

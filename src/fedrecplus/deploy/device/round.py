@@ -15,15 +15,21 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
-from fedrecplus.deploy.device.catalogues import catalogue_of, delete_unused_catalogues, load_catalogue
+from fedrecplus.deploy.device.catalogues import (
+    catalogue_of,
+    check_table,
+    delete_unused_catalogues,
+    keep_catalogue,
+    load_catalogue,
+)
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
-from fedrecplus.deploy.device.statistics import statistics_uploads
+from fedrecplus.deploy.device.statistics import check_statistics, statistics_uploads
 from fedrecplus.deploy.device.store import StorageFull, Store
-from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
+from fedrecplus.deploy.device.sums import advertise, answer_stage, check_sum, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
@@ -63,11 +69,11 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     if wire.is_later_stage(packet):
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)
-    catalogue, config = catalogue_of(store, request), request.config
-    _check_unchanged(store, request)
-    load_policy(store).check(config, catalogue, most_rated(store))
+    catalogue = catalogue_of(store, request)
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
+    _check(store, request, catalogue, again=given is not None)
+    keep_catalogue(store, catalogue)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
         reply = Packet.of_bytes(given)
         if not request.session:
@@ -76,17 +82,32 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     elif request.round == wire.STATISTICS_ROUND:
         reply = statistics_uploads(store, request, catalogue)
     else:
-        _check_budget(store, request)
         reply = _compute(store, request, catalogue, share_error, started)
     return advertise(store, request, reply, started) if request.session else reply
+
+
+def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: bool) -> None:
+    """All that a first message can be refused for: by itself and by earlier messages, before ratings are looked at.
+
+    A server that learnt from a refusal, or from a later silence, what a device has would need no upload.
+    """
+    _check_unchanged(store, request)
+    load_policy(store).check(request.config, catalogue)
+    if request.round == wire.STATISTICS_ROUND:
+        check_statistics(store, request)
+    else:
+        check_table(request, catalogue)
+        if not again:
+            _check_budget(store, request)
+    if request.session:
+        check_sum(store, request, catalogue)
 
 
 def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
     """Everybody's uploads of a round, computed and kept; for a secure sum they stay here."""
     message, config = request.message(catalogue), request.config
     shown = load_shown(store) if pins_sets(config) else {}
-    before = _clients(store, shown, message, catalogue, request)
-    trained = train_locally(message, before, config, store.scale)
+    trained = _trained(store, shown, message, catalogue, request)
     clients = [client for _, client in trained]
     uploads = [upload for upload, _ in trained]
     if request.session and config.hides_rows:  # nobody sees values, so pseudo items are marks without one
@@ -109,6 +130,20 @@ def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_err
     return reply
 
 
+def _trained(
+    store: Store, shown: Mapping[int, ShownRows], message: Broadcast, catalogue: ItemCatalogue, request: Request
+) -> list[tuple[Upload, Device]]:
+    """Everybody's upload. Where a V made for it breaks the computation, a secure sum gets zeros, and nobody is told."""
+    try:
+        before = _clients(store, shown, message, catalogue, request)
+        return train_locally(message, before, request.config, store.scale)
+    except Exception:
+        if not request.session:
+            raise
+        log.exception("nothing can be computed from what the server sent: this device adds zeros to the sum")
+        return []
+
+
 def _check_unchanged(store: Store, request: Request) -> None:
     """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave."""
     began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
@@ -127,11 +162,6 @@ def _check_budget(store: Store, request: Request) -> None:
     done = unmasked_rounds(store, model) if request.session else store.value(query, model)
     if request.config.privacy.rule != "none" and done >= rounds:
         raise Refusal("policy", f"this model's budget is spent: it is for {rounds} rounds")
-
-
-def most_rated(store: Store) -> int:
-    """How many ratings the busiest person here has."""
-    return max((len(ratings) for ratings in store.ratings().values()), default=0)
 
 
 def _clients(

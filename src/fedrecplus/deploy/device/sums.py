@@ -39,7 +39,7 @@ from fedrecplus.deploy.wire import (
     sum_terms,
 )
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, without_marks, zeros
+from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.randomness import subkey
@@ -68,15 +68,18 @@ class _Kept:
     """the last answer, should it be asked for again"""
 
 
+def check_sum(store: Store, request: Request, catalogue: ItemCatalogue) -> None:
+    """Refuse to begin a sum, by what is asked and what was unmasked before."""
+    if request.pinned != Identities.load(store).pinned:
+        raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
+    _refuse_second(store, _table(request))
+    _refuse_repeated(store, request, terms_of(request.config, catalogue, request.round, request.V.shape))
+
+
 def advertise(store: Store, request: Request, uploads: Packet, started: float) -> Packet:
     """Begin a sum with fresh keys. Secrets of this model's earlier sums are deleted: nobody will finish those."""
-    identities = Identities.load(store)
-    if request.pinned != identities.pinned:
-        raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
-    V = _table(request)
-    _refuse_second(store, V)
+    identities, V = Identities.load(store), _table(request)
     terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
-    _refuse_repeated(store, request, terms)
     layout, fewest = terms.layout, terms.settings.fewest_contributors
     least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
@@ -85,7 +88,8 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
         number, request.sum_session, layout, rows, least, fewest, honest=terms.honest, **identities.for_sums()
     )
     stage = Stage(request.model, request.round, request.session, FIRST)
-    persons = len(uploads.arrays["clients"])
+    # of all who ever rated: how many know these items would tell who has rated one of them
+    persons = sum(bool(ratings) for ratings in store.ratings().values())
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
     with store.changing():
@@ -112,8 +116,7 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
             content = client.consent(message)
         else:
             content = client.reveal(*((client.state.survivors, message) if identities.pinned else (message,)))
-    except (Refused, OutOfBounds) as refused:
-        # the same word whatever it is: that a person's numbers don't fit is nobody's business
+    except (Refused, UserError) as refused:
         raise Refusal("sum", str(refused)) from None
     reply = encode_stage(stage, content)
     with store.changing():
@@ -156,7 +159,7 @@ def _refuse_second(store: Store, V: str) -> None:
 
 
 def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> RingVector:
-    """All persons' uploads, each checked and encoded by itself, added up in the ring."""
+    """All persons' uploads, each clipped and encoded by itself, added up in the ring."""
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     content = store.value(query, kept.model, kept.round, kept.digest)
     catalogue = load_catalogue(store, kept.catalogue)
@@ -165,16 +168,11 @@ def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> Ri
     config, layout = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout
     terms = terms_of(config, catalogue, kept.round, (layout.items, layout.columns))
     encoding = terms.encoding(persons, client.cohort, None if layout.whole else client.senders())
-    vector, left_out = zeros(layout, client.rows), 0
-    everybody = uploads_of(Packet.of_bytes(content))
+    vector, everybody = zeros(layout, client.rows), map(without_marks, uploads_of(Packet.of_bytes(content)))
     for number, upload in enumerate(everybody):
-        try:
-            vector.add(encode(without_marks(upload), encoding, subkey(client.rounding_key, number)))
-        except OutOfBounds as problem:
-            log.error("a person's upload is left out of the sum: %s", problem)
-            left_out += 1
-    if left_out and left_out == len(everybody):
-        raise OutOfBounds("no upload here fits into the sum")
+        if is_clipped(upload, encoding):
+            log.warning("numbers of a person here are clipped to the sum's bounds")
+        vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
     terms.add_share(vector, encoding, client.cohort, client.noise_words())
     return vector
 
