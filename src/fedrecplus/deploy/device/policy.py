@@ -26,8 +26,8 @@ class Policy(msgspec.Struct, frozen=True):
     """whether the server may see which items are rated: no pseudo items, too few, or ones drawn anew in each round"""
     least_ratio: float = 1.0
     """fewest pseudo items per rated item, in channels that show rows"""
-    channels: tuple[str, ...] = CHANNELS
-    """how uploads may travel"""
+    channels: tuple[str, ...] = ("secure",)
+    """how uploads may travel: a weaker channel takes the owner's word"""
     pin: bool = False
     """take the first catalogue and no other"""
     catalogue: str = ""
@@ -35,10 +35,20 @@ class Policy(msgspec.Struct, frozen=True):
     least_cohort: int = 3
     """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
 
-    def check(self, config: Config, catalogue: ItemCatalogue) -> None:
-        """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them."""
-        if config.channel.rule not in self.channels:
-            raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
+    def check(self, config: Config, catalogue: ItemCatalogue, *, pinned: bool) -> None:
+        """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them.
+
+        Where identities are pinned, signed sums are all that this node takes part in, whatever the channels.
+        """
+        rule = config.channel.rule
+        if pinned and not is_secure(config):
+            raise Refusal("policy", f"channel.rule={rule}, and identities are pinned here: signed sums alone")
+        if rule not in self.channels:
+            raise Refusal(
+                "policy",
+                f"channel.rule={rule} is not among {', '.join(self.channels)}; "
+                f"`fedrecplus device policy --channel {rule}` would let it",
+            )
         if self.pin and self.catalogue not in ("", catalogue.digest):
             raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
         if config.privacy.rule != "none" and catalogue.tells_participants:

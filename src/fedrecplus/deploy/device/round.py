@@ -22,6 +22,7 @@ from fedrecplus.deploy.device.catalogues import (
     keep_catalogue,
     load_catalogue,
 )
+from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
@@ -92,7 +93,7 @@ def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: b
     A server that learnt from a refusal, or from a later silence, what a device has would need no upload.
     """
     _check_unchanged(store, request)
-    load_policy(store).check(request.config, catalogue)
+    load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
     if request.round == wire.STATISTICS_ROUND:
         check_statistics(store, request)
     else:

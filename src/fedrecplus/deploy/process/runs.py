@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Policy, Store, save_policy
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, save_policy
 from fedrecplus.deploy.light import NodeHome
 from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
@@ -175,7 +175,7 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         with Store.open(home.store) as store:
             store.rate_many(rows)
             with store.changing():
-                save_policy(store, Policy(bare=True))
+                save_policy(store, Policy(bare=True, channels=CHANNELS))
         homes.append(home)
     return homes
 
