@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,36 +172,6 @@ def test_a_round_whose_sum_was_unmasked_is_not_asked_for_again(tmp_path: Path) -
     again = next(p for n, p in link.asked if n == 1 and p.facts["round"] == 1 and p.facts["stage"] == "advertise")
     other = Packet({**again.facts, "session": "ab" * 16}, {**again.arrays, "V": again.arrays["V"] + 1e-3})
     assert answer(other, homes[0].store).facts["refusal"] == "policy"
-
-
-class NeverUnmasking(InProcessLink):
-    """A server that leaves node 1's own unmasking away: the others' shares are enough."""
-
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
-        asked = {node: packet for node, packet in packets.items() if (node, packet.facts["stage"]) != (1, "reveal")}
-        return super().ask(asked, seconds)
-
-
-def test_a_node_that_was_never_asked_to_unmask_counts_what_it_gave(tmp_path: Path) -> None:
-    homes = begun(tmp_path, noisy_config())
-    replace(Deployment.read(tmp_path / "run"), deadline=0.3).write(tmp_path / "run")
-    link = NeverUnmasking(homes)
-    serve(link, tmp_path / "run")
-    asked = {p.facts["round"]: p for n, p in link.asked if n == 1 and p.facts["stage"] == "advertise"}
-
-    def again(round_number: int, session: int) -> Packet:
-        first = asked[round_number]
-        V = first.arrays["V"] + 1e-3 * (session + 1)
-        return Packet({**first.facts, "session": f"{session:032x}"}, {**first.arrays, "V": V})
-
-    assert answer(again(0, 0), homes[0].store).facts["refusal"] == "policy", "the server went on to round 1"
-    assert "refusal" not in answer(again(1, 1), homes[0].store).facts, "sums fail, and are begun anew"
-    with Store.open(homes[0].store) as store, store.changing():
-        line = store.connection.execute("SELECT * FROM sent WHERE stage = 'mask' AND round = 1").fetchone()
-        store.connection.executemany(
-            f"INSERT INTO sent VALUES ({', '.join('?' * len(line))})", [(None, *line[1:]) for _ in range(30)]
-        )
-    assert answer(again(1, 2), homes[0].store).facts["refusal"] == "policy", "but not without end"
 
 
 def test_noise_is_large_enough_and_has_room_in_the_ring() -> None:

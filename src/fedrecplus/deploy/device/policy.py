@@ -35,6 +35,13 @@ class Policy(msgspec.Struct, frozen=True):
     least_cohort: int = 3
     """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
 
+    largest_epsilon: float = 10.0
+    """most that one task may cost a person here, its statistics included"""
+    largest_delta: float = 1e-3
+    """most of δ that a task may claim"""
+    lifetime_epsilon: float = 30.0
+    """most that all tasks together may cost, whatever a server calls them"""
+
     def check(self, config: Config, catalogue: ItemCatalogue, *, pinned: bool) -> None:
         """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them.
 

@@ -15,6 +15,7 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
+from fedrecplus.deploy.device.budget import book, check_cost, cost_of, task_of
 from fedrecplus.deploy.device.catalogues import (
     catalogue_of,
     check_table,
@@ -102,6 +103,8 @@ def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: b
             _check_budget(store, request)
     if request.session:
         check_sum(store, request, catalogue)
+    elif not again:
+        check_cost(store, task_of(request.model, request.config), request.config, request.round, None)
 
 
 def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
@@ -289,5 +292,7 @@ def save_round(
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         delete_old_models(store)
         delete_unused_catalogues(store)
-        if sent is not None:
+        if sent is not None:  # under secure sums a release is booked when its vector leaves
+            task = task_of(model, request.config)
+            book(store, task, request.round, cost_of(store, task, request.config, request.round, None))
             store.log_sent(sent)
