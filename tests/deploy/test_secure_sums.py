@@ -188,6 +188,23 @@ def test_unsound_stages_are_refused_by_name(spoil: object, kind: str, tmp_path: 
     assert Journal(tmp_path / "run").lines()[0]["lost"] == {"4": f"share {kind}"}
 
 
+def test_a_node_that_deals_garbage_is_blamed_by_the_others_and_set_aside(tmp_path: Path) -> None:
+    link = InProcessLink(prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES))
+
+    def garble(node: int, packet: Packet) -> Packet:
+        if node != 4 or packet.facts.get("stage") != "share":
+            return packet
+        changed = packet.arrays["message"].copy()
+        changed[-NODES * 40 :] ^= 1
+        return Packet(packet.facts, {"message": changed})
+
+    link.tamper = garble
+    serve(link, tmp_path / "run")
+    line = Journal(tmp_path / "run").lines()[0]
+    assert sorted(line["nodes"]) == ["1", "2", "3"], "the others have their sum"
+    assert line["refusals"]["strikes"] == {"4": 3}, "and nobody else is blamed"
+
+
 def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: Path) -> None:
     config = secure_config(rounds=1)
     homes = prepared(tmp_path, RATINGS, config, nodes=NODES)

@@ -72,6 +72,9 @@ def policy_command(
     ] = None,
     least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
     largest_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of one noised task.")] = None,
+    most_sharing: Annotated[
+        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the server says.")
+    ] = None,
     lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
     allow_bare: Annotated[
         bool | None,
@@ -94,6 +97,7 @@ def policy_command(
         "least_cohort": least_cohort,
         "largest_epsilon": largest_epsilon,
         "lifetime_epsilon": lifetime_epsilon,
+        "most_sharing": most_sharing,
         "bare": allow_bare,
     }
     with Store.open(home_of(home).store) as store, store.changing():

@@ -10,7 +10,7 @@ import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Refusal, is_secure
+from fedrecplus.deploy.wire import ItemCatalogue, Refusal, SumTerms, is_secure
 from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import SetSettings
 
@@ -41,6 +41,20 @@ class Policy(msgspec.Struct, frozen=True):
     """most of δ that a task may claim"""
     lifetime_epsilon: float = 30.0
     """most that all tasks together may cost, whatever a server calls them"""
+
+    most_sharing: int = 0
+    """most devices that share the noise of a sum among them; 0: as many as the server says are there"""
+
+    def check_noise(self, terms: SumTerms, *, pinned: bool) -> None:
+        """Refuse shares of noise that count on more devices than the owner does: a server could invent them.
+
+        With pinned identities everybody in a sum is known, and counted by each.
+        """
+        if terms.noise is None or pinned or not self.most_sharing:
+            return
+        if not 1 <= (devices := terms.noise.settings.devices) <= self.most_sharing:
+            said = f"{devices} devices" if devices else "as many devices as the server names"
+            raise Refusal("policy", f"noise that {said} share, and {self.most_sharing} at most are relied on")
 
     def check(self, config: Config, catalogue: ItemCatalogue, *, pinned: bool) -> None:
         """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them.

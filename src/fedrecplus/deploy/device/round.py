@@ -40,7 +40,7 @@ from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import mark
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
-from fedrecplus.randomness import keys, subkey
+from fedrecplus.randomness import Key, keys, subkey
 from fedrecplus.rounds import client_round
 
 log = logging.getLogger("fedrecplus")
@@ -196,7 +196,8 @@ def newcomer(
     store: Store, person: int, items: Items, values: Values, request: Request, catalogue: ItemCatalogue
 ) -> Device:
     """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
-    model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
+    model, own = request.config.model, int.from_bytes(store.one_way_key("start")[:8], "big")
+    key = store.secret if store.as_in_simulation else own
     U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
     return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
@@ -231,11 +232,16 @@ def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scal
     numbers = np.concatenate([client.items for client in clients]).astype(narrowest(items))
     codes = scale.codes(scale.restore(np.concatenate([client.ratings for client in clients])))
     ratings = Ratings("silo", scale, indptr, numbers, codes, np.arange(len(clients)), np.arange(items))
-    secrets = np.array([client.secret for client in clients], dtype=np.uint64)
+    secrets = np.array([word_of(client.secret) for client in clients], dtype=np.uint64)
     problem = prepare(ratings, config, message.public, secrets)
     fresh = np.diff(problem.pseudo_indptr)
     kept = [fresh[n] if client.kept is None else len(client.kept.items) for n, client in enumerate(clients)]
     return replace(problem, pseudo_indptr=np.cumsum([0, *kept]))  # batches let in more than a first draw would
+
+
+def word_of(secret: Key) -> int:
+    """A person's key as the engine takes it: 64 bits. A silo's draws are those of a simulation."""
+    return secret if isinstance(secret, int) else int.from_bytes(subkey(secret, "silo")[:8], "big")
 
 
 def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
@@ -254,7 +260,7 @@ def _line(request: Request, reply: Packet, started: float, *, again: bool) -> Se
     return SentLine.of(request.model, request.round, persons, rows, reply, started, request.size, again=again)
 
 
-def client_secret(store: Store, person: int) -> int:
+def client_secret(store: Store, person: int) -> Key:
     """The key of one person's draws, some of which uploads show: it leads to nobody else's and not to the store's."""
     if store.as_in_simulation:
         return int(keys(subkey(store.secret, "secrets"), np.array([person]))[0])

@@ -77,6 +77,7 @@ def check_sum(store: Store, request: Request, catalogue: ItemCatalogue) -> None:
         raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
     _refuse_second(store, _table(request))
     terms = terms_of(request.config, catalogue, request.round, request.V.shape)
+    load_policy(store).check_noise(terms, pinned=request.pinned)
     check_cost(store, task_of(request.model, request.config), request.config, request.round, terms)
 
 
@@ -85,11 +86,11 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     identities, V = Identities.load(store), _table(request)
     terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
     layout, fewest = terms.layout, terms.settings.fewest_contributors
-    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
+    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort, terms.least_nodes)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(
-        number, request.sum_session, layout, rows, least, fewest, honest=terms.honest, **identities.for_sums()
+        number, request.sum_session, layout, rows, least, fewest, honest=terms.surviving, **identities.for_sums()
     )
     stage = Stage(request.model, request.round, request.session, FIRST)
     # of all who ever rated: how many know these items would tell who has rated one of them

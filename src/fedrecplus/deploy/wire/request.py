@@ -217,6 +217,13 @@ def _check_noise(config: Config) -> None:
             f"privacy.rule=distributed with channel.rule={config.channel.rule}: a share of the noise hides no upload",
             "set channel.rule=secure",
         )
+    together = getattr(options, "honest", 0.0) + getattr(config.channel.options, "corrupted", 0.0)
+    if rule == "distributed" and together > 1.0:
+        raise UserError(
+            f"privacy.honest={options.honest:g} and channel.corrupted={config.channel.options.corrupted:g}: a share of "
+            f"{together:g} of the nodes would have to answer",
+            "set privacy.honest or channel.corrupted lower: who colludes with the server adds no noise",
+        )
     clip, bound = getattr(options, "clip", 0.0), getattr(config.channel.options, "bound", np.inf)
     if config.privacy.part.has("plan") and clip > min(bound, getattr(config.channel.options, "statistic_bound", bound)):
         raise UserError(
