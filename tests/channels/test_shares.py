@@ -97,7 +97,8 @@ def test_a_client_is_read_by_all_its_neighbours_together_and_by_no_fewer(missing
 def test_fake_marks_are_seen_and_weigh_nothing() -> None:
     """Lossless: the sums are those of rated rows alone, whatever the virtual ratings are."""
     base = ("engine=reference", "model.user_step=rated", "pseudo_items.rule=random")
-    marked = sums_of(example_config(*base, "channel.rule=shares", "channel.rows=rows"))
+    few = ("channel.rule=shares", "channel.rows=rows", "channel.fewest_contributors=1")
+    marked = sums_of(example_config(*base, *few))
     bare = sums_of(example_config(*base[:2], "pseudo_items.rule=none"))
     np.testing.assert_allclose(marked.weights, bare.weights, atol=1e-3)
     np.testing.assert_allclose(marked.total, bare.total, atol=1e-5)
@@ -132,11 +133,12 @@ def test_too_few_clients_are_no_sum() -> None:
         shares.Shares(some_settings()).add_up(some_uploads(clients=2), some_broadcast(), 1)
 
 
-def test_a_client_beyond_the_bound_drops_out() -> None:
+def test_a_client_beyond_the_bound_is_clipped() -> None:
     uploads = some_uploads()
     wild = Upload(99, np.array([1]), np.full((1, 3), 1e6))
     with_it, without = (
         shares.Shares(some_settings()).add_up(each, some_broadcast(), 1)[0] for each in ([*uploads, wild], uploads)
     )
-    assert with_it.clients == len(uploads)
-    np.testing.assert_allclose(with_it.total, without.total, atol=1e-5)
+    assert with_it.clients == len(uploads) + 1
+    moved = np.where(np.arange(len(without.total))[:, None] == 1, some_settings().bound, 0.0)
+    np.testing.assert_allclose(with_it.total, without.total + moved, atol=1e-5)

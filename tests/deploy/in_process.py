@@ -13,7 +13,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, answer, save_policy
 from fedrecplus.deploy.flower.messages import packet_of, record_of
 from fedrecplus.deploy.process import NodeHome, deal_out
 from fedrecplus.deploy.server import Deployment, begin
@@ -35,6 +35,12 @@ def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **d
     limits = replace(Deployment(nodes, model=MODEL, deadline=GIVE_UP, patience=GIVE_UP), **deployment)
     begin(folder / "run", config, limits, ItemCatalogue.of(ratings), {"dataset": "small"})
     return deal_out(ratings, folder / "nodes", nodes, config.seed)
+
+
+def allow_clear(store: Path, **demands: Any) -> None:
+    """The owner's word that uploads may go in the clear, too."""
+    with Store.open(store) as opened, opened.changing():
+        save_policy(opened, Policy(channels=CHANNELS, **demands))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.config import change
 from fedrecplus.deploy.server import Journal, serve
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
+from fedrecplus.deploy.server.collect import NodeRecords
 from fedrecplus.deploy.server.deployment import PREVIOUS
 from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.errors import UserError
@@ -168,6 +169,30 @@ def test_a_truncated_checkpoint_has_one_before_it(tmp_path: Path, caplog: pytest
     assert "going on from the one before it" in caplog.text
     np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
     assert not (tmp_path / "run" / PREVIOUS).exists()
+
+
+def test_progress_that_has_no_room_and_no_file_to_go_into_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    Journal(tmp_path).set_progress(phase="starting")
+    assert Journal(tmp_path).progress() == {}
+
+
+def test_how_many_persons_a_node_speaks_for_is_known_after_a_restart() -> None:
+    records = NodeRecords(limit=3, persons=3)
+    assert records.bind(7, [1, 2]) == [1, 2]
+    again = NodeRecords(limit=3, persons=3)
+    again.restore([{"bound": {"7": [1, 2]}}])
+    for one in (records, again):
+        assert one.bind(7, [2, 3]) == [3]
+        with pytest.raises(Refusal, match="more than 3"):
+            one.bind(7, [4])
+        with pytest.raises(Refusal, match="claimed"):
+            one.bind(8, [1])
 
 
 def test_where_the_disk_is_full_the_follower_reads_why(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def test_insecure_is_for_loopback_alone(tmp_path: Path) -> None:
     Store.create(tmp_path / "store.db", Scale(1.0, 5.0, 1.0))
     with pytest.raises(UserError, match="in the clear"):
         prepare(tmp_path, "fed.example.org:9092", None, insecure=True)
+    with pytest.raises(UserError, match="in the clear"):
+        prepare(tmp_path, "127.evil.example:9092", None, insecure=True)
     with pytest.raises(UserError, match=r"ca\.crt is needed"):
         prepare(tmp_path, "fed.example.org:9092", None, insecure=False)
 

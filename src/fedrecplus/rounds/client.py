@@ -14,6 +14,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
+from fedrecplus.randomness import Key
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ def rows_of(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:
     return every_item(device, items) if config.model.ALL_ITEMS else merge(device, pseudo)
 
 
-def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
+def outgoing(update: Upload, secret: Key, broadcast: Broadcast, config: Config) -> Upload:
     """The chain that every update passes on its device: weigh, clip and add noise, then what the channel does."""
     upload = weigh(update, broadcast, config)
     for chosen in (config.privacy, config.channel):

@@ -36,7 +36,12 @@ _EARLIER = """
 CREATE TABLE tables (
     model TEXT NOT NULL, round INTEGER NOT NULL, at TEXT NOT NULL, V BLOB NOT NULL, PRIMARY KEY (model, round)) STRICT
 """
-_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER};
+_LEDGER = """
+CREATE TABLE ledger (
+    number INTEGER PRIMARY KEY, at TEXT NOT NULL, task TEXT NOT NULL, release INTEGER NOT NULL,
+    epsilon REAL NOT NULL) STRICT
+"""
+_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER}; {_LEDGER};
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -92,6 +97,16 @@ def _from_4(store: sqlite3.Connection) -> None:
             store.execute("UPDATE models SET settings = ? WHERE model = ?", (told, model))
 
 
+def _from_5(store: sqlite3.Connection) -> None:
+    """What noised sums have cost is noted. Secrets have 256 bits; one that was given stays."""
+    _run(store, _LEDGER)
+    store.execute(
+        "UPDATE facts SET value = ? WHERE name = 'secret' "
+        "AND (SELECT value FROM facts WHERE name = 'numbers') = 'hidden'",
+        (str(new_secret()),),
+    )
+
+
 def _rename_catalogues(store: sqlite3.Connection) -> None:
     """Catalogues say whose figures they have, and are called by a hash over that, too."""
     from fedrecplus.deploy.wire import ItemCatalogue, Packet
@@ -103,7 +118,7 @@ def _rename_catalogues(store: sqlite3.Connection) -> None:
         store.execute("UPDATE models SET catalogue = ? WHERE catalogue = ?", (catalogue.digest, digest))
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5)
 """the n-th makes layout n + 1 of layout n"""
 LAYOUT = 1 + len(STEPS)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 from fedrecplus.errors import UserError
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine and nobody else can reach it.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-    (True, False)
+    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "127.evil.example")]
+    [True, True, True, False, False]
     """
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, which says nothing of where it leads
+        return False
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config
+from fedrecplus.config import Config, change
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Policy, Store, save_policy
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, save_policy
 from fedrecplus.deploy.light import NodeHome
 from fedrecplus.deploy.process.homes import ServerHome
 from fedrecplus.deploy.process.processes import CA, Supervised, require_flower, server_port
 from fedrecplus.deploy.server import LOG, Deployment, Journal, begin, is_served, process_began
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire import ItemCatalogue, is_secure
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import RunFolder
 
@@ -141,6 +141,9 @@ def run_local(
     come from the seed, as in a simulation, to compare with one; otherwise from the operating system.
     """
     require_flower()
+    if is_secure(config):
+        config = change(config, "channel.demonstration", True)
+        say("a demonstration: secure sums of however few people, which could be taken apart")
     begin(folder, config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name}, overwrite=overwrite)
     homes = deal_out(ratings, folder / "nodes", deployment.nodes, config.seed if simulated_keys else None)
     with contextlib.ExitStack() as processes:
@@ -175,7 +178,7 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         with Store.open(home.store) as store:
             store.rate_many(rows)
             with store.changing():
-                save_policy(store, Policy(bare=True))
+                save_policy(store, Policy(bare=True, channels=CHANNELS, demonstration=True))
         homes.append(home)
     return homes
 

@@ -57,6 +57,8 @@ class NodeRecords:
     without_catalogue: set[int] = field(default_factory=set)
     owners: dict[int, int] = field(default_factory=dict)
     """client → the node that spoke for it first"""
+    spoken_for: Counter[int] = field(default_factory=Counter)
+    """node → how many clients it spoke for first"""
 
     def note(self, node: int, refusal: Refusal) -> None:
         """Log and count a refusal; enough of them, and the node is not asked again."""
@@ -80,10 +82,14 @@ class NodeRecords:
             if (owner := self.owners.get(client, node)) != node:
                 raise Refusal("claimed", f"client {client} spoke through node {owner} before")
         new = [client for client in clients if client not in self.owners]
-        if new and sum(owner == node for owner in self.owners.values()) + len(new) > self.persons:
+        if new and self.spoken_for[node] + len(new) > self.persons:
             raise Refusal("crowd", f"more than {self.persons} persons in this run")
-        self.owners.update(dict.fromkeys(new, node))
+        self._own(node, new)
         return new
+
+    def _own(self, node: int, clients: Sequence[int]) -> None:
+        self.owners.update(dict.fromkeys(clients, node))
+        self.spoken_for[node] += len(clients)
 
     @property
     def set_aside(self) -> set[int]:
@@ -102,7 +108,7 @@ class NodeRecords:
         """
         for line in lines:
             for node, clients in line.get("bound", {}).items():
-                self.owners.update(dict.fromkeys(clients, int(node)))
+                self._own(int(node), clients)
         saved = lines[-1].get("refusals", {}) if lines else {}
         self.strikes.update({int(node): count for node, count in saved.get("strikes", {}).items()})
         self.refused.update(saved.get("refused", {}))
@@ -146,6 +152,8 @@ class Collected(Answers):
     """What a round of uploads in the clear brought."""
 
     uploads: list[Upload] = field(default_factory=list)
+    clients: set[int] = field(default_factory=set)
+    """whose uploads they are"""
     bound: dict[int, list[int]] = field(default_factory=dict)
     """node → clients that it spoke for as the first"""
     squared_error: float = 0.0
@@ -156,11 +164,12 @@ class Collected(Answers):
         """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
         uploads, report = decode_reply(packet, terms)
         clients = [upload.client for upload in uploads]
-        if not {upload.client for upload in self.uploads}.isdisjoint(clients):
+        if not self.clients.isdisjoint(clients):
             raise Refusal("duplicate", "a client that has answered in this round")
         if records is not None:
             self.bound[node] = records.bind(node, clients)
         self.uploads += uploads
+        self.clients.update(clients)
         self.bytes_up += packet.size
         if report:
             self.squared_error += report.squared

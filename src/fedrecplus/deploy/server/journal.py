@@ -65,7 +65,7 @@ class Journal:
         except OSError:  # a full disk; the file that is there has room
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            with (self.folder / PROGRESS).open("r+", encoding="utf-8") as file:
+            with contextlib.suppress(OSError), (self.folder / PROGRESS).open("r+", encoding="utf-8") as file:
                 file.write(text)
                 file.truncate()
 

@@ -21,7 +21,7 @@ _FACTS = msgspec.json.Decoder(Facts)
 """refuses whatever is no fact, lists within lists among it, which Python's own reader follows until its stack ends"""
 PACKET = "packet"
 """the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
-PROTOCOL = 7
+PROTOCOL = 8
 """raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
 other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (

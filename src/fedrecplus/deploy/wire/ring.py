@@ -5,6 +5,7 @@ There are two kinds: the uploads of a round, and the statistics that one sum is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,15 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
 from fedrecplus.engines import StatisticsBudget, statistics_budget
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import Encoding, RingLayout, RingSettings, RingVector, encoding_for, layout_of
+from fedrecplus.parts.channel import (
+    Encoding,
+    RingLayout,
+    RingSettings,
+    RingVector,
+    encoding_for,
+    layout_of,
+    least_persons,
+)
 from fedrecplus.parts.privacy import Words, distributed, sensitivity
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
@@ -32,11 +41,29 @@ class SumTerms:
     public: PublicItems
     noise: distributed.DeviceNoise | None = None
     """None where devices add none"""
+    corrupted: float = 0.0
+    """share of the nodes that may collude with the server: it knows their noise, and takes it off"""
+    demonstration: bool = False
+    """whether a sum may be so small that it can be taken apart"""
 
     @property
-    def honest(self) -> float:
-        """Share of the asked nodes that must be in the sum: their noise is enough."""
-        return 0.0 if self.noise is None else self.noise.settings.honest
+    def least_persons(self) -> int:
+        """Persons that a sum must have, lest it be taken apart; noise of the devices hides them by itself."""
+        return 0 if self.demonstration or self.noise is not None else least_persons(self.layout.columns)
+
+    @property
+    def surviving(self) -> float:
+        """Share of the nodes that must be in the sum: without those that collude, their noise is enough."""
+        if self.noise is None or self.noise.settings.devices:
+            return 0.0
+        return self.noise.settings.honest + self.corrupted
+
+    @property
+    def least_nodes(self) -> int:
+        """Nodes that must be in the sum where the task fixes how many devices share the noise."""
+        if self.noise is None or not self.noise.settings.devices:
+            return 0
+        return math.ceil(self.noise.settings.honest * self.noise.settings.devices / (1.0 - self.corrupted) - 1e-9)
 
     def encoding(self, persons: int, nodes: int, senders: NDArray[np.int64] | None = None) -> Encoding:
         """The scales of a sum of so many persons at most, behind so many nodes; ``senders`` where rows differ."""
@@ -73,7 +100,8 @@ def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round
         noise = distributed.DeviceNoise(
             plan.rounds[round_number], config.privacy.settings.clip, config.privacy.settings
         )
-    return SumTerms(sum_layout(config, shape), config.channel.settings, public, noise)
+    ring = config.channel.settings
+    return SumTerms(sum_layout(config, shape), ring, public, noise, ring.corrupted, ring.demonstration)
 
 
 def _statistics_terms(config: Config, items: int) -> SumTerms:
@@ -82,7 +110,8 @@ def _statistics_terms(config: Config, items: int) -> SumTerms:
     how, norm = statistics_ring(budget.cap), sensitivity(budget.cap)
     nothing = PublicItems(np.zeros((items, 0)), np.ones(items, dtype=np.int64), source="public")
     noise = None if options is None else distributed.DeviceNoise(budget.multiplier, norm, options)
-    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise)
+    corrupted, demonstration = config.channel.settings.corrupted, config.channel.demonstration
+    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, corrupted, demonstration)
 
 
 def statistics_ring(cap: int) -> RingSettings:

@@ -14,7 +14,6 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
-    OutOfBounds,
     RingLayout,
     RingVector,
     add_all,
@@ -23,6 +22,7 @@ from fedrecplus.parts.channel._ring import (
     encode,
     encoding_of,
     from_bytes,
+    is_clipped,
     of_steps,
     zeros,
 )
@@ -31,6 +31,7 @@ from fedrecplus.parts.channel._summing import (
     check_ring,
     encoding_for,
     layout_of,
+    least_persons,
     mark,
     rounding_error,
     rounding_keys,
@@ -38,16 +39,17 @@ from fedrecplus.parts.channel._summing import (
     senders_of,
     too_few,
     visible,
+    warn_of_clipping,
     without_marks,
 )
 from fedrecplus.parts.part import Part, S
 from fedrecplus.protocol import Array, Broadcast, Sums, Traffic, Upload
+from fedrecplus.randomness import Key
 
 __all__ = [
     "VIEWS",
     "Channel",
     "Encoding",
-    "OutOfBounds",
     "RingChannel",
     "RingLayout",
     "RingSettings",
@@ -60,13 +62,16 @@ __all__ = [
     "encoding_for",
     "encoding_of",
     "from_bytes",
+    "is_clipped",
     "layout_of",
+    "least_persons",
     "mark",
     "of_steps",
     "rounding_keys",
     "rounding_norm",
     "senders_of",
     "too_few",
+    "warn_of_clipping",
     "without_marks",
     "zeros",
 ]
@@ -93,7 +98,7 @@ class Channel(Part[S]):
                 f"{cls.__module__}: VIEW = {cls.VIEW!r} says not what the server sees", f"write {' or '.join(VIEWS)}"
             )
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         """On the device: the upload as it is sent."""
         return upload
 
@@ -146,6 +151,11 @@ class Channel(Part[S]):
     def largest_weight(self) -> float:
         """The largest aggregation weight that it carries."""
         return math.inf
+
+    @property
+    def demonstration(self) -> bool:
+        """Whether its sums may be of so few people that they can be taken apart."""
+        return False
 
     @property
     def computed(self) -> str | None:

@@ -13,6 +13,7 @@ from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, 
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
 from fedrecplus.parts.privacy._suited import suited
 from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.randomness import Key
 
 __all__ = [
     "NEIGHBOURING",
@@ -51,7 +52,7 @@ class Mechanism(Part[S]):
     NOISE_ON_DEVICES: ClassVar[bool] = False
     """whoever adds up never has the sums without noise"""
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         """On the device: clip, add noise."""
         return upload
 

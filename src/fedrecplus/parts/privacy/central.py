@@ -16,6 +16,7 @@ from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.randomness import Key
 from fedrecplus.settings import Annotated, text
 
 Array = NDArray[np.float64]
@@ -47,7 +48,7 @@ class Central(BudgetMechanism[Settings]):
         """As the settings say."""
         return self.settings.amplification
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         """On the device: weigh and clip. No noise yet."""
         return _budget.bounded(upload, self.settings)
 

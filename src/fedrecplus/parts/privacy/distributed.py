@@ -21,6 +21,7 @@ from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
 from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.randomness import Key
 from fedrecplus.settings import Annotated, number, text
 
 ACCOUNTANT = "RDP"
@@ -41,6 +42,9 @@ class Settings(_budget.BudgetSettings):
     honest: Annotated[
         float, number(0.01, 1, "share of the asked devices that adds noise and answers, at least; else the round fails")
     ] = 0.7
+    devices: Annotated[
+        int, number(0, 10**6, "deployed: n, whose honest share adds enough noise; 1: each by itself; 0: all asked")
+    ] = 0
     draw: Annotated[
         Literal["sum", "shares"], text("in simulation: one draw with the law of the sum, or every device's share")
     ] = "sum"
@@ -72,7 +76,7 @@ class Distributed(BudgetMechanism[Settings]):
         """The noise of every release. Nothing is gained by sampling: the server knows who takes part."""
         return _budget.plan(self.settings, rounds, 1.0, statistics, ACCOUNTANT)
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         """On the device: weigh and clip; the weight stays at home. The share of noise is added in the ring."""
         return replace(_budget.bounded(upload, self.settings), weight=0.0)
 
@@ -124,7 +128,7 @@ def headroom(multiplier: float, sensitivity: float, bound: float, asked: int, se
 
     All asked devices may answer, and eight standard deviations are exceeded by one number in 10¹⁵.
     """
-    most = np.sqrt(asked) * share_scale(multiplier, sensitivity, asked, settings)
+    most = np.sqrt(asked) * share_scale(multiplier, sensitivity, settings.devices or asked, settings)
     return int(np.ceil(8.0 * most / bound))
 
 
@@ -166,4 +170,4 @@ class DeviceNoise:
                 f"rounding to the ring's steps adds {sensitivity / self.norm - 1.0:.2g} to a person's norm",
                 f"{_ROUNDED - 1.0:.2g} is allowed for: set a smaller channel.bound, or fewer devices in a round",
             )
-        return share_scale(self.multiplier, sensitivity, asked, self.settings)
+        return share_scale(self.multiplier, sensitivity, self.settings.devices or asked, self.settings)

@@ -22,7 +22,7 @@ from fedrecplus.parts.privacy import Mechanism
 from fedrecplus.parts.privacy._accounting import planned
 from fedrecplus.parts.privacy._noise import seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
-from fedrecplus.randomness import subkey, uniform
+from fedrecplus.randomness import Key, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
@@ -58,7 +58,7 @@ class Local(Mechanism[Settings]):
                 "say that this is research: --seeded-noise, or seeded_noise=true; such a run can't be published",
             )
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         """On the device: clip, and add noise to every number that is sent."""
         key = subkey(secret, "local-noise", broadcast.round)
         numbers = np.concatenate([upload.delta.ravel(), upload.statistic])
@@ -81,7 +81,7 @@ class Local(Mechanism[Settings]):
         }
 
 
-def with_noise(numbers: Array, settings: Settings, key: int) -> Array:
+def with_noise(numbers: Array, settings: Settings, key: Key) -> Array:
     """Clipped numbers with noise of a key."""
     if settings.noise == "laplace":
         centred = uniform(subkey(key, "laplace"), np.arange(len(numbers))) - 0.5

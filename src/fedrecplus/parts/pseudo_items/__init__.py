@@ -50,6 +50,11 @@ class PseudoItems(Part[D]):
         """ρ; 0 where there are no pseudo items."""
         return self.settings.ratio if self.HIDES else 0.0
 
+    @property
+    def promised_ratio(self) -> float:
+        """Pseudo items per rated item that everybody has; 0 where all have the same number of them."""
+        return 0.0 if self.HIDES and self.settings.count > 0 else self.ratio
+
     def per_rating(self, rated: int) -> float:
         """Pseudo items per rating of a client with so many: ρ, or k over them."""
         return self.settings.count / max(rated, 1) if self.HIDES and self.settings.count > 0 else self.ratio

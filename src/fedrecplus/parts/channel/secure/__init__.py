@@ -5,7 +5,6 @@ After: Bonawitz et al. 2017 (CCS), Bell et al. 2020 (CCS)
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -17,23 +16,18 @@ from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
-    OutOfBounds,
     RingLayout,
     RingVector,
     add_all,
     decode,
-    encode,
-    zeros,
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings,
     encoding_for,
     layout_of,
-    rounding_keys,
     senders_of,
     too_few,
-    widened,
-    without_marks,
+    vectors_of,
 )
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
@@ -42,8 +36,6 @@ from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
-_log = logging.getLogger("fedrecplus")
-
 
 class Settings(RingSettings):
     """Options of the channel."""
@@ -51,6 +43,9 @@ class Settings(RingSettings):
     graph: Annotated[
         Literal["sparse", "complete"], text("who shares masks: few neighbours in cohorts of 100 and more, or everybody")
     ] = "sparse"
+    demonstration: Annotated[
+        bool, text("deployed: cohorts so small that a sum may be taken apart; devices refuse unless their owners agree")
+    ] = False
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
     dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
@@ -72,6 +67,11 @@ class Secure(RingChannel[Settings]):
             )
 
     @property
+    def demonstration(self) -> bool:
+        """As the settings say."""
+        return self.settings.demonstration
+
+    @property
     def computed(self) -> str | None:
         """As the settings say."""
         return self.settings.masks
@@ -79,8 +79,8 @@ class Secure(RingChannel[Settings]):
     def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
         """The sums of a simulated cohort: by the whole protocol or, with equal results, by its ring vectors alone.
 
-        Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of
-        devices is not added here: a simulation draws that of all together (``rounds/release.py``).
+        ``UserError`` where too few clients are left. Noise of devices is not added here: a simulation draws that of
+        all together (``rounds/release.py``).
         """
         clients = np.array([upload.client for upload in uploads], dtype=np.int64)
         size = len(uploads[0].statistic) if uploads else 0
@@ -88,14 +88,7 @@ class Secure(RingChannel[Settings]):
         rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
         encoding = encoding_for(layout, message.public, len(uploads), self.settings, senders_of(rows.values(), layout))
         vanish = vanishing(clients, message.round, seed, self.settings)
-        vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
-        for upload in uploads:
-            try:
-                vector = encode(without_marks(upload), encoding, keys[upload.client])
-                vectors[upload.client] = widened(vector, rows[upload.client], layout)
-            except OutOfBounds as problem:
-                drop(upload.client, vanish, message.round, str(problem))
-                vectors[upload.client] = zeros(layout, rows[upload.client])
+        vectors = vectors_of(uploads, rows, encoding, message.round, seed)
         if self.settings.masks == "computed":
             return _with_masks(vectors, layout, encoding, vanish, message.round, seed, self.settings)
         survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, self.settings)
@@ -142,12 +135,6 @@ def without_masks(
         raise failed(round_number, reason) from None
 
 
-def drop(client: int, vanish: dict[int, str], round_number: int, reason: str) -> None:
-    """A client whose vector can't be sent says so, and vanishes before it would send it."""
-    _log.warning("round %d: client %d drops out: %s", round_number, client, reason)
-    vanish[client] = min(vanish.get(client, "mask"), "mask", key=VANISHING.index)
-
-
 def with_refusals(
     rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: RingLayout, settings: Settings
 ) -> dict[int, str]:
@@ -182,6 +169,5 @@ def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
         f"the secure sum of round {round_number} was aborted: {reason}",
-        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout, dropout_bound, "
-        "bound and largest_weight",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout and dropout_bound",
     )
