@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.randomness import keys, normal, subkey
+from fedrecplus.randomness import Key, keys, normal, subkey
 
 Array = NDArray[np.float64]
 Words = Callable[[int], NDArray[np.uint64]]
@@ -23,7 +23,7 @@ Words = Callable[[int], NDArray[np.uint64]]
 _LARGEST, _HALF = np.uint64(2**64 - 1), np.uint64(2**63)
 
 
-def seeded_gaussian(key: int, shape: tuple[int, ...]) -> Array:
+def seeded_gaussian(key: Key, shape: tuple[int, ...]) -> Array:
     """Standard normal draws of a key: the same key gives the same noise, so that a resumed run releases nothing new."""
     cells = np.arange(int(np.prod(shape)), dtype=np.uint64)
     return normal(subkey(key, "noise"), cells).reshape(shape)
