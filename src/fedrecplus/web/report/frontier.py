@@ -43,7 +43,8 @@ def frontier_section(
             "control, few bytes. The control is the same attack on the same person without that person's uploads:",
             "popularity and public figures tell something about everybody.",
             "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
-            "ε bounds every attack, for a person's whole data unless it says “per number”.",
+            "ε bounds what rounds and statistics tell of a person (“per number”: of one number of an upload),",
+            "not which items there are, nor measurements; whoever knows the seed of simulated noise takes it off.",
         )
     ]
     for dataset in dict.fromkeys(case.dataset for case in found):
