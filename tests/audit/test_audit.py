@@ -16,6 +16,7 @@ from fedrecplus.audit.tables import (
     HEADINGS,
     every_attack_to_markdown,
     line,
+    strongest,
     strongest_to_markdown,
     summary,
     to_markdown,
@@ -29,7 +30,7 @@ FIELDS = {
     "scheme", "attack", "pseudo_ratio", "local_epochs", "rmse", "bytes_up_per_client_round", "rating_exact",
     "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr", "chance", "note", "recorded_rounds",
     "pseudo_items", "virtual_ratings", "auc_worst_tenth", "auc_control", "rating_exact_control", "knowing", "channel",
-    "shows", "applies", "against",
+    "shows", "applies", "against", "blind",
 }  # fmt: skip
 QUICK = AuditExtent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
 STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "server_optimizer.rule=sgd")
@@ -85,6 +86,17 @@ def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
         assert row["rating_exact"] == row["rating_exact_control"] > 0.0
     assert line(rows[0])[7:] == ["–"] * 10
     assert "differencing" in summary(rows)[0]
+
+
+def test_tables_and_sentences_name_blind_attacks_and_never_count_them_as_the_strongest() -> None:
+    extent = replace(QUICK, attacks=("sums", "knows-others"))
+    rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), extent)
+    blind, other = rows
+    assert blind["blind"] == ["rows"]
+    assert line(blind)[10].endswith("blind")
+    assert not line(other)[10].endswith("blind")
+    assert "blind" in summary(rows)[0]
+    assert strongest([{**blind, "auc": 0.9, "knowing": "everybody else"}, other], "everybody else") is other
 
 
 def test_two_workers_find_what_one_finds() -> None:

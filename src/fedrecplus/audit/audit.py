@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.audit.blind import randomised, unmoved
 from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
@@ -218,7 +219,8 @@ def strongest_score(
 ) -> dict[str, Any]:
     """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
 
-    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
+    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages. ``blind``
+    names what it says of noise just as well.
     """
     transcript, truth = recording.transcript, recording.truth
     applies = bool(sees(part(ATTACKS, attack)) & transcript.shows)
@@ -227,10 +229,14 @@ def strongest_score(
     scores = []
     for view in transcript.hypotheses() if applies else ():
         said = guesses(view, attack, settings)
-        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said, worlds)))
+        found = score(said, truth, share, controls(recording, view, attack, settings, said, worlds))
+        scores.append(({**found, "blind": []}, view, said))
     if not applies:
-        scores = [score(dict.fromkeys(transcript.clients, ()), truth, share)]
-    best = max(scores, key=lambda found: (found["auc"], found["rating_exact"]))
+        scores = [({**score(dict.fromkeys(transcript.clients, ()), truth, share), "blind": []}, transcript, {})]
+    best, view, said = max(scores, key=lambda found: (found[0]["auc"], found[0]["rating_exact"]))
+    if applies:
+        of_noise = guesses(randomised(view, sees(part(ATTACKS, attack))), attack, settings)
+        best["blind"] = unmoved(said, of_noise)
     return {**best, "applies": applies, "against": truth.against}
 
 
