@@ -242,3 +242,16 @@ def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outs
     assert "assumptions" in unknown["note"]
     assert known["note"] == ""
     assert unknown["auc"] >= known["auc"] - 0.01
+
+
+def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16")))
+    content = written(tmp_path, monkeypatch, str(file), "--cohort", "12,40", "--attacks", "unmix")
+    few, many = content["rows"]
+    assert (few["scheme"], many["scheme"]) == ("mine, 12 people", "mine, 40 people")
+    assert few["found"] == few["users"] == 5
+    assert many["found"] < 5
+    for cohort in ("0", "ten", ",", "5000"):
+        with pytest.raises(UserError, match="--cohort"):
+            written(tmp_path, monkeypatch, str(file), "--cohort", cohort, "--attacks", "unmix")

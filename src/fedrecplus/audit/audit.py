@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.audit.blind import randomised, unmoved
-from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
+from fedrecplus.audit.guess import ATTACKS, Guess, anonymous, knowing, sees
 from fedrecplus.audit.recording import Recording, record
-from fedrecplus.audit.scoring import MEANS, score
+from fedrecplus.audit.scoring import MEANS, Said, best_fitting, score
 from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.audit.worlds import Worlds
@@ -32,7 +32,7 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "shadow-deployment",
+    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "unmix", "shadow-deployment",
     "knows-others", "statistics",
 )  # fmt: skip
 """in which attacks are shown: by what they look at and assume, from the least on; others come last"""
@@ -229,7 +229,11 @@ def strongest_score(
     scores = []
     for view in transcript.hypotheses() if applies else ():
         said = guesses(view, attack, settings)
-        found = score(said, truth, share, controls(recording, view, attack, settings, said, worlds))
+        control: Said = controls(recording, view, attack, settings, said, worlds)
+        if anonymous(part(ATTACKS, attack)):
+            found = score(best_fitting(said, truth), truth, share, best_fitting(control, truth))
+        else:
+            found = score(said, truth, share, control)
         scores.append(({**found, "blind": []}, view, said))
     if not applies:
         scores = [({**score(dict.fromkeys(transcript.clients, ()), truth, share), "blind": []}, transcript, {})]

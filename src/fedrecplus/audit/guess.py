@@ -14,7 +14,8 @@ ATTACKS = Kind("attack", "fedrecplus.audit.attacks", (("attack",),), "attack")
 
 ``SEES`` names what it can look at, one of which must be seen: ``values`` and ``lists`` of rows of single uploads,
 ``sums``, or public ``statistics``. A file that says nothing looks at values. ``KNOWING`` names what it assumes the
-attacker to have besides: see ``KNOWINGS``.
+attacker to have besides: see ``KNOWINGS``. ``ANONYMOUS = True`` says that its guesses are profiles of whom it doesn't
+know: a person is compared with the one that fits best, and so is the control.
 """
 
 SIGHTS = ("values", "lists", "sums", "statistics")
@@ -31,6 +32,11 @@ def sees(attack: Part) -> frozenset[str]:
 def knowing(attack: Part) -> str:
     """What an attack assumes the attacker to know."""
     return str(getattr(attack.module, "KNOWING", KNOWINGS[0]))
+
+
+def anonymous(attack: Part) -> bool:
+    """Whether an attack says somebody's profile, and not whose."""
+    return bool(getattr(attack.module, "ANONYMOUS", False))
 
 
 @dataclass(frozen=True)

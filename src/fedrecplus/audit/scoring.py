@@ -19,14 +19,16 @@ _BOOTSTRAP = 1000
 _LEVEL = 0.95
 _WORST = 0.1
 _FALSE_ALARMS = 0.01
+_PRECISE = 0.9
+"""precision at which items count as named"""
 CHANCE = 0.5
 NOTHING = Guess(-1, np.empty(0, np.int64), np.empty(0), np.empty(0))
 """what an attack says that has nothing to look at"""
 _OF_UPLOAD = (
     "rating_exact", "rating_within_one", "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr",
-    "precision_chance",
+    "precision_chance", "named",
 )  # fmt: skip
-_OF_CONTROL = ("auc_control", "rating_exact_control")
+_OF_CONTROL = ("auc_control", "rating_exact_control", "named_control")
 MEANS = (*_OF_UPLOAD, *_OF_CONTROL)
 """figures of an upload; a score has their means"""
 
@@ -42,6 +44,7 @@ def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = N
     controls = controls or {}
     users = [_of_user(client, some, controls.get(client, ()), truth, share) for client, some in said.items()]
     found: dict[str, Any] = {name: None if np.isnan(value) else float(value) for name, value in _means(users).items()}
+    found["found"] = int(sum(user["named"] > user["named_control"] for user in users))
     found |= {"users": len(users), "uploads": sum(len(some) for some in said.values()), "chance": CHANCE}
     for name in ("auc", "rating_exact", *_OF_CONTROL):
         known = np.sort([user[name] for user in users if not np.isnan(user[name])])[::-1]
@@ -74,7 +77,33 @@ def _of_upload(
         found |= _told_apart(placed(guess, asked)[0], rated, share)
         found["auc_control"] = area(placed(control, asked)[0], rated)
     found["rating_exact_control"] = _ratings_read(client, control, truth)["rating_exact"]
+    found["named"], found["named_control"] = (named(client, one, truth) for one in (guess, control))
     return found
+
+
+def named(client: int, guess: Guess, truth: AuditTruth) -> float:
+    """Share of the client's items that the attack can name while nine in ten of those it names are the client's."""
+    rated = ~np.isnan(truth.of(client, guess.items))
+    values, place = np.unique(-guess.rated, return_inverse=True)
+    hits, count = (
+        np.cumsum(np.bincount(place, rated, len(values))),
+        np.cumsum(np.bincount(place, minlength=len(values))),
+    )
+    return float(np.max(hits[hits >= _PRECISE * count], initial=0.0) / len(truth.of_client[client][0]))
+
+
+def best_fitting(said: Said, truth: AuditTruth) -> dict[int, Sequence[Guess]]:
+    """Of several profiles, for each client the one that names most of its items, and most of them rightly."""
+    return {
+        client: (max(profiles, key=lambda one: _fit(client, one, truth)),) if profiles else ()
+        for client, profiles in said.items()
+    }
+
+
+def _fit(client: int, guess: Guess, truth: AuditTruth) -> tuple[float, float]:
+    chosen = guess.items[guess.rated > 0.0]
+    hits = float(np.isin(chosen, truth.of_client[client][0]).sum())
+    return (hits if hits >= _PRECISE * len(chosen) else 0.0), hits / max(len(chosen), 1)
 
 
 def _ratings_read(client: int, guess: Guess, truth: AuditTruth) -> dict[str, float]:

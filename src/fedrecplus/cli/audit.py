@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -81,6 +82,10 @@ def audit_command(
             "somebody else's ratings were in that place all the time, in statistics too (worlds: few --users).",
         ),
     ] = Control.SWAP,
+    cohort: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="People in a round, drawn anew for each: a case for every number."),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     channel: Channel = None,
@@ -112,8 +117,12 @@ def audit_command(
     second = None if knowing is None else load_with_bar(knowing, options)
     extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
-    found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
+    sizes = _sizes(cohort)
+    configs = _configs(schemes, (channel, rows_sent), settings or [], seed, allow or ())
+    found = cases(configs)  # what can't be audited is found before data is fetched
     training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
+    if sizes:
+        found = cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
     with _bars(found) as tell:
@@ -138,6 +147,25 @@ def _names(attacks: str | None) -> tuple[str, ...]:
     if attacks is not None and not names_in(attacks):
         raise UserError("--attacks names no attack", "leave it out for all, or name some: --attacks popularity,shadow")
     return tuple(names_in(attacks))
+
+
+def _sizes(cohort: str | None) -> list[int]:
+    """Sizes of cohorts; none where rounds are as the settings say."""
+    sizes = names_in(cohort)
+    if cohort is not None and not (sizes and all(size.isdecimal() and int(size) > 0 for size in sizes)):
+        raise UserError(f"--cohort {cohort!r} names no sizes", "give numbers of people: --cohort 10,28,100")
+    return [int(size) for size in sizes]
+
+
+def _with_cohorts(configs: dict[str, Config], sizes: Sequence[int], people: int) -> dict[str, Config]:
+    """Every scheme with every size of cohort."""
+    if max(sizes) > people:
+        raise UserError(f"--cohort {max(sizes)}: only {people} people have ratings", "give a smaller number")
+    return {
+        f"{name}, {size} people": check(change(config, "cohort.fraction", size / people, "--cohort"))
+        for name, config in configs.items()
+        for size in sizes
+    }
 
 
 def _configs(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
@@ -265,3 +266,8 @@ def item_columns(W: NDArray[Any], public: PublicItems, settings: Settings) -> ND
     """X = (b_i, constant, popularity, average, content, scaled W_i)."""
     scale = W.dtype.type(settings.interaction_scale)
     return np.hstack([public_columns(public, settings).astype(W.dtype), scale * W])
+
+
+def choosing(settings: Settings) -> OfChoices:
+    """What an attacker knows of W's columns: all of an upload's are multiples of u."""
+    return OfChoices(slice(-settings.interaction_factors, None))

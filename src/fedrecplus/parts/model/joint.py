@@ -68,6 +68,8 @@ def tables(settings: Settings) -> dict[str, int]:
 statistic_size = ials.statistic_size
 user_columns = ials.user_columns
 start_users = ials.start_users
+confidences = ials.confidences
+choosing = ials.choosing
 
 
 def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
