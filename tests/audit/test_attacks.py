@@ -78,6 +78,8 @@ TELLS_PRESENCE = ("sums",)
 """says the same of everybody, so it tells what a person's presence does to the sums, and no more"""
 SAYS_NO_NAMES = ("unmix",)
 """see test_unmix.py"""
+KNOWS_SOME = ("knows-some",)
+"""see test_knows_some.py"""
 NEED_A_SECOND_DATA_SET = ("shadow-deployment",)
 """see test_second_data.py"""
 
@@ -97,7 +99,9 @@ def result_of(
 
 def test_every_attack_has_a_scheme_that_it_must_break_and_a_place_in_the_table() -> None:
     assert (
-        set(choices(ATTACKS)) == {*TELLS_ROWS, *TELLS_PRESENCE, *SAYS_NO_NAMES, *NEED_A_SECOND_DATA_SET} == set(ORDER)
+        set(choices(ATTACKS))
+        == {*TELLS_ROWS, *TELLS_PRESENCE, *SAYS_NO_NAMES, *KNOWS_SOME, *NEED_A_SECOND_DATA_SET}
+        == set(ORDER)
     )
 
 

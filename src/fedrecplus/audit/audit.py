@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.audit.blind import randomised, unmoved
-from fedrecplus.audit.guess import ATTACKS, Guess, anonymous, knowing, sees
+from fedrecplus.audit.guess import ATTACKS, Guess, anonymous, knowing, on_one_scale, sees
+from fedrecplus.audit.rarity import by_rarity
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, Said, best_fitting, score
 from fedrecplus.audit.second_data import joined, second_deployment
@@ -32,8 +33,8 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "unmix", "shadow-deployment",
-    "knows-others", "statistics",
+    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "unmix",
+    "knows-some", "shadow-deployment", "knows-others", "statistics",
 )  # fmt: skip
 """in which attacks are shown: by what they look at and assume, from the least on; others come last"""
 
@@ -234,6 +235,8 @@ def strongest_score(
             found = score(best_fitting(said, truth), truth, share, best_fitting(control, truth))
         else:
             found = score(said, truth, share, control)
+        if on_one_scale(part(ATTACKS, attack)):
+            found["by_rarity"] = by_rarity(said, control, truth)
         scores.append(({**found, "blind": []}, view, said))
     if not applies:
         scores = [({**score(dict.fromkeys(transcript.clients, ()), truth, share), "blind": []}, transcript, {})]

@@ -16,8 +16,11 @@ from fedrecplus.audit.truth import AuditTruth
 from fedrecplus.config import Config
 from fedrecplus.parts.channel import RingSettings, layout_of
 from fedrecplus.protocol import Sums
+from fedrecplus.randomness import subkey, uniform
 
 Array = NDArray[np.float64]
+_KNOWN = 20261117
+"""key of the draws that say which ratings an attacker knows"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,14 @@ class Contributions:
     def rated(self, client: int, items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """See ``transcript.Others``."""
         return np.isin(items, self.ratings.rated[client])
+
+    def some(self, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
+        """So many of the client's ratings, drawn by lot, half of them at most; with 0, half of them."""
+        items, ratings = self.truth.of_client[client]
+        half = len(items) // 2
+        draws = uniform(subkey(_KNOWN, "known ratings", client), items)
+        chosen = np.sort(np.argsort(draws, kind="stable")[: min(count or half, half)])
+        return items[chosen], ratings[chosen]
 
     def replaced(self, transcript: Transcript, client: int, other: int) -> Transcript:
         """The transcript, with somebody else's contributions in the place of the client's own."""

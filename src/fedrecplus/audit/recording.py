@@ -97,7 +97,7 @@ def record(
         problem.public,
         step,
         watched=tuple(clients.tolist()),
-        knowledge=Knowledge(others=contributions),
+        knowledge=Knowledge(others=contributions, some=contributions.some),
     )
     state, orders = engine.start(problem), np.zeros(problem.ratings.clients, np.int64)
     if "lists" in transcript.shows and problem.config.hides_rows:

@@ -61,7 +61,7 @@ def _of_user(
     for number, guess in enumerate(some or (NOTHING,)):
         asked = guess.items
         if truth.against == "unrated" or not np.isnan(truth.of(client, asked)).any():
-            matched = truth.question(client) if matched is None else matched
+            matched = truth.question(client, guess.told) if matched is None else matched
             asked = matched
         control = controls[min(number, len(controls) - 1)] if controls else NOTHING
         rows.append(_of_upload(client, guess, control, asked, truth, share if asked is guess.items else CHANCE))
@@ -110,6 +110,8 @@ def _ratings_read(client: int, guess: Guess, truth: AuditTruth) -> dict[str, flo
     """Of all of the client's ratings; an item that the attack has no opinion on is guessed as its public average."""
     found = dict.fromkeys(MEANS, np.nan)
     items, ratings = truth.of_client[client]
+    asked = ~np.isin(items, guess.told)
+    items, ratings = items[asked], ratings[asked]
     said = placed(guess, items)[1]
     off = np.abs(np.where(np.isnan(said), truth.usual[items], said) - ratings)
     found["rating_floor"] = float(np.mean(np.abs(ratings - truth.majority) < truth.step / 2))

@@ -31,7 +31,7 @@ class Worlds:
             changed = prepare(exchanged_ratings(problem.ratings, client, other), problem.config)
             self._found[client] = record(changed, self.rounds, self.users, watching=view.clients).transcript
         found = self._found[client]
-        found.knowledge = replace(found.knowledge, second=view.knowledge.second)
+        found.knowledge = replace(found.knowledge, second=view.knowledge.second, some=view.knowledge.some)
         found.assumed = view.assumed
         return found
 

@@ -69,6 +69,7 @@ statistic_size = ials.statistic_size
 user_columns = ials.user_columns
 start_users = ials.start_users
 confidences = ials.confidences
+person_factors = ials.person_factors
 choosing = ials.choosing
 
 
