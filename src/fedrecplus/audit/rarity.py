@@ -54,6 +54,6 @@ def _figures(people: Sequence[Array]) -> dict[str, float] | None:
     return {
         "auc": area(table[2], rated),
         "auc_control": area(table[3], rated),
-        "tpr_at_1pct_fpr": true_positives_at(table[2], rated, FALSE_ALARMS),
-        "tpr_at_1pct_fpr_control": true_positives_at(table[3], rated, FALSE_ALARMS),
+        "tpr_at_1pct_fpr": float(true_positives_at(table[2], rated, FALSE_ALARMS)),
+        "tpr_at_1pct_fpr_control": float(true_positives_at(table[3], rated, FALSE_ALARMS)),
     }
