@@ -6,13 +6,14 @@ import contextlib
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
+from fedrecplus.audit.canaries import audited, claims, sentence
 from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.second_data import joined
 from fedrecplus.audit.tables import HEADINGS, line, summary
@@ -31,7 +32,8 @@ from fedrecplus.cli.options import (
     reads_own_files,
 )
 from fedrecplus.config import Config, assign, change, check, dumps, with_channel
-from fedrecplus.data import FileOptions, split
+from fedrecplus.data import FileOptions, Ratings, split
+from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
@@ -82,6 +84,10 @@ def audit_command(
             "somebody else's ratings were in that place all the time, in statistics too (worlds: few --users).",
         ),
     ] = Control.SWAP,
+    canaries: Annotated[
+        int,
+        typer.Option(min=0, help="Canary clients that test the claimed ε of schemes that have one; 1000 are many."),
+    ] = 0,
     cohort: Annotated[
         str | None,
         typer.Option(metavar="N,N,…", help="People in a round, drawn anew for each: a case for every number."),
@@ -125,13 +131,16 @@ def audit_command(
         found = cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
+    shown = _shown_by_canaries(found, training, canaries)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
     show_table(HEADINGS, [line(row) for row in rows], training.name)
     for text in summary(rows):
         say(text)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-    content["control"] = control.value
+    content |= {"control": control.value, "canaries": shown}
+    for label, bound in shown.items():
+        say(f"{label}: {sentence(bound)}")
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)
@@ -147,6 +156,15 @@ def _names(attacks: str | None) -> tuple[str, ...]:
     if attacks is not None and not names_in(attacks):
         raise UserError("--attacks names no attack", "leave it out for all, or name some: --attacks popularity,shadow")
     return tuple(names_in(attacks))
+
+
+def _shown_by_canaries(found: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
+    """By case, what canaries show of the claimed ε; nothing where none are asked for."""
+    if not canaries:
+        return {}
+    if not any(claims(case.config) for case in found):
+        raise UserError("--canaries: no scheme here claims an ε", "add --set privacy.rule=central, or leave it out")
+    return {case.label: audited(prepare(training, case.config), canaries) for case in found if claims(case.config)}
 
 
 def _sizes(cohort: str | None) -> list[int]:
