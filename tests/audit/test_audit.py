@@ -21,6 +21,7 @@ from fedrecplus.audit.tables import (
     summary,
     to_markdown,
 )
+from fedrecplus.audit.verdict import verdict
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -255,3 +256,36 @@ def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) ->
     for cohort in ("0", "ten", ",", "5000"):
         with pytest.raises(UserError, match="--cohort"):
             written(tmp_path, monkeypatch, str(file), "--cohort", cohort, "--attacks", "unmix")
+
+
+def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16")))
+    attacks = ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
+    text = output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks)
+    lines = [one for one in text.splitlines() if not one.endswith("done")]
+    assert lines[0].startswith("mine, 12 people")
+    assert "reads" in " ".join(lines[:4])
+    assert "unmix" in " ".join(lines[:4])
+    assert "some ratings" in text
+    assert max(map(len, lines)) <= 80
+    assert "worst tenth" not in text
+    assert "worst tenth" in output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks, "--details")
+
+
+def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:
+    rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), replace(QUICK, attacks=("sums", "unmix")))
+    sentence = verdict(rows)
+    assert "learns nothing that 1 attack " in sentence
+    assert "1 of 2 attacks are blind" in sentence
+    assert "AUC 1.000" in verdict(rows_of(small("fedmf")))
+
+
+def output(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """What the command prints."""
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    monkeypatch.setattr(command, "load_with_bar", lambda *_: small_town())
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    common = ["--dataset", "x", "--rounds", "3", "--users", "8", "--workers", "1"]
+    return CliRunner().invoke(app, [*arguments, *common], catch_exceptions=False).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,10 @@ from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, ru
 from fedrecplus.audit.canaries import audited, claims, sentence
 from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.second_data import joined
-from fedrecplus.audit.tables import HEADINGS, line, summary
+from fedrecplus.audit.tables import HEADINGS, Row, case_name, line, summary
+from fedrecplus.audit.tables import cases as cases_of
+from fedrecplus.audit.verdict import HEADINGS as VERDICT_HEADINGS
+from fedrecplus.audit.verdict import verdict, who_reads_what
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
@@ -39,6 +43,7 @@ from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 
+_WIDTH = 79
 Tell = Callable[[AuditCase, str, float], None]
 
 
@@ -98,6 +103,7 @@ def audit_command(
     rows_sent: Rows = None,
     settings: Settings = None,
     allow: Allow = None,
+    details: Annotated[bool, typer.Option("--details", help="Every attack and figure, in a wide table.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
@@ -134,9 +140,7 @@ def audit_command(
     shown = _shown_by_canaries(found, training, canaries)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
-    show_table(HEADINGS, [line(row) for row in rows], training.name)
-    for text in summary(rows):
-        say(text)
+    _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
     content |= {"control": control.value, "canaries": shown}
     for label, bound in shown.items():
@@ -156,6 +160,24 @@ def _names(attacks: str | None) -> tuple[str, ...]:
     if attacks is not None and not names_in(attacks):
         raise UserError("--attacks names no attack", "leave it out for all, or name some: --attacks popularity,shadow")
     return tuple(names_in(attacks))
+
+
+def _show(rows: Sequence[Row], dataset: str, details: bool) -> None:
+    """The verdict first, then who reads what; every attack, if asked for."""
+    for case in cases_of(rows):
+        for text in textwrap.wrap(verdict(case), _WIDTH, subsequent_indent="  "):
+            say(text)
+    for case in cases_of(rows):
+        if cells := who_reads_what(case):
+            say("")
+            show_table(VERDICT_HEADINGS, cells, case_name(case[0]))
+    if details:
+        say("")
+        show_table(HEADINGS, [line(row) for row in rows], dataset)
+        for text in summary(rows):
+            say(text)
+    else:
+        say("\nEvery attack: --details. All figures: --json FILE.")
 
 
 def _shown_by_canaries(found: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
