@@ -16,6 +16,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
 from fedrecplus.audit.canaries import audited, claims, sentence
 from fedrecplus.audit.guess import ATTACKS
+from fedrecplus.audit.published import read_in
+from fedrecplus.audit.published import sentence as of_published
 from fedrecplus.audit.second_data import joined
 from fedrecplus.audit.tables import HEADINGS, Row, case_name, line, summary
 from fedrecplus.audit.tables import cases as cases_of
@@ -93,6 +95,10 @@ def audit_command(
         int,
         typer.Option(min=0, help="Canary clients that test the claimed ε of schemes that have one; 1000 are many."),
     ] = 0,
+    published: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="A published model of these ratings: what does its file give away?"),
+    ] = None,
     cohort: Annotated[
         str | None,
         typer.Option(metavar="N,N,…", help="People in a round, drawn anew for each: a case for every number."),
@@ -132,7 +138,9 @@ def audit_command(
     sizes = _sizes(cohort)
     configs = _configs(schemes, (channel, rows_sent), settings or [], seed, allow or ())
     found = cases(configs)  # what can't be audited is found before data is fetched
-    training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
+    ratings = load_with_bar(dataset, options)
+    training, test = split(ratings, fold, seed=seed or 0)
+    from_file = None if published is None else read_in(published, ratings, training)
     if sizes:
         found = cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
@@ -142,7 +150,9 @@ def audit_command(
         rows = run(found, training, test, extent, workers, tell)
     _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-    content |= {"control": control.value, "canaries": shown}
+    content |= {"control": control.value, "canaries": shown, "published": from_file}
+    if from_file is not None:
+        say(of_published(from_file))
     for label, bound in shown.items():
         say(f"{label}: {sentence(bound)}")
     content["knowing"] = None if second is None else second.name
