@@ -67,3 +67,17 @@ def test_noise_hides_whom_one_knows_a_little() -> None:
     )
     row = audit_case(cases({"mine": config})[-1], training, test, AuditExtent(3, 40, ("knows-some",)))[0]
     assert abs(row["auc"] - row["auc_control"]) < 0.04
+
+
+def test_rows_that_nobody_sends_stay_empty_in_the_control(recorded) -> None:
+    """Else what was never in a sum would be missing in it, and the control would be worse than chance."""
+    recording, _ = recorded(*SECURE, "channel.fewest_contributors=8")
+    transcript, others = recording.transcript, recording.truth.others
+    client = transcript.clients[0]
+    view = recording.contributions.replaced(transcript, client, others[client])
+    rare = transcript.public.popularity < 8
+    assert rare[recording.truth.of_client[client][0]].any()
+    for t, sums in view.sums.items():
+        assert not transcript.sums[t].total[rare].any()
+        assert not sums.total[rare].any()
+        assert (sums.total != transcript.sums[t].total).any()

@@ -78,14 +78,23 @@ class Contributions:
 
     def replaced(self, transcript: Transcript, client: int, other: int) -> Transcript:
         """The transcript, with somebody else's contributions in the place of the client's own."""
-        return transcript.with_sums(
-            {
-                t: as_sent(sums, exchanged(sums, self.of_round[t][client], self.of_round[t][other]), transcript.config)
-                if client in transcript.cohorts[t]
-                else sums
-                for t, sums in transcript.sums.items()
-            }
-        )
+        left_out = rows_left_out(transcript)
+        found = dict(transcript.sums)
+        for t, sums in transcript.sums.items():
+            if client in transcript.cohorts[t]:
+                own, others = self.of_round[t][client], self.of_round[t][other]
+                after = as_sent(sums, exchanged(sums, own, others), transcript.config)
+                after.total[left_out] = sums.total[left_out]
+                found[t] = after
+        return transcript.with_sums(found)
+
+
+def rows_left_out(transcript: Transcript) -> NDArray[np.bool_]:
+    """Rows that nobody sends, since too few have rated them by public counts."""
+    ring, popularity = transcript.config.channel.options, transcript.public.popularity
+    if isinstance(ring, RingSettings) and ring.rows == "whole":
+        return np.asarray(popularity < ring.fewest_contributors)
+    return np.zeros(len(popularity), dtype=bool)
 
 
 def as_sent(before: Sums, after: Sums, config: Config) -> Sums:
