@@ -76,6 +76,10 @@ READS_RATINGS = {
 
 TELLS_PRESENCE = ("sums",)
 """says the same of everybody, so it tells what a person's presence does to the sums, and no more"""
+SAYS_NO_NAMES = ("unmix",)
+"""see test_unmix.py"""
+KNOWS_SOME = ("knows-some",)
+"""see test_knows_some.py"""
 NEED_A_SECOND_DATA_SET = ("shadow-deployment",)
 """see test_second_data.py"""
 
@@ -94,7 +98,11 @@ def result_of(
 
 
 def test_every_attack_has_a_scheme_that_it_must_break_and_a_place_in_the_table() -> None:
-    assert set(choices(Attack)) == {*TELLS_ROWS, *TELLS_PRESENCE, *NEED_A_SECOND_DATA_SET} == set(ORDER)
+    assert (
+        set(choices(Attack))
+        == {*TELLS_ROWS, *TELLS_PRESENCE, *SAYS_NO_NAMES, *KNOWS_SOME, *NEED_A_SECOND_DATA_SET}
+        == set(ORDER)
+    )
 
 
 @pytest.mark.parametrize("case", [*TELLS_ROWS, *ALSO_TELLS_ROWS])

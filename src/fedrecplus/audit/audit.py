@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.blind import randomised, unmoved
 from fedrecplus.audit.guess import Guess
+from fedrecplus.audit.rarity import by_rarity
 from fedrecplus.audit.recording import Recording, record
-from fedrecplus.audit.scoring import MEANS, score
+from fedrecplus.audit.scoring import MEANS, Said, best_fitting, score
 from fedrecplus.audit.second_data import joined, second_deployment
 from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, shown_by
 from fedrecplus.audit.worlds import Worlds
@@ -33,8 +35,8 @@ Progress = Callable[[str, float], None]
 _TRAINING_SHARE = 0.2
 ORDER = (
     "popularity", "one-round", "two-round", "u-step", "inversion", "intersection", "neighbours", "crowd", "taste",
-    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "shadow-deployment",
-    "knows-others", "statistics",
+    "shadow", "accumulated-changes", "constraints", "two-models", "sums", "differencing", "unmix",
+    "knows-some", "shadow-deployment", "knows-others", "statistics",
 )  # fmt: skip
 """in which attacks are shown: by what they look at and assume, from the least on; others come last"""
 
@@ -221,7 +223,8 @@ def strongest_score(
 ) -> dict[str, Any]:
     """An attack's score under what may be assumed of the rules; of several assumptions, the one that serves it best.
 
-    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
+    An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages. ``blind``
+    names what it says of noise just as well.
     """
     transcript, truth = recording.transcript, recording.truth
     applies = not transcript.shows.isdisjoint(Attack.choose(attack).SEES)
@@ -230,10 +233,20 @@ def strongest_score(
     scores = []
     for view in transcript.hypotheses() if applies else ():
         said = guesses(view, attack, settings)
-        scores.append(score(said, truth, share, controls(recording, view, attack, settings, said, worlds)))
+        control: Said = controls(recording, view, attack, settings, said, worlds)
+        if Attack.choose(attack).ANONYMOUS:
+            found = score(best_fitting(said, truth), truth, share, best_fitting(control, truth))
+        else:
+            found = score(said, truth, share, control)
+        if Attack.choose(attack).LOG_ODDS:
+            found["by_rarity"] = by_rarity(said, control, truth)
+        scores.append(({**found, "blind": []}, view, said))
     if not applies:
-        scores = [score(dict.fromkeys(transcript.clients, ()), truth, share)]
-    best = max(scores, key=lambda found: (found["auc"], found["rating_exact"]))
+        scores = [({**score(dict.fromkeys(transcript.clients, ()), truth, share), "blind": []}, transcript, {})]
+    best, view, said = max(scores, key=lambda found: (found[0]["auc"], found[0]["rating_exact"]))
+    if applies:
+        of_noise = guesses(randomised(view, Attack.choose(attack).SEES), attack, settings)
+        best["blind"] = unmoved(said, of_noise)
     return {**best, "applies": applies, "against": truth.against}
 
 

@@ -14,11 +14,14 @@ from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.transcript import Transcript
 from fedrecplus.audit.truth import AuditTruth
 from fedrecplus.config import Config
-from fedrecplus.parts.channel import RingSettings, layout_of
+from fedrecplus.parts.channel import RingSettings, expected_in, layout_of
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Sums
+from fedrecplus.randomness import subkey, uniform
 
 Array = NDArray[np.float64]
+_KNOWN = 20261117
+"""key of the draws that say which ratings an attacker knows"""
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,33 @@ class Contributions:
         """See ``transcript.Others``."""
         return np.isin(items, self.ratings.rated[client])
 
+    def some(self, client: int, count: int) -> tuple[NDArray[np.int64], Array]:
+        """So many of the client's ratings, drawn by lot, half of them at most; with 0, half of them."""
+        items, ratings = self.truth.of_client[client]
+        half = len(items) // 2
+        draws = uniform(subkey(_KNOWN, "known ratings", client), items)
+        chosen = np.sort(np.argsort(draws, kind="stable")[: min(count or half, half)])
+        return items[chosen], ratings[chosen]
+
     def replaced(self, transcript: Transcript, client: int, other: int) -> Transcript:
         """The transcript, with somebody else's contributions in the place of the client's own."""
-        return transcript.with_sums(
-            {
-                t: as_sent(sums, exchanged(sums, self.of_round[t][client], self.of_round[t][other]), transcript.config)
-                if client in transcript.cohorts[t]
-                else sums
-                for t, sums in transcript.sums.items()
-            }
-        )
+        found = dict(transcript.sums)
+        for t, sums in transcript.sums.items():
+            if client in transcript.cohorts[t]:
+                own, others = self.of_round[t][client], self.of_round[t][other]
+                after = as_sent(sums, exchanged(sums, own, others), transcript.config)
+                left_out = rows_left_out(transcript, len(transcript.cohorts[t]))
+                after.total[left_out] = sums.total[left_out]
+                found[t] = after
+        return transcript.with_sums(found)
+
+
+def rows_left_out(transcript: Transcript, cohort: int) -> NDArray[np.bool_]:
+    """Rows that nobody sends, since too few of the cohort are expected to have rated them."""
+    ring, public = transcript.config.channel.settings, transcript.public
+    if isinstance(ring, RingSettings) and ring.rows == "whole":
+        return np.asarray(expected_in(cohort, public) < ring.fewest_contributors)
+    return np.zeros(len(public.popularity), dtype=bool)
 
 
 def as_sent(before: Sums, after: Sums, config: Config) -> Sums:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ class Guess:
     """the rating behind each row, in standard units; nan where the attack has no opinion"""
     rated: NDArray[np.float64]
     """greater where the row is more likely to be really rated; comparable within the upload only"""
+    told: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """items whose ratings the attacker had beforehand: nothing is asked about them"""
 
 
 def silent(items: NDArray[np.int64]) -> NDArray[np.float64]:

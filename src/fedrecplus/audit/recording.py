@@ -63,9 +63,14 @@ def schedule(total: int, recorded: int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def watched(problem: Problem, users: int) -> Clients:
-    """The clients that are attacked: a random choice, the same for every scheme of one seed."""
+def watched(problem: Problem, users: int, rounds: Sequence[int] = ()) -> Clients:
+    """The clients that are attacked: a random choice, the same for every scheme of one seed.
+
+    Of those who are in one of these rounds' cohorts, where rounds are given.
+    """
     able = np.flatnonzero(np.diff(problem.ratings.indptr) >= FEWEST_RATINGS)
+    if rounds and problem.config.cohort.fraction < 1.0:
+        able = np.intersect1d(able, np.concatenate([problem.cohort(t) for t in rounds]))
     draws = uniform(subkey(problem.config.seed, "watched"), able)
     return np.sort(able[np.argsort(draws, kind="stable")[:users]])
 
@@ -82,7 +87,8 @@ def record(
     ``watching`` names the clients that are attacked; ``users`` drawn ones, where nobody does.
     """
     engine, total = engine_of(problem.config), problem.config.server.rounds
-    clients = np.array(watching, dtype=np.int64) if watching else watched(problem, users)
+    wanted = schedule(total, recorded)
+    clients = np.array(watching, dtype=np.int64) if watching else watched(problem, users, wanted)
     # in simulation the clients' secrets come from the seed, so the seed is no public setting
     step = problem.ratings.scale.standard_step
     truth = truth_of(problem, clients)
@@ -92,13 +98,9 @@ def record(
         problem.public,
         step,
         watched=tuple(clients.tolist()),
-        knowledge=Knowledge(others=contributions),
+        knowledge=Knowledge(others=contributions, some=contributions.some),
     )
-    state, wanted, orders = (
-        engine.start(problem),
-        schedule(total, recorded),
-        np.zeros(problem.ratings.clients, np.int64),
-    )
+    state, orders = engine.start(problem), np.zeros(problem.ratings.clients, np.int64)
     if "lists" in transcript.shows and problem.config.hides_rows:
         transcript.models = sets_of_other_models(engine, problem, clients)
     loop, bytes_up, sent = rounds(engine, problem, state), 0, 0

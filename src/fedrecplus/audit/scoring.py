@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import beta, rankdata
 
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.truth import AuditTruth
@@ -18,17 +18,25 @@ Said = Mapping[int, Sequence[Guess]]
 _BOOTSTRAP = 1000
 _LEVEL = 0.95
 _WORST = 0.1
-_FALSE_ALARMS = 0.01
+_FALSE_ALARMS = {"tpr_at_1pct_fpr": 0.01, "tpr_at_01pct_fpr": 0.001}
+ROC = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""shares of false alarms that a curve is drawn through"""
+_PRECISE = 0.9
+"""precision at which items count as named"""
 CHANCE = 0.5
 NOTHING = Guess(-1, np.empty(0, np.int64), np.empty(0), np.empty(0))
 """what an attack says that has nothing to look at"""
 _OF_UPLOAD = (
     "rating_exact", "rating_within_one", "rating_floor", "precision", "recall", "f1", "auc", "tpr_at_1pct_fpr",
-    "precision_chance",
+    "tpr_at_01pct_fpr", "precision_chance", "named",
 )  # fmt: skip
-_OF_CONTROL = ("auc_control", "rating_exact_control")
+_OF_CONTROL = ("auc_control", "rating_exact_control", "named_control")
+_CURVE = tuple(f"{whose}_{alarms}" for whose in ("roc", "roc_control") for alarms in ROC)
 MEANS = (*_OF_UPLOAD, *_OF_CONTROL)
 """figures of an upload; a score has their means"""
+_WITH_INTERVAL = (
+    "auc", "rating_exact", "tpr_at_1pct_fpr", "tpr_at_01pct_fpr", "named", *_OF_CONTROL, "gain", "rating_gain",
+)  # fmt: skip
 
 
 def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = None) -> dict[str, Any]:
@@ -41,13 +49,37 @@ def score(said: Said, truth: AuditTruth, share: float, controls: Said | None = N
     """
     controls = controls or {}
     users = [_of_user(client, some, controls.get(client, ()), truth, share) for client, some in said.items()]
-    found: dict[str, Any] = {name: None if np.isnan(value) else float(value) for name, value in _means(users).items()}
+    means = _means(users)
+    found: dict[str, Any] = {name: None if np.isnan(means[name]) else means[name] for name in MEANS}
+    found["found"] = int(sum(user["named"] > user["named_control"] for user in users))
     found |= {"users": len(users), "uploads": sum(len(some) for some in said.values()), "chance": CHANCE}
-    for name in ("auc", "rating_exact", *_OF_CONTROL):
+    for user in users:
+        user["gain"] = user["auc"] - user["auc_control"]
+        user["rating_gain"] = user["rating_exact"] - user["rating_exact_control"]
+    for name in _WITH_INTERVAL:
         known = np.sort([user[name] for user in users if not np.isnan(user[name])])[::-1]
         found[f"{name}_worst_tenth"] = float(known[: max(1, round(_WORST * len(known)))].mean()) if len(known) else None
         found[f"{name}_interval"] = _interval(known) if len(known) else None
+    found["found_interval"] = clopper_pearson(found["found"], len(users))
+    found |= {whose: [_mean([user[f"{whose}_{a}"] for user in users]) for a in ROC] for whose in ("roc", "roc_control")}
     return found
+
+
+def clopper_pearson(hits: int, tries: int, level: float = _LEVEL) -> tuple[float, float]:
+    """The interval of a share of which so many were seen. After: Clopper and Pearson 1934
+
+    >>> [round(end, 3) for end in clopper_pearson(0, 10)]
+    [0.0, 0.308]
+    """
+    tail = (1.0 - level) / 2.0
+    low = float(beta.ppf(tail, hits, tries - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1.0 - tail, hits + 1, tries - hits)) if hits < tries else 1.0
+    return low, high
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else None
 
 
 def _of_user(
@@ -58,7 +90,7 @@ def _of_user(
     for number, guess in enumerate(some or (NOTHING,)):
         asked = guess.items
         if truth.against == "unrated" or not np.isnan(truth.of(client, asked)).any():
-            matched = truth.question(client) if matched is None else matched
+            matched = truth.question(client, guess.told) if matched is None else matched
             asked = matched
         control = controls[min(number, len(controls) - 1)] if controls else NOTHING
         rows.append(_of_upload(client, guess, control, asked, truth, share if asked is guess.items else CHANCE))
@@ -73,14 +105,45 @@ def _of_upload(
     if rated.any() and not rated.all():
         found |= _told_apart(placed(guess, asked)[0], rated, share)
         found["auc_control"] = area(placed(control, asked)[0], rated)
+        for whose, scores in (("roc", placed(guess, asked)[0]), ("roc_control", placed(control, asked)[0])):
+            curve = true_positives_at(scores, rated, np.array(ROC))
+            found |= {f"{whose}_{a}": float(hits) for a, hits in zip(ROC, curve, strict=True)}
     found["rating_exact_control"] = _ratings_read(client, control, truth)["rating_exact"]
+    found["named"], found["named_control"] = (named(client, one, truth) for one in (guess, control))
     return found
+
+
+def named(client: int, guess: Guess, truth: AuditTruth) -> float:
+    """Share of the client's items that the attack can name while nine in ten of those it names are the client's."""
+    rated = ~np.isnan(truth.of(client, guess.items))
+    values, place = np.unique(-guess.rated, return_inverse=True)
+    hits, count = (
+        np.cumsum(np.bincount(place, rated, len(values))),
+        np.cumsum(np.bincount(place, minlength=len(values))),
+    )
+    return float(np.max(hits[hits >= _PRECISE * count], initial=0.0) / len(truth.of_client[client][0]))
+
+
+def best_fitting(said: Said, truth: AuditTruth) -> dict[int, Sequence[Guess]]:
+    """Of several profiles, for each client the one that names most of its items, and most of them rightly."""
+    return {
+        client: (max(profiles, key=lambda one: _fit(client, one, truth)),) if profiles else ()
+        for client, profiles in said.items()
+    }
+
+
+def _fit(client: int, guess: Guess, truth: AuditTruth) -> tuple[float, float]:
+    chosen = guess.items[guess.rated > 0.0]
+    hits = float(np.isin(chosen, truth.of_client[client][0]).sum())
+    return (hits if hits >= _PRECISE * len(chosen) else 0.0), hits / max(len(chosen), 1)
 
 
 def _ratings_read(client: int, guess: Guess, truth: AuditTruth) -> dict[str, float]:
     """Of all of the client's ratings; an item that the attack has no opinion on is guessed as its public average."""
-    found = dict.fromkeys(MEANS, np.nan)
+    found = dict.fromkeys((*MEANS, *_CURVE), np.nan)
     items, ratings = truth.of_client[client]
+    asked = ~np.isin(items, guess.told)
+    items, ratings = items[asked], ratings[asked]
     said = placed(guess, items)[1]
     off = np.abs(np.where(np.isnan(said), truth.usual[items], said) - ratings)
     found["rating_floor"] = float(np.mean(np.abs(ratings - truth.majority) < truth.step / 2))
@@ -95,7 +158,7 @@ def _told_apart(scores: Array, rated: NDArray[np.bool_], share: float) -> dict[s
     return {
         "precision_chance": float(rated.mean()),
         "auc": area(scores, rated),
-        "tpr_at_1pct_fpr": true_positives_at(scores, rated, _FALSE_ALARMS),
+        **{name: float(true_positives_at(scores, rated, alarms)) for name, alarms in _FALSE_ALARMS.items()},
         "precision": hits / named,
         "recall": hits / number,
         "f1": 2.0 * hits / (named + number),
@@ -115,7 +178,7 @@ def placed(guess: Guess, items: NDArray[np.int64]) -> tuple[Array, Array]:
 
 def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Means of what is known."""
-    known = {name: [row[name] for row in rows if not np.isnan(row[name])] for name in MEANS}
+    known = {name: [row[name] for row in rows if not np.isnan(row[name])] for name in rows[0]} if rows else {}
     return {name: float(np.mean(values)) if values else np.nan for name, values in known.items()}
 
 
@@ -130,20 +193,20 @@ def area(scores: Array, rated: NDArray[np.bool_]) -> float:
     return float(above / (positive * (len(rated) - positive)))
 
 
-def true_positives_at(scores: Array, rated: NDArray[np.bool_], false_alarms: float) -> float:
+def true_positives_at(scores: Array, rated: NDArray[np.bool_], false_alarms: float | Array) -> Array:
     """Share of rated rows that are named when that share of the others is named too, along the straight-lined curve.
 
-    >>> true_positives_at(np.array([4.0, 3.0, 2.0, 1.0]), np.array([True, True, False, False]), 0.01)
+    >>> float(true_positives_at(np.array([4.0, 3.0, 2.0, 1.0]), np.array([True, True, False, False]), 0.01))
     1.0
     """
     values, place = np.unique(-scores, return_inverse=True)
     hits = np.concatenate([[0.0], np.cumsum(np.bincount(place, rated, len(values)))]) / rated.sum()
     alarms = np.concatenate([[0.0], np.cumsum(np.bincount(place, ~rated, len(values)))]) / (~rated).sum()
-    last = int(np.searchsorted(alarms, false_alarms, side="right")) - 1
-    if last == len(values):
-        return 1.0
-    part = (false_alarms - alarms[last]) / (alarms[last + 1] - alarms[last])
-    return float(hits[last] + part * (hits[last + 1] - hits[last]))
+    asked = np.asarray(false_alarms, dtype=np.float64)
+    last = np.searchsorted(alarms, asked, side="right") - 1
+    after = np.minimum(last + 1, len(values))
+    part = (asked - alarms[last]) / np.maximum(alarms[after] - alarms[last], 1e-300)
+    return np.where(last == len(values), 1.0, hits[last] + part * (hits[after] - hits[last]))
 
 
 def expected_hits(scores: Array, rated: NDArray[np.bool_], named: int) -> float:

@@ -25,7 +25,7 @@ def line(row: Row) -> list[str]:
         row["attack"],
         row.get("knowing") or "–",
         *(percent(_of_ratings(row, name)) for name in ("rating_exact", "rating_exact_control", "rating_floor")),
-        number(row["auc"]),
+        _auc(row),
         f"{number(interval[0])}–{number(interval[1])}" if interval else "–",
         *(number(row.get(name)) for name in ("auc_worst_tenth", "auc_control", "precision", "recall")),
         number(row.get("tpr_at_1pct_fpr")),
@@ -54,6 +54,15 @@ def applies(row: Row) -> bool:
     return row.get("applies") is not False
 
 
+def is_blind(row: Row) -> bool:
+    """Whether the attack tells rows apart in noise just as it does here: its area says nothing of what it looked at."""
+    return "rows" in (row.get("blind") or ())
+
+
+def _auc(row: Row) -> str:
+    return f"{number(row['auc'])}{' blind' if is_blind(row) else ''}"
+
+
 def cases(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows of one training together, one per attack."""
     found: dict[tuple[Any, ...], list[Row]] = {}
@@ -73,8 +82,12 @@ def auc(row: Row) -> float:
 
 
 def strongest(case: Sequence[Row], knowing: str = "nothing") -> Row:
-    """The attack with the highest AUC among those that assume so much of the attacker, or of all if there are none."""
-    return max([row for row in case if applies(row) and known_to(row) == knowing] or case, key=auc)
+    """The attack with the highest AUC among those that assume so much of the attacker, or of all if there are none.
+
+    Blind attacks come last.
+    """
+    rows = [row for row in case if applies(row) and known_to(row) == knowing] or case
+    return max(rows, key=lambda row: (not is_blind(row), auc(row)))
 
 
 def known_to(row: Row) -> str:
@@ -105,7 +118,7 @@ def _verdict(case: Sequence[Row]) -> str:
         best = strongest(some, knowing)
         words.append(
             f"{assumed}{best['attack']} tells rated items from {best.get('against') or 'pseudo'} ones with AUC"
-            f" {number(auc(best))}, worst tenth {number(best.get('auc_worst_tenth'))}"
+            f" {_auc(best)}, worst tenth {number(best.get('auc_worst_tenth'))}"
             f" (control {number(best.get('auc_control'))})"
         )
     return "; ".join([*words, *([note] if note else [])])
@@ -121,7 +134,7 @@ def frontier_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     for case in cases(rows):
         read = [row for row in case if row["rating_exact"] is not None and applies(row) and known_to(row) == "nothing"]
         most = max(read, key=lambda row: float(row["rating_exact"]), default={})
-        told = {row["attack"]: number(row["auc"]) if applies(row) else "–" for row in case}
+        told = {row["attack"]: _auc(row) if applies(row) else "–" for row in case}
         best = strongest(case)
         cells.append(
             [
@@ -164,7 +177,8 @@ def every_attack_to_markdown(rows: Sequence[Row]) -> str:
 
 
 def _three(row: Row) -> str:
-    return " / ".join(number(row.get(name)) for name in ("auc", "auc_worst_tenth", "auc_control"))
+    three = " / ".join(number(row.get(name)) for name in ("auc", "auc_worst_tenth", "auc_control"))
+    return f"{three} blind" if is_blind(row) else three
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -121,6 +121,8 @@ class Knowledge:
     """everybody else's ratings"""
     second: SecondData | None = None
     """another data set"""
+    some: Callable[[int, int], tuple[Items, Array]] | None = None
+    """some of a client's own ratings, so many: items and ratings"""
 
 
 @dataclass

@@ -38,7 +38,7 @@ class AuditTruth:
     """what rated items are to be told from: the pseudo rows of an upload, or unrated items as popular"""
     others: Mapping[int, int] = field(default_factory=dict)
     """client → somebody else, whose uploads stand in for its own in the control"""
-    _asked: dict[int, Items] = field(default_factory=dict, repr=False)
+    _asked: dict[tuple[int, bytes], Items] = field(default_factory=dict, repr=False)
 
     def of(self, client: int, items: Items) -> Array:
         """The client's rating of each item; nan where it has none."""
@@ -46,22 +46,24 @@ class AuditTruth:
         place = np.minimum(np.searchsorted(rated, items), len(rated) - 1)
         return np.where(rated[place] == items, ratings[place], np.nan)
 
-    def question(self, client: int) -> Items:
-        """Rated items and as many unrated ones of matched popularity, ascending.
+    def question(self, client: int, told: Items | None = None) -> Items:
+        """Rated items and as many unrated ones of matched popularity, ascending; none that the attacker was told.
 
         The client's own rating doesn't count, so that its absence from a control leaves pairs as popular as each other.
         Pairs are chosen together so that the popularities of all pairs differ least; rated items that find no partner,
         where more than half of the catalogue is rated, are not asked for.
         """
-        if client not in self._asked:
-            self._asked[client] = self._matched(client)
-        return self._asked[client]
+        told = np.zeros(0, np.int64) if told is None else told
+        key = (client, told.tobytes())
+        if key not in self._asked:
+            self._asked[key] = self._matched(client, told)
+        return self._asked[key]
 
-    def _matched(self, client: int) -> Items:
-        rated = self.of_client[client][0]
-        unrated = np.setdiff1d(np.arange(len(self.popularity)), rated)
+    def _matched(self, client: int, told: Items) -> Items:
+        every = self.of_client[client][0]
+        rated, unrated = np.setdiff1d(every, told), np.setdiff1d(np.arange(len(self.popularity)), every)
         by_others = self.popularity.astype(np.float64)
-        by_others[rated] -= 1.0
+        by_others[every] -= 1.0
         level = np.log1p(by_others)
         cost = np.abs(level[rated][:, None] - level[unrated])
         # ties are drawn by lot: item numbers often follow time

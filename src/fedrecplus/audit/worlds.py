@@ -29,9 +29,11 @@ class Worlds:
         if client not in self._found:
             problem = self.problem
             changed = prepare(exchanged_ratings(problem.ratings, client, other), problem.config)
-            self._found[client] = record(changed, self.rounds, self.users, watching=view.clients).transcript
+            # of sums nothing is learned from other people's uploads, so only one person's are noted
+            watching = view.clients if view.shows & {"values", "lists"} else (client,)
+            self._found[client] = record(changed, self.rounds, self.users, watching=watching).transcript
         found = self._found[client]
-        found.knowledge = replace(found.knowledge, second=view.knowledge.second)
+        found.knowledge = replace(found.knowledge, second=view.knowledge.second, some=view.knowledge.some)
         found.assumed = view.assumed
         return found
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
+from fedrecplus.audit.canaries import audited, claims, sentence
+from fedrecplus.audit.published import read_in
+from fedrecplus.audit.published import sentence as of_published
 from fedrecplus.audit.second_data import joined
-from fedrecplus.audit.tables import HEADINGS, line, summary
+from fedrecplus.audit.tables import HEADINGS, Row, case_name, line, summary
+from fedrecplus.audit.tables import cases as cases_of
+from fedrecplus.audit.verdict import HEADINGS as VERDICT_HEADINGS
+from fedrecplus.audit.verdict import verdict, who_reads_what
 from fedrecplus.cli.display import plain_console, say, show_table
 from fedrecplus.cli.options import (
     Allow,
@@ -30,12 +38,14 @@ from fedrecplus.cli.options import (
     reads_own_files,
 )
 from fedrecplus.config import Config, assign, change, check, dumps, with_channel
-from fedrecplus.data import FileOptions, split
+from fedrecplus.data import FileOptions, Ratings, split
+from fedrecplus.engines import prepare
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.parts import choices
 from fedrecplus.provenance import Stopwatch
 
+_WIDTH = 79
 Tell = Callable[[AuditCase, str, float], None]
 
 
@@ -81,12 +91,25 @@ def audit_command(
             "somebody else's ratings were in that place all the time, in statistics too (worlds: few --users).",
         ),
     ] = Control.SWAP,
+    canaries: Annotated[
+        int,
+        typer.Option(min=0, help="Canary clients that test the claimed ε of schemes that have one; 1000 are many."),
+    ] = 0,
+    published: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="A published model of these ratings: what does its file give away?"),
+    ] = None,
+    cohort: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="People in a round, drawn anew for each: a case for every number."),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which of five folds to test predictions on.")] = 0,
     seed: Seed = None,
     channel: Channel = None,
     rows_sent: Rows = None,
     settings: Settings = None,
     allow: Allow = None,
+    details: Annotated[bool, typer.Option("--details", help="Every attack and figure, in a wide table.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Cases side by side; 0: one per core.")] = 0,
     json_file: JsonFile = None,
     html_file: Annotated[
@@ -112,17 +135,26 @@ def audit_command(
     second = None if knowing is None else load_with_bar(knowing, options)
     extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
-    found = cases(_configs(schemes, (channel, rows_sent), settings or [], seed, allow or ()))
-    training, test = split(load_with_bar(dataset, options), fold, seed=seed or 0)
+    sizes = _sizes(cohort)
+    configs = _configs(schemes, (channel, rows_sent), settings or [], seed, allow or ())
+    found = cases(configs)  # what can't be audited is found before data is fetched
+    ratings = load_with_bar(dataset, options)
+    training, test = split(ratings, fold, seed=seed or 0)
+    from_file = None if published is None else read_in(published, ratings, training)
+    if sizes:
+        found = cases(_with_cohorts(configs, sizes, int((np.diff(training.indptr) > 0).sum())))
     if second is not None:
         joined(second, training)  # other items are found before anything is trained
+    shown = _shown_by_canaries(found, training, canaries)
     with _bars(found) as tell:
         rows = run(found, training, test, extent, workers, tell)
-    show_table(HEADINGS, [line(row) for row in rows], training.name)
-    for text in summary(rows):
-        say(text)
+    _show(rows, training.name, details)
     content = {"dataset": training.name, "fold": fold, "users": users, "rounds": rounds, "rows": rows}
-    content["control"] = control.value
+    content |= {"control": control.value, "canaries": shown, "published": from_file}
+    if from_file is not None:
+        say(of_published(from_file))
+    for label, bound in shown.items():
+        say(f"{label}: {sentence(bound)}")
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)
@@ -138,6 +170,52 @@ def _names(attacks: str | None) -> tuple[str, ...]:
     if attacks is not None and not names_in(attacks):
         raise UserError("--attacks names no attack", "leave it out for all, or name some: --attacks popularity,shadow")
     return tuple(names_in(attacks))
+
+
+def _show(rows: Sequence[Row], dataset: str, details: bool) -> None:
+    """The verdict first, then who reads what; every attack, if asked for."""
+    for case in cases_of(rows):
+        for text in textwrap.wrap(verdict(case), _WIDTH, subsequent_indent="  "):
+            say(text)
+    for case in cases_of(rows):
+        if cells := who_reads_what(case):
+            say("")
+            show_table(VERDICT_HEADINGS, cells, case_name(case[0]))
+    if details:
+        say("")
+        show_table(HEADINGS, [line(row) for row in rows], dataset)
+        for text in summary(rows):
+            say(text)
+    else:
+        say("\nEvery attack: --details. All figures: --json FILE.")
+
+
+def _shown_by_canaries(found: Sequence[AuditCase], training: Ratings, canaries: int) -> dict[str, Any]:
+    """By case, what canaries show of the claimed ε; nothing where none are asked for."""
+    if not canaries:
+        return {}
+    if not any(claims(case.config) for case in found):
+        raise UserError("--canaries: no scheme here claims an ε", "add --set privacy.rule=central, or leave it out")
+    return {case.label: audited(prepare(training, case.config), canaries) for case in found if claims(case.config)}
+
+
+def _sizes(cohort: str | None) -> list[int]:
+    """Sizes of cohorts; none where rounds are as the settings say."""
+    sizes = names_in(cohort)
+    if cohort is not None and not (sizes and all(size.isdecimal() and int(size) > 0 for size in sizes)):
+        raise UserError(f"--cohort {cohort!r} names no sizes", "give numbers of people: --cohort 10,28,100")
+    return [int(size) for size in sizes]
+
+
+def _with_cohorts(configs: dict[str, Config], sizes: Sequence[int], people: int) -> dict[str, Config]:
+    """Every scheme with every size of cohort."""
+    if max(sizes) > people:
+        raise UserError(f"--cohort {max(sizes)}: only {people} people have ratings", "give a smaller number")
+    return {
+        f"{name}, {size} people": check(change(config, "cohort.fraction", size / people, "--cohort"))
+        for name, config in configs.items()
+        for size in sizes
+    }
 
 
 def _configs(

@@ -51,3 +51,15 @@ class OfModel:
     """how w comes about"""
     over: Literal["all", "rated"]
     """rows that w is fitted to"""
+
+
+@dataclass(frozen=True)
+class OfChoices:
+    """Where an upload of a model shows multiples of one vector: a model's ``choosing(settings)`` returns it.
+
+    In these columns a row is c_i (1 − u·W_i) u, and the statistic is the upper triangle of u uᵀ. Beside it,
+    ``confidences(ratings, settings, public)`` gives c.
+    """
+
+    columns: slice
+    """of the shared table: those of W"""

@@ -12,7 +12,7 @@ from fedrecplus.parts.part import Part, S
 
 SIGHTS = ("values", "lists", "sums", "statistics")
 """what there may be to look at"""
-KNOWINGS = ("nothing", "second data set", "everybody else")
+KNOWINGS = ("nothing", "some ratings", "second data set", "everybody else")
 """what an attacker may know besides what the server sees and what is public, from the least to the most"""
 
 
@@ -26,6 +26,11 @@ class Attack(Part[S]):
     public ``statistics``"""
     KNOWING: ClassVar[str] = KNOWINGS[0]
     """what it assumes the attacker to have besides"""
+    ANONYMOUS: ClassVar[bool] = False
+    """whether its guesses are profiles of whom it doesn't know: a person is compared with the one that fits best, and
+    so is the control"""
+    LOG_ODDS: ClassVar[bool] = False
+    """whether scores of different people are on one scale: they are then also reported by how many rated an item"""
 
     @abstractmethod
     def attack(self, transcript: Transcript, client: int) -> Sequence[Guess]:

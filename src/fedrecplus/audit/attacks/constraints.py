@@ -20,6 +20,7 @@ from fedrecplus.audit.attacks._reading import rated_share, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript, hides_rows
+from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
@@ -124,12 +125,16 @@ def _known(transcript: Transcript) -> tuple[Cells, Totals]:
 
 
 def item_sums(transcript: Transcript) -> Array:
-    """Each item's sum of ratings, as its public average tells; nan where there is none.
+    """Each item's sum of ratings, as its public average tells; nan where there is none."""
+    return sums_behind(transcript.public, transcript.step)
+
+
+def sums_behind(public: PublicItems, step: float) -> Array:
+    """Sums of ratings behind public averages.
 
     An average that is damped by pseudo-ratings at the mean of all is undone: the strength is whatever puts most sums on
     the scale of ratings.
     """
-    public, step = transcript.public, transcript.step
     if not len(public.average):
         return np.full(len(public.popularity), np.nan)
     best, least = np.zeros(0), np.inf

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
@@ -109,6 +110,10 @@ class Ials(Model[C]):
         confidence = rows.rated * self.confidences(rows.ratings, public)
         gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
         return gradient, np.outer(u, u)[np.triu_indices(len(u))]
+
+    def choosing(self) -> OfChoices:
+        """What an attacker knows of W's columns: all of an upload's are multiples of u."""
+        return OfChoices(slice(-self.settings.interaction_factors, None))
 
     def confidences(self, ratings: Array, public: PublicItems) -> Array:
         """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices.

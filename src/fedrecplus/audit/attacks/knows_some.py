@@ -1,0 +1,92 @@
+"""An attacker who knows some of a person's ratings: they imply a vector, and the rows of a sum lean towards it or not.
+
+Friends, a shop, a public profile: few ratings of one person are easily had. The device's own equations turn them into
+its vector u, up to what is missing. A row that the person rated has c(1 − s)u in its sum among n others', which shows
+where n is small. Beside it, u·W_i says what such a person would rate anyway: the control has that, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.transcript import Transcript
+from fedrecplus.parts.model.ials import Ials
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as _Settings
+
+Array = NDArray[np.float64]
+_TASTE = 8.0
+"""log odds per unit of the score u·W_i: near the slope on ML-100K"""
+_RIDGE = 1e-3
+
+
+class Settings(_Settings):
+    """Options of the attack."""
+
+    ratings: Annotated[int, number(0, 10**6, "of a person that are known, half of them at most; 0: half of them")] = 20
+
+
+class KnowsSome(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("sums",)
+    KNOWING = "some ratings"
+    LOG_ODDS = True
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of all items but the known ones: the log likelihood ratio of sums with and without the person, and taste."""
+        model, some = transcript.config.model, transcript.knowledge.some
+        rounds = [t for t in transcript.sums if client in transcript.cohorts[t]]
+        if some is None or not isinstance(model, Ials) or not rounds:
+            return ()
+        known, ratings = some(client, self.settings.ratings)
+        columns, score = model.choosing().columns, np.zeros(len(transcript.public.popularity))
+        for t in rounds:
+            W = transcript.broadcast(t).V[:, columns]
+            u = model.person_factors(W, known, ratings, transcript.public)
+            rows = transcript.once(("leaning rows", t), functools.partial(_rows, transcript, t, W, columns))
+            score += (rows.log_ratio(W, u) + _TASTE * W @ u) / len(rounds)
+        items = np.setdiff1d(np.arange(len(score)), known)
+        return (Guess(rounds[-1], items, silent(items), score[items], told=known),)
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Rows of a sum less what is expected of them, over √n, and how they spread."""
+
+    rest: Array
+    spread: Array
+    """covariance of ``rest``"""
+    raters: Array
+    weight: float
+    """a mean client's"""
+    summed: NDArray[np.bool_]
+
+    def log_ratio(self, W: Array, u: Array) -> Array:
+        """Of the row's being one with w(1 − u·W_i)u in it: the rest of it is normal. 0 where no row is summed."""
+        x = self.weight * np.outer(1.0 - W @ u, u)
+        toward = np.linalg.solve(self.spread, x.T).T
+        ratio = (self.rest * toward).sum(axis=1) / np.sqrt(self.raters) - 0.5 * (x * toward).sum(axis=1) / self.raters
+        return np.where(self.summed, ratio, 0.0)
+
+
+def _rows(transcript: Transcript, round_number: int, W: Array, columns: slice) -> RowSums:
+    """What n raters add up to is n times a mean that follows the item's row of W, by regression over all items."""
+    sums = transcript.sums[round_number]
+    total = sums.total[:, columns].astype(np.float64)
+    raters = np.maximum(transcript.public.popularity.astype(np.float64), 1.0)
+    summed = np.abs(total).max(axis=1) > 0.0
+    X = np.hstack([np.ones((len(W), 1)), W]) * np.sqrt(raters)[:, None]
+    X = X / np.maximum(np.sqrt((X[summed] ** 2).mean(axis=0)), 1e-12)
+    y = total / np.sqrt(raters)[:, None]
+    gram = X[summed].T @ X[summed] + np.eye(X.shape[1])
+    rest = y - X @ np.linalg.solve(gram, X[summed].T @ y[summed])
+    spread = rest[summed].T @ rest[summed] / max(int(summed.sum()), 1)
+    spread += (_RIDGE * np.trace(spread) / len(spread) + 1e-300) * np.eye(len(spread))
+    return RowSums(rest, spread, raters, sums.overall / max(sums.clients, 1), summed)

@@ -1,0 +1,94 @@
+"""Canaries don't contradict a claim that holds, and refute one whose noise was cut to a tenth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrecplus.audit.canaries import audited, epsilon_bound, gaussian_epsilon, sentence
+from fedrecplus.config import assign, check, dumps, preset
+from fedrecplus.engines import Problem, prepare
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import central, distributed, local
+from tests.audit.conftest import small_town
+from tests.audit.test_audit import written
+
+BUDGET = (
+    "precision=float64", "model.rule=reconstruction", "model.factors=8", "server.rounds=4", "privacy.delta=1e-4",
+    "aggregation.rule=uniform",
+)  # fmt: skip
+CLAIMS = {
+    "central": ("privacy.rule=central", "privacy.epsilon=1"),
+    "central, ε = 10": ("privacy.rule=central", "privacy.epsilon=10"),
+    "distributed": ("privacy.rule=distributed", "privacy.epsilon=1"),
+    "local, Laplace": ("privacy.rule=local", "privacy.epsilon=1", "channel.rule=clear"),
+    "local, Gaussian": ("privacy.rule=local", "privacy.epsilon=1", "privacy.noise=gaussian", "channel.rule=clear"),
+}
+
+
+def problem_of(*settings: str) -> Problem:
+    return prepare(small_town(), replace(check(assign(preset("fedrec+secure"), [*BUDGET, *settings])), engine="fast"))
+
+
+def cut_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mechanism adds a tenth of the noise that it claims."""
+    for mechanism in (central, distributed):
+        noisy = mechanism.noisy
+        monkeypatch.setattr(
+            mechanism, "noisy", lambda vector, z, *rest, noisy=noisy: noisy(vector, z / 10, *rest), raising=True
+        )
+    scale, gaussian = local.laplace_scale, local.seeded_gaussian
+    monkeypatch.setattr(local, "laplace_scale", lambda settings: scale(settings) / 10)
+    monkeypatch.setattr(local, "seeded_gaussian", lambda *key: gaussian(*key) / 10)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_that_holds_is_not_contradicted(claim: str) -> None:
+    shown = audited(problem_of(*CLAIMS[claim]), 800)
+    assert not shown["refuted"]
+    assert shown["epsilon_shown"] <= shown["epsilon"]
+    assert "don't contradict" in sentence(shown)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_noise_cut_to_a_tenth_is_caught(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_to_a_tenth(monkeypatch)
+    shown = audited(problem_of(*CLAIMS[claim]), 800)
+    assert shown["refuted"]
+    assert "refuted" in sentence(shown)
+
+
+def test_a_bound_is_near_the_truth_where_canaries_are_plenty_and_valid_where_they_are_few() -> None:
+    """Randomised response at ε = 1.5: each coin is told rightly with e^ε/(1 + e^ε)."""
+    random, q = np.random.default_rng(1), 1.0 / (1.0 + np.exp(-1.5))
+    included = random.random(4000) < 0.5
+    answers = np.where(random.random(4000) < q, included, ~included) + random.random(4000) * 1e-3
+    assert 1.2 < epsilon_bound(answers.astype(float), included, 0.0) < 1.5
+    assert epsilon_bound(answers[:20].astype(float), included[:20], 0.0) < 1.5
+    assert epsilon_bound(random.random(500), random.random(500) < 0.5, 1e-5) < 0.3
+
+
+def test_the_epsilon_of_a_gaussian_mechanism_is_dp_accountings() -> None:
+    dp_accounting = pytest.importorskip("dp_accounting")
+    for mu in (0.1, 1.0, 4.0):
+        expected = dp_accounting.get_epsilon_gaussian(1.0 / mu, 1e-5)
+        assert gaussian_epsilon(mu, 1e-5) == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_has_no_claim_or_too_many_canaries_is_refused() -> None:
+    with pytest.raises(UserError, match="claims no ε"):
+        audited(prepare(small_town(), preset("fedmf")), 10)
+    with pytest.raises(UserError, match="--canaries"):
+        audited(problem_of(*CLAIMS["central"]), 10**6)
+
+
+def test_the_command_writes_what_canaries_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dumps(problem_of(*CLAIMS["central"]).config))
+    content = written(tmp_path, monkeypatch, str(file), "--attacks", "knows-others", "--canaries", "300")
+    (shown,) = content["canaries"].values()
+    assert shown["canaries"] == 300
+    assert not shown["refuted"]

@@ -1,0 +1,83 @@
+"""Some of a person's ratings imply a direction that rows of a sum lean to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrecplus.audit.attacks.knows_some import Settings
+from fedrecplus.audit.audit import AuditExtent, audit_case, cases, guesses, strongest_score
+from fedrecplus.config import assign, preset
+from fedrecplus.data import load, split
+from tests.audit.conftest import small_town
+
+SECURE = ("fedrec+secure", "model.interaction_factors=6")
+
+
+def test_sums_say_more_of_whom_one_knows_a_little_and_nothing_is_asked_that_was_known(recorded) -> None:
+    recording, _ = recorded(*SECURE)
+    found = strongest_score(recording, "knows-some", Settings(ratings=5))
+    assert found["auc"] - found["auc_control"] > 0.05
+    assert found["blind"] == []
+    for client, (guess,) in guesses(recording.transcript, "knows-some", Settings(ratings=5)).items():
+        assert len(guess.told) == 5
+        assert np.isin(guess.told, recording.truth.of_client[client][0]).all()
+        assert not np.isin(guess.told, recording.truth.question(client, guess.told)).any()
+        assert not np.isin(guess.told, guess.items).any()
+
+
+@pytest.mark.parametrize(("asked", "known"), [(5, 5), (20, 10), (0, 10)])
+def test_never_more_than_half_is_known_and_fewer_are_among_the_more(recorded, asked: int, known: int) -> None:
+    contributions = recorded(*SECURE)[0].contributions
+    client = next(iter(contributions.truth.of_client))
+    items, ratings = contributions.some(client, asked)
+    assert len(items) == len(ratings) == known
+    assert set(items) <= set(contributions.some(client, 0)[0])
+
+
+def test_figures_by_rarity_cover_the_items_in_question(recorded) -> None:
+    recording, _ = recorded(*SECURE)
+    found = strongest_score(recording, "knows-some", Settings(ratings=5))["by_rarity"]
+    known = {client: recording.contributions.some(client, 5)[0] for client in recording.truth.of_client}
+    asked = sum(len(recording.truth.question(client, items)) for client, items in known.items())
+    assert sum(bucket["items"] for bucket in found) <= asked
+    for bucket in found:
+        low, high = bucket["gain_interval"]
+        assert low <= bucket["auc"] - bucket["auc_control"] <= high
+
+
+@pytest.mark.slow
+def test_on_ml_100k_rare_items_show_most() -> None:
+    training, test = split(load("ml-100k"), 0)
+    extent = AuditExtent(6, 100, ("knows-some",))
+    row = audit_case(cases({"mine": preset("fedrec+secure")})[-1], training, test, extent)[0]
+    assert row["auc"] - row["auc_control"] > 0.02
+    rare = {bucket["raters"]: bucket for bucket in row["by_rarity"]}
+    assert rare["3–5"]["auc"] > 0.8
+    assert rare["3–5"]["auc"] - rare["3–5"]["auc_control"] > 0.1
+    assert rare["6–10"]["tpr_at_1pct_fpr"] > 0.1
+
+
+def test_noise_hides_whom_one_knows_a_little() -> None:
+    settings = ["model.factors=4", "model.interaction_factors=4", "server.rounds=3", "privacy.rule=central"]
+    training, test = split(small_town(), 0)
+    config = assign(
+        preset("fedrec+secure"),
+        [*settings, "privacy.epsilon=1", "privacy.delta=1e-3", "privacy.clip=0.1", "aggregation.rule=uniform"],
+    )
+    row = audit_case(cases({"mine": config})[-1], training, test, AuditExtent(3, 40, ("knows-some",)))[0]
+    assert abs(row["auc"] - row["auc_control"]) < 0.04
+
+
+def test_rows_that_nobody_sends_stay_empty_in_the_control(recorded) -> None:
+    """Else what was never in a sum would be missing in it, and the control would be worse than chance."""
+    recording, _ = recorded(*SECURE, "channel.fewest_contributors=8")
+    transcript, others = recording.transcript, recording.truth.others
+    client = transcript.clients[0]
+    view = recording.contributions.replaced(transcript, client, others[client])
+    rare = transcript.public.popularity < 8
+    assert rare[recording.truth.of_client[client][0]].any()
+    for t, sums in view.sums.items():
+        assert not transcript.sums[t].total[rare].any()
+        assert not sums.total[rare].any()
+        assert (sums.total != transcript.sums[t].total).any()
