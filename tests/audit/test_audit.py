@@ -21,7 +21,7 @@ from fedrecplus.audit.tables import (
     summary,
     to_markdown,
 )
-from fedrecplus.audit.verdict import verdict
+from fedrecplus.audit.verdict import verdict, who_reads_what
 from fedrecplus.config import Config, assign, dumps, preset
 from fedrecplus.data import split
 from fedrecplus.errors import UserError
@@ -76,6 +76,7 @@ def test_a_scheme_that_diverges_is_trained_with_a_smaller_step_and_rows_say_so(r
     rows = rows_of(small("fedmf", "model.rule=mf", f"model.learning_rate={rate}", "server.rounds=12"))
     assert all((row["rmse"] is not None) == trained and "diverged" in row["note"] for row in rows)
     assert "diverged" in summary(rows)[0]
+    assert trained or (who_reads_what(rows) == [] and "diverged" in verdict(rows))
 
 
 def test_what_a_channel_does_not_show_is_not_attacked_and_rows_say_so() -> None:

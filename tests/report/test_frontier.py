@@ -71,6 +71,17 @@ def test_the_strongest_attack_is_the_one_that_gains_most_over_its_control() -> N
     assert "idle" not in case.attacks
 
 
+def test_a_blind_attack_is_no_figure_of_what_the_server_sees() -> None:
+    audits = [
+        attacked("fedrec+", "sums", 0.9, auc_control=0.5, blind=["rows"]),
+        attacked("fedrec+", "unmix", 0.51, auc_control=0.5, blind=[]),
+    ]
+    (case,) = cases_of([], audits)
+    assert case.strongest is not None
+    assert case.strongest[0] == "unmix"
+    assert case.attacks["sums"].gain is None
+
+
 def test_epsilon_is_shown_where_there_is_one_and_seconds_only_where_nothing_was_skipped() -> None:
     tables = {"channel": {"rule": "sums"}, "privacy": {"rule": "central", "epsilon": 10.0}}
     assert protection_of(tables) == "ε = 10"

@@ -169,6 +169,17 @@ def test_an_audit_shows_every_case_against_error_bytes_and_attacks(folder: Path,
     assert "tells rated items from" in section
 
 
+def test_an_audit_draws_curves_over_false_alarms_on_logarithmic_axes(folder: Path, report: str) -> None:
+    rows = json.loads((folder / "audit.json").read_text())["rows"]
+    section = report.split('<section id="audit">')[1].split("</section>")[0]
+    curves = [json.loads(data.split(">", 1)[1]) for data in re.findall(r"<script[^<]*?>[^<]*", section)]
+    (curve,) = [one for one in curves if one["layout"]["xaxis"].get("type") == "log"]
+    strongest = max((row for row in rows if row["scheme"] == "fedmf"), key=lambda row: row["auc"])
+    assert curve["layout"]["yaxis"]["type"] == "log"
+    assert len(curve["data"]) == 4  # two cases, each with its control
+    assert curve["data"][0]["y"] == strongest["roc"]
+
+
 def test_the_frontier_joins_comparisons_and_audits(folder: Path, report: str, tmp_path: Path) -> None:
     pair, table = (folder / "table" / "comparison.json", folder / "audit.json"), tmp_path / "frontier.md"
     page = ["--out", str(tmp_path / "page.html"), "--markdown", str(table)]

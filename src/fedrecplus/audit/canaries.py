@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from fedrecplus.config import Config
-from fedrecplus.engines import Problem, engine_of, message_of, rounds
+from fedrecplus.engines import Problem, engine_of, message_of
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import epsilon_of
 from fedrecplus.protocol import Broadcast, Sums, Upload
@@ -113,14 +113,13 @@ def _scores_of_sums(problem: Problem, canaries: Canaries) -> Array:
 
 
 def _sums(problem: Problem) -> Iterator[tuple[Broadcast, Sums]]:
-    """Every round's broadcast, and the sums without noise."""
+    """Every round's broadcast, and the sums without noise. V stays where it starts: noise doesn't depend on it."""
     engine = engine_of(problem.config)
     state = engine.start(problem)
-    loop = rounds(engine, problem, state)
+    message = message_of(problem, state)
     for t in range(problem.config.server.rounds):
-        message = message_of(problem, state)
-        yield message, engine.sums(problem, state.private, message, problem.cohort(t))[0]
-        state, _ = next(loop)
+        told = replace(message, round=t)
+        yield told, engine.sums(problem, state.private, told, problem.cohort(t))[0]
 
 
 def _scores_of_uploads(problem: Problem, canaries: Canaries) -> Array:

@@ -59,6 +59,7 @@ def _end(row: Row, name: str, end: int) -> float:
 def who_reads_what(case: Sequence[Row]) -> list[list[str]]:
     """For each thing an attacker may know, its strongest attack against its control; blind ones say so."""
     cells = []
+    case = [row for row in case if row["auc"] is not None]  # a training that diverged has no figures
     for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
         best, rows = strongest(case, knowing), [row for row in case if applies(row) and known_to(row) == knowing]
         low, high = (number(_end(best, "gain", end)) for end in (0, 1))

@@ -154,7 +154,7 @@ def audit_command(
     if from_file is not None:
         say(of_published(from_file))
     for label, bound in shown.items():
-        say(f"{label}: {sentence(bound)}")
+        say(textwrap.fill(f"{label}: {sentence(bound)}", _WIDTH, subsequent_indent="  "))
     content["knowing"] = None if second is None else second.name
     content["configs"] = {case.label: dumps(case.config) for case in found}
     content["made"] = watch.made(seed or 0)

@@ -6,8 +6,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.audit.tables import Row, case_name, cases, frontier_table, percent, summary
-from fedrecplus.web.report.elements import Section, bullets, paragraph, table
+from fedrecplus.audit.scoring import ROC
+from fedrecplus.audit.tables import (
+    Row,
+    applies,
+    case_name,
+    cases,
+    frontier_table,
+    is_blind,
+    known_to,
+    percent,
+    strongest,
+    summary,
+)
+from fedrecplus.web.report.elements import Section, axis, bullets, paragraph, plot, table, trace
 from fedrecplus.web.report.origins import made
 
 
@@ -24,14 +36,37 @@ def audit_section(content: dict[str, Any]) -> Section:
         paragraph(
             about,
             "The control is the same attack without the watched person's uploads.",
+            "An attack that says the same of noise is blind: its figure is of public things.",
             "Attacks that assume the attacker to know more than a server does are named in the sentences below.",
         ),
         table(*frontier_table(rows), caption),
+        _curves(rows),
         _ratings_read(rows),
         bullets([f"{sentence}." for sentence in summary(rows)]),
         made(content.get("made"), {f"config of {name}": text for name, text in content.get("configs", {}).items()}),
     ]
     return Section("audit", "Privacy audit", parts)
+
+
+def _curves(rows: Sequence[Row]) -> str:
+    """Found rows over false alarms, both logarithmic: what the strongest attacks know for certain shows at the left."""
+    traces = []
+    for case in cases(rows):
+        for knowing in dict.fromkeys(known_to(row) for row in case if applies(row)):
+            best = strongest(case, knowing)
+            if best["roc"] and not is_blind(best):
+                name = f"{case_name(best)}, {best['attack']}"
+                traces.append(trace(name, ROC, _seen(best["roc"])))
+                traces.append(trace(f"{name}, control", ROC, _seen(best["roc_control"]), line={"dash": "dot"}))
+    if not traces:
+        return ""
+    layout = {"xaxis": axis("other rows named", type="log"), "yaxis": axis("rated rows found", type="log")}
+    return plot(traces, layout, "Rated rows that are found, over other rows that are named by mistake: both shares.")
+
+
+def _seen(shares: Sequence[float | None]) -> list[float | None]:
+    """Shares above 0: a logarithmic axis has no place for others."""
+    return [share if share and share > 0.0 else None for share in shares]
 
 
 def _ratings_read(rows: Sequence[Row]) -> str:

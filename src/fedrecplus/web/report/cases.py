@@ -228,6 +228,8 @@ def _attacked(row: Mapping[str, Any]) -> Attacked:
     auc, worst_tenth, control, exact, exact_control = (row.get(name) for name in names)
     if row.get("likes_alone"):  # ratings that are all the same are guessed, not read
         exact = exact_control = None
+    if "rows" in (row.get("blind") or ()):  # the same of noise: no figure of what the server sees
+        auc = worst_tenth = control = None
     more = row.get("knowing") or KNOWINGS[0]
     return Attacked(auc, worst_tenth, control, exact, exact_control, "" if more == KNOWINGS[0] else str(more))
 
