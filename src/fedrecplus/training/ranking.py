@@ -230,17 +230,20 @@ def top(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[np.int6
 def top_lists(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Each row's n best items, best first, by the order of ``top``; −1 where a row has fewer above −∞."""
     items_count = scores.shape[1]
-    order = np.lexsort((np.arange(items_count), -popularity))  # from here on, of equals the first is the best
-    ordered, kept = scores[:, order], min(n, items_count)
-    least = np.partition(ordered, items_count - kept, axis=1)[:, items_count - kept, None]
-    better, equal = ordered > least, (ordered == least) & (ordered > -np.inf)
+    order, kept = np.lexsort((np.arange(items_count), -popularity)), min(n, items_count)
+    least = np.partition(scores, items_count - kept, axis=1)[:, items_count - kept, None]
+    better, equal = scores > least, (scores == least) & (scores > -np.inf)
     room = kept - better.sum(axis=1, keepdims=True)
-    rows, columns = np.nonzero(better | (equal & (np.cumsum(equal, axis=1) <= room)))
-    sorting = np.lexsort((columns, -ordered[rows, columns], rows))
-    rows, columns = rows[sorting], columns[sorting]
+    crowded = np.flatnonzero(equal.sum(axis=1) > room[:, 0])  # of equals that have no room, the more popular stay
+    if len(crowded):
+        ties = equal[crowded[:, None], order]
+        equal[crowded[:, None], order] = ties & (np.cumsum(ties, axis=1) <= room[crowded])
+    rows, items = np.nonzero(better | equal)
+    sorting = np.lexsort((np.argsort(order)[items], -scores[rows, items], rows))
+    rows, items = rows[sorting], items[sorting]
     places = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(scores)))[rows]
     lists = np.full((len(scores), n), -1, dtype=np.int64)
-    lists[rows, places] = order[columns]
+    lists[rows, places] = items
     return lists
 
 
