@@ -74,16 +74,16 @@ class Setting:
 def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
     """All settings of a class, described, in the order of the code."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
-    found = []
+    described = []
     for name, hint in _hints(owner).items():
         meta = _meta(hint)
         kind = typing.get_args(hint)[0] if meta else hint
         values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
-        described = meta or Meta()
-        found.append(
-            Setting(name, defaults[name], described.ge, described.le, described.description or "", values, kind is int)
+        limits = meta or Meta()
+        described.append(
+            Setting(name, defaults[name], limits.ge, limits.le, limits.description or "", values, kind is int)
         )
-    return tuple(found)
+    return tuple(described)
 
 
 def read_settings(

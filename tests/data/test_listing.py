@@ -16,7 +16,7 @@ RATINGS = {"user": [1, 1, 2, 2, 3], "item": [7, 30, 7, 9, 30], "rating": [5, 1, 
 
 
 def listed(films: pl.DataFrame, ratings: dict[str, list[int]] = RATINGS) -> fr.Ratings:
-    return fr.Ratings.from_frame(pl.DataFrame(ratings), items=films, listed=True, scale="1:5:1")
+    return fr.from_frame(pl.DataFrame(ratings), items=films, listed=True, scale="1:5:1")
 
 
 def test_the_items_are_those_of_the_list() -> None:
@@ -28,7 +28,7 @@ def test_the_items_are_those_of_the_list() -> None:
     assert ratings.catalogue is not None
     assert ratings.catalogue.titles == ("A", "B", "C", "Unseen")
     assert ratings.listed
-    assert not fr.Ratings.from_frame(pl.DataFrame(RATINGS), items=films, scale="1:5:1").listed
+    assert not fr.from_frame(pl.DataFrame(RATINGS), items=films, scale="1:5:1").listed
 
 
 def test_ratings_of_other_items_are_left_out_and_said() -> None:
@@ -50,7 +50,7 @@ def test_ratings_stay_ascending_where_ids_sort_otherwise_as_text() -> None:
 
 def test_test_ratings_add_no_item() -> None:
     training = listed(pl.DataFrame({"item": [7, 9, 30]}))
-    test = fr.Ratings.from_frame(pl.DataFrame({"user": [1, 4], "item": [9, 77], "rating": [3, 3]}), scale="1:5:1")
+    test = fr.from_frame(pl.DataFrame({"user": [1, 4], "item": [9, 77], "rating": [3, 3]}), scale="1:5:1")
     grown, joined = join(training, test)
     assert grown.item_ids.tolist() == joined.item_ids.tolist() == [7, 9, 30]
     assert len(joined) == 1

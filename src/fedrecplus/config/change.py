@@ -197,13 +197,13 @@ def _parts_called(only: str) -> list[tuple[str, str]]:
 
 def settings_in(config: Config) -> list[tuple[str, Setting]]:
     """Path and description of every setting that a config has, with the rules that it chose."""
-    found = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
+    paths = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
     for name, owner in SECTIONS.items():
-        found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
+        paths += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
     for chosen in config.choices:
         own = settings_of(chosen.settings_type)
-        found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
-    return found
+        paths += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
+    return paths
 
 
 def value_of(config: Config, path: str) -> Any:

@@ -68,11 +68,11 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
-    found = {**suited(epsilon, delta, clients), **budget}
+    settings = {**suited(epsilon, delta, clients), **budget}
     if isinstance(config.channel, RingChannel):
-        found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
-        found["channel.bits"] = 32  # rounding must not lift an update over its clip
-    return _changed(config, found, source)
+        settings["channel.bound"] = settings["privacy.clip"]  # no number of a clipped update is greater
+        settings["channel.bits"] = 32  # rounding must not lift an update over its clip
+    return _changed(config, settings, source)
 
 
 def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:

@@ -15,7 +15,6 @@ import pkgutil
 import sys
 import typing
 from abc import ABC
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -178,6 +177,8 @@ def _the_class(kind: type[Part[Any]], rule: str, module: ModuleType) -> type[Par
 
 @functools.cache
 def _installed(kind: str) -> dict[str, str]:
+    from importlib.metadata import entry_points  # here: it brings the reader of e-mails, and few have such parts
+
     return {point.name: point.value for point in entry_points(group=f"fedrecplus.{kind}")}
 
 
