@@ -21,7 +21,7 @@ from fedrecplus.experiments.family import (
     STARTS,
     family,
     member_config,
-    tuned_settings,
+    own_settings,
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
 from fedrecplus.experiments.statistics import PairedTest, holm
@@ -115,6 +115,12 @@ def test_the_commands_write_settings_and_results(tmp_path: Path, capsys: pytest.
     assert set(found[data[1]]["mf"]) == {"FedMF", "FedRec+"}
     assert exit_code_of(["family", "run", *data, *short, "--folds", "2", "--workers", "1", "--json", str(result)]) == 0
     shown, content = capsys.readouterr().out, json.loads(result.read_text())
+    again = ["family", "run", *data, *short, "--folds", "2", "--workers", "1", "--tuned", "--settings-file", str(file)]
+    assert exit_code_of([*again, "--json", str(tmp_path / "tuned.json")]) == 0
+    chosen = found[data[1]]["mf"]["FedMF"]
+    tuned = json.loads((tmp_path / "tuned.json").read_text())["members"][0]
+    assert tuned["rows"][0]["config"]["model"]["learning_rate"] == chosen["model.learning_rate"]
+    assert tuned["rows"][0]["rounds"] == chosen["server.rounds"]
     assert content["kind"] == "family"
     assert all(f"{member['figures']['rmse']['mean']:.4f}" in shown for member in content["members"])
     assert set(content["made"]) >= {"command", "version", "commit", "seed", "when", "seconds"}
@@ -122,7 +128,7 @@ def test_the_commands_write_settings_and_results(tmp_path: Path, capsys: pytest.
 
 def test_what_is_not_there_is_said() -> None:
     with pytest.raises(UserError, match="no settings of FedMF were tuned"):
-        tuned_settings("FedMF", "mf", "my-ratings.csv")
+        own_settings("FedMF", "mf", {}, "my-ratings.csv")
     with pytest.raises(UserError, match="member of the family"):
         member_config("FedRac", "mf")
     with pytest.raises(UserError, match="model of the family"):

@@ -13,6 +13,7 @@ from fedrecplus.cli.display import say, show_jobs, show_table
 from fedrecplus.cli.interrupt import Interrupted, stop_on_interrupt
 from fedrecplus.cli.options import check_file_place, load_with_bar
 from fedrecplus.data import FileOptions
+from fedrecplus.errors import UserError
 from fedrecplus.experiments import family as members_of
 from fedrecplus.experiments import family_tables
 from fedrecplus.experiments import family_tuning as search
@@ -33,6 +34,9 @@ def run(
     dataset: Dataset = "ml-100k",
     model: Model = "mf",
     tuned: Annotated[bool, typer.Option("--tuned", help="Each member with the settings tuned for it.")] = False,
+    settings_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --tuned: a file of `family tune`, not the package's own.")
+    ] = None,
     members: Members = None,
     folds: Annotated[int, typer.Option(min=2, help="How many folds.")] = 5,
     settings: shared.Settings = None,
@@ -55,6 +59,8 @@ def run(
     """
     check_file_place(json_file, markdown_file, plot=plot_file)
     watch, chosen = Stopwatch(), _members(members)
+    if settings_file is not None and not tuned:
+        raise UserError("--settings-file says nothing without --tuned", "add --tuned, or leave it away")
     for name in chosen:  # what can't be is found before data is fetched
         members_of.member_config(name, model, settings=settings or [])
     ratings = load_with_bar(dataset, options)
@@ -64,7 +70,7 @@ def run(
             found = members_of.family(
                 ratings,
                 model,
-                tuned=tuned,
+                tuned=_tuned(settings_file) if tuned else None,
                 settings=settings or [],
                 members=chosen,
                 folds_count=folds,
@@ -106,7 +112,7 @@ def tune(
     """
     check_file_place(out, json_file)
     watch, chosen = Stopwatch(), _members(members)
-    before = tomllib.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+    before = _tuned(out) if out.exists() else {}
     ratings = load_with_bar(dataset, options)
 
     def tell(name: str, point: tuple[str, ...], rmse: float, rounds: int) -> None:
@@ -134,6 +140,16 @@ def tune(
     show_table(["member", "fixed", "tuned", *names], rows, f"RMSE on validation cuts of {ratings.name}")
     found = {"dataset": ratings.name, "model": model, "points": points, "members": [vars(each) for each in tuned]}
     write_json_to(json_file, {**found, "made": watch.made(0)})
+
+
+def _tuned(file: Path | None) -> Any:
+    """Tuned settings, of a file or those of the package."""
+    if file is None:
+        return members_of.shipped_settings()
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{file} can't be read: {error}", "give a file that `fedrecplus family tune` wrote") from None
 
 
 def _members(text: str | None) -> list[str]:

@@ -8,7 +8,7 @@ same points for all (``family_tuning``).
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -65,6 +65,8 @@ CLAIMS: tuple[tuple[str, str, str], ...] = (
 )
 """what the paper says or suggests: which member should have the lower error than which"""
 SIGNIFICANT = 0.05
+Tuned = Mapping[str, Any]
+"""data set → model → member → settings"""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def family(
     ratings: Ratings,
     model: str = "mf",
     *,
-    tuned: bool = False,
+    tuned: Tuned | None = None,
     settings: Sequence[str] = (),
     members: Sequence[str] = tuple(MEMBERS),
     folds_count: int = 5,
@@ -137,17 +139,17 @@ def family(
 ) -> FamilyResult:
     """Train every member on every fold; ``settings`` are for all of them, before what a member has of its own."""
     require_ratings(ratings)
-    configs = {name: member_config(name, model, ratings.name if tuned else None, settings) for name in members}
+    own = {name: own_settings(name, model, tuned, ratings.name) for name in members}
+    configs = {name: member_config(name, model, own[name], settings) for name in members}
 
     def folder_of(name: str, fold: int) -> Path | None:
         return out / name.replace(", ", "-").replace(" ", "-") / f"fold-{fold}" if out else None
 
     outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks)
-    own = {name: own_settings(name, model, ratings.name if tuned else None) for name in members}
     return FamilyResult(
         ratings.name,
         model,
-        tuned,
+        tuned is not None,
         folds_count,
         dumps(start(model, settings)),
         [_member(name, own[name], outcomes[name]) for name in members],
@@ -162,30 +164,33 @@ def start(model: str, settings: Sequence[str] = ()) -> Config:
     return assign(preset(STARTS[model]), settings)
 
 
-def member_config(name: str, model: str, tuned_on: str | None = None, settings: Sequence[str] = ()) -> Config:
-    """A member's whole config; tuned, with the numbers that were found on a data set."""
-    own = own_settings(name, model, tuned_on)
+def member_config(name: str, model: str, own: Sequence[str] | None = None, settings: Sequence[str] = ()) -> Config:
+    """A member's whole config; ``own`` is what it changes of the start, its parts alone if not given."""
+    own = own_settings(name, model) if own is None else own
     return check(assign(start(model, settings), [f"algorithm={name}", *own]))
 
 
-def own_settings(name: str, model: str, tuned_on: str | None = None) -> tuple[str, ...]:
-    """What a member changes of the start."""
+def own_settings(name: str, model: str, tuned: Tuned | None = None, dataset: str = "") -> tuple[str, ...]:
+    """What a member changes of the start: its parts and, where settings are tuned, those for the data set."""
     if name not in MEMBERS:
         raise unknown_name("member of the family", name, MEMBERS)
     own = MEMBERS[name]
     if name == "FedRec++":  # lossless: only with rated rows alone in the user's step is nothing of pseudo items left
         own = (*own, "model.user_step=rated" if model == "mf" else "model.solve_over=rated")
-    return (*own, *tuned_settings(name, model, tuned_on)) if tuned_on else own
-
-
-def tuned_settings(name: str, model: str, dataset: str) -> tuple[str, ...]:
-    """The numbers that ``fedrecplus family tune`` found for a member, shipped with the package."""
-    found = tomllib.loads(files(__package__).joinpath("family.toml").read_text(encoding="utf-8"))
+    if tuned is None:
+        return own
     try:
-        return tuple(f"{path}={value}" for path, value in found[dataset][model][name].items())
+        return (*own, *(f"{path}={value}" for path, value in tuned[dataset][model][name].items()))
     except KeyError:
-        remedy = f"leave --tuned away; known: {', '.join(f'{one} of {d}' for d in found for one in found[d])}"
-        raise UserError(f"no settings of {name} were tuned for {model} on {dataset}", remedy) from None
+        known = ", ".join(f"{one} on {data}" for data in tuned for one in tuned[data])
+        raise UserError(
+            f"no settings of {name} were tuned for {model} on {dataset}", f"leave --tuned away; known: {known}"
+        ) from None
+
+
+def shipped_settings() -> Tuned:
+    """The settings that ``fedrecplus family tune`` found and that come with the package."""
+    return tomllib.loads(files(__package__).joinpath("family.toml").read_text(encoding="utf-8"))
 
 
 def _member(name: str, settings: tuple[str, ...], own: Sequence[JobOutcome]) -> MemberResult:

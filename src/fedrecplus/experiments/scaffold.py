@@ -92,7 +92,7 @@ def require_plain_mf(config: Config) -> None:
 
 def _path(config: Config, message: Broadcast) -> float:
     """K η_L: what a local update is a multiple of."""
-    return config.model.options.local_epochs * local_rate(config.model.options, message.round)
+    return float(config.model.options.local_epochs * local_rate(config.model.options, message.round))
 
 
 def _local_training(
