@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PARTS = ("tune", "claims", "figure", "heterogeneity", "theory", "ours")
-MODELS = ("mf", "reconstruction")
 OURS = "fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private"
 AUDITED = tuple(OURS.split(","))
 # steps so small that the theorem's conditions hold, for the model that it is about
@@ -86,26 +85,29 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _of_set(extent: Extent, name: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The paper's claims and its figure on one data set."""
-    found, data, tuned = [], ("--dataset", name), extent.file("family.toml")
-    for model in MODELS:
-        how = (*data, "--model", model, *extent.common)
-        if "tune" in parts:
-            points = ("--points", str(extent.points), "--out", tuned)
-            found.append(("family", "tune", *how, *points, "--json", extent.file(f"tune-{name}-{model}.json")))
-        if "claims" in parts:
-            run = ("family", "run", *how, "--folds", str(extent.folds))
-            ours = ("--settings-file", tuned) if "tune" in parts else ()
-            found.append((*run, "--json", extent.file(f"family-{name}-{model}-fixed.json")))
-            found.append((*run, "--tuned", *ours, "--json", extent.file(f"family-{name}-{model}-tuned.json")))
+    found = _of_model(extent, name, "mf", parts)
     if "figure" in parts:
         how = ("--algorithm", "fedrec+paper", "--folds", str(extent.folds), *extent.common)
-        found.append(("ablate", "pseudo-items", *data, *how, "--json", extent.file(f"figure-{name}.json")))
+        found.append(("ablate", "pseudo-items", "--dataset", name, *how, "--json", extent.file(f"figure-{name}.json")))
+    return [*found, *_of_model(extent, name, "reconstruction", parts)]
+
+
+def _of_model(extent: Extent, name: str, model: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    how, tuned, found = ("--dataset", name, "--model", model, *extent.common), extent.file("family.toml"), []
+    run = ("family", "run", *how, "--folds", str(extent.folds))
+    if "claims" in parts:
+        found.append((*run, "--json", extent.file(f"family-{name}-{model}-fixed.json")))
+    if "tune" in parts:
+        points = ("--points", str(extent.points), "--out", tuned)
+        found.append(("family", "tune", *how, *points, "--json", extent.file(f"tune-{name}-{model}.json")))
+    if "claims" in parts:
+        ours = ("--settings-file", tuned) if "tune" in parts else ()
+        found.append((*run, "--tuned", *ours, "--json", extent.file(f"family-{name}-{model}-tuned.json")))
     return found
 
 
 def _theory(extent: Extent, data: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The theorem beside the paper's preset, and beside steps so small that it applies, with and without the paper's two
-    ideas; the corollary beside those."""
+    """The theorem beside the paper's preset, and beside steps so small that it applies; the corollary beside those."""
     train, found = ("train", *data, "--algorithm", "fedrec+paper", *set_options(extent.settings)), []
     for number, (name, changes) in enumerate(STUDIED.items(), start=1):
         run = extent.file(name)

@@ -82,7 +82,7 @@ class MemberResult:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """One member against another."""
 
     says: str
@@ -112,7 +112,7 @@ class FamilyResult:
     config: str
     """what all members share, as TOML"""
     members: list[MemberResult]
-    claims: list[Claim]
+    claims: list[PaperClaim]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -198,7 +198,7 @@ def _member(name: str, settings: tuple[str, ...], own: Sequence[JobOutcome]) -> 
     return MemberResult(name, settings, {figure: fold_mean([row[figure] for row in rows]) for figure in FIGURES}, rows)
 
 
-def _claims(outcomes: dict[str, list[JobOutcome]]) -> list[Claim]:
+def _claims(outcomes: dict[str, list[JobOutcome]]) -> list[PaperClaim]:
     """Claims about members that were trained."""
     asked = [claim for claim in CLAIMS if {claim[1], claim[2]} <= set(outcomes)]
     tests = [against(outcomes[worse], outcomes[better]) for _, better, worse in asked]
@@ -206,5 +206,5 @@ def _claims(outcomes: dict[str, list[JobOutcome]]) -> list[Claim]:
     claims = []
     for (says, better, worse), test in zip(asked, corrected, strict=True):
         means = [fold_mean([outcome.row["rmse"] for outcome in outcomes[name]]).mean for name in (better, worse)]
-        claims.append(Claim(says, better, worse, means[0] - means[1], test))
+        claims.append(PaperClaim(says, better, worse, means[0] - means[1], test))
     return claims

@@ -50,7 +50,7 @@ def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
             bullets(findings(content)),
             made(content.get("made"), {"what all members share": content["config"], **settings}),
         ]
-    return Section(f"family-{name}", f"The paper's claims on {name}", parts)
+    return Section("claims", f"The paper's claims on {name}", parts)
 
 
 def _printed(name: str) -> list[str]:

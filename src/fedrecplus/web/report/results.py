@@ -86,8 +86,8 @@ def _findings(ours: Sequence[dict[str, Any]]) -> list[str]:
     if OURS in errors:
         own = f"{PAPER_PRESET} is, with {errors[PAPER_PRESET]:.4f}" if PAPER_PRESET in errors else f"{PAPER_PRESET} is"
         lines.append(
-            f"{OURS} ({errors[OURS]:.4f}) is not the paper's algorithm: it trains another model, which knows public means "
-            f"and the catalogue. {own}. Presets differ in many settings, so no difference here speaks for one idea."
+            f"{OURS} ({errors[OURS]:.4f}) is not the paper's algorithm: it trains another model, with public means and "
+            f"the catalogue. {own}. Presets differ in many settings, so no difference here speaks for one idea."
         )
     return lines
 
