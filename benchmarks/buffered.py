@@ -30,8 +30,7 @@ from fedrecplus.engines.state import message_of
 from fedrecplus.experiments.validation import Cut, cut
 from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import server_round
-from fedrecplus.training.evaluation import Fallback, score
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import Fallback, predictor_of, score
 
 MEDIAN, LOST = 30.0, 0.1
 """seconds of an answer: log-normal over devices, and over each device's answers; the share that never comes"""
@@ -142,7 +141,7 @@ def curve(
     where: Cut, config: Config, way: Way, hours: float, spread: float, seed: int, looks: int = 60
 ) -> list[tuple[float, float]]:
     """Seconds on the clock and RMSE, some ``looks`` times on the way."""
-    prior, options = list[str](), config.model.options
+    prior, options = list[str](), config.model.settings
     if hasattr(options, "item_prior"):  # of a small step it is for so many of all persons, as the ratings in it are
         prior = [f"model.item_prior={options.item_prior * min(1.0, way.enough / where.fitted.clients)}"]
     config = assign(

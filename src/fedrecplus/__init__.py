@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedrecplus.audit.result import AuditResult, run_audit
     from fedrecplus.config import Config, assign, change, load_config, preset, presets, with_budget, with_channel
-    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, split, validation_cut
+    from fedrecplus.data import FileOptions, Ratings, Scale, Split, folds, from_frame, split, validation_cut
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.data.shards.read import open_shards
     from fedrecplus.errors import UserError
-    from fedrecplus.experiments.compare import Comparison, compare, cross_validate
+    from fedrecplus.experiments.compare import compare, cross_validate
+    from fedrecplus.experiments.comparison import Comparison
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
     from fedrecplus.training.callbacks import Callback, EarlyStopping, ProgressBar
     from fedrecplus.training.estimator import FedRec
@@ -49,13 +50,15 @@ _HOMES = {
         "Split",
         "describe",
         "folds",
+        "from_frame",
         "load",
         "split",
         "validation_cut",
     ),
     "fedrecplus.data.shards.read": ("open_shards",),
     "fedrecplus.errors": ("UserError",),
-    "fedrecplus.experiments.compare": ("Comparison", "compare", "cross_validate"),
+    "fedrecplus.experiments.compare": ("compare", "cross_validate"),
+    "fedrecplus.experiments.comparison": ("Comparison",),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
     "fedrecplus.training.callbacks": ("Callback", "EarlyStopping", "ProgressBar"),
     "fedrecplus.training.estimator": ("FedRec",),
@@ -88,6 +91,7 @@ __all__ = [
     "describe",
     "evaluate",
     "folds",
+    "from_frame",
     "load",
     "load_config",
     "open_shards",

@@ -7,7 +7,7 @@ all that a server's step needs of a cohort's uploads. ``docs/threat-model.md`` s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class PublicItems:
     def averages(self) -> Array:
         """The mean ratings, or the mean of all ratings where none are known."""
         return self.average if len(self.average) else np.full(len(self.popularity), self.mean)
+
+    def of_items(self, places: NDArray[np.int64]) -> PublicItems:
+        """What is known of some of the items, in this order."""
+        tables = {name: getattr(self, name) for name in ("content", "popularity", "average", "years")}
+        return replace(self, **{name: table[places] if len(table) else table for name, table in tables.items()})
 
 
 @dataclass(frozen=True)

@@ -72,19 +72,19 @@ def test_a_preset_trains_in_both_engines_and_in_single_precision(name: str) -> N
 
 def test_the_private_preset_keeps_what_the_audit_needs_kept() -> None:
     config = preset("fedrec+private")
-    assert config.model.options.solve_over == "all"
-    assert not config.pseudo_items.options.redraw
-    assert not config.virtual_ratings.options.refresh
-    assert config.virtual_ratings.options.rounding != "none"
+    assert config.model.settings.solve_over == "all"
+    assert not config.pseudo_items.settings.redraw
+    assert not config.virtual_ratings.settings.refresh
+    assert config.virtual_ratings.settings.rounding != "none"
 
 
 def test_the_paper_preset_is_algorithm_1() -> None:
     config = preset("fedrec+paper")
-    assert (config.model.rule, config.model.options.user_step, config.model.options.batch_size) == ("mf", "all", 0)
-    assert (config.pseudo_items.rule, config.pseudo_items.options.redraw) == ("similar", True)
+    assert (config.model.rule, config.model.settings.user_step, config.model.settings.batch_size) == ("mf", "all", 0)
+    assert (config.pseudo_items.rule, config.pseudo_items.settings.redraw) == ("similar", True)
     assert (config.encoder.rule, config.virtual_ratings.rule) == ("identity", "nearest")
-    assert (config.virtual_ratings.options.refresh, config.virtual_ratings.options.rounding) == (True, "none")
-    weights = config.aggregation.options
+    assert (config.virtual_ratings.settings.refresh, config.virtual_ratings.settings.rounding) == (True, "none")
+    weights = config.aggregation.settings
     assert (config.aggregation.rule, weights.normalise, weights.rows) == ("wasserstein", "cohort", "table")
     assert (weights.temperature, weights.bound, weights.global_step, weights.covariance) == (1.0, 0.0, "last", "none")
     assert (config.server_optimizer.rule, config.server.cooldown, config.channel.rule) == ("sgd", 0.0, "clear")

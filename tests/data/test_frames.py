@@ -32,7 +32,7 @@ def frame(backend: str, columns: dict[str, list[Any]] = COLUMNS) -> Any:
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_comes_back_as_it_was(backend: str) -> None:
-    ratings = fr.Ratings.from_frame(frame(backend), **NAMED)  # type: ignore[arg-type]
+    ratings = fr.from_frame(frame(backend), **NAMED)  # type: ignore[arg-type]
     assert str(ratings.scale) == "0.5:5:0.5"
     back = ratings.to_frame(backend)
     assert type(back) is type(frame(backend))
@@ -44,7 +44,7 @@ def test_a_frame_comes_back_as_it_was(backend: str) -> None:
 
 def test_a_lazy_frame_is_collected() -> None:
     lazy = pl.DataFrame(COLUMNS).lazy()
-    assert len(fr.Ratings.from_frame(lazy, **NAMED)) == 6  # type: ignore[arg-type]
+    assert len(fr.from_frame(lazy, **NAMED)) == 6  # type: ignore[arg-type]
 
 
 def test_without_times_there_is_no_column_of_them() -> None:
@@ -55,7 +55,7 @@ def test_without_times_there_is_no_column_of_them() -> None:
 def test_dates_become_seconds() -> None:
     moments = [datetime(1970, 1, 1, 0, 0, second) for second in (30, 20, 10, 59, 50, 40)]
     for column in (moments, [str(moment) for moment in moments]):
-        ratings = fr.Ratings.from_frame(pl.DataFrame({**COLUMNS, "at": column}), **NAMED)  # type: ignore[arg-type]
+        ratings = fr.from_frame(pl.DataFrame({**COLUMNS, "at": column}), **NAMED)  # type: ignore[arg-type]
         assert ratings.timestamps is not None
         assert sorted(ratings.timestamps.tolist()) == [10, 20, 30, 40, 50, 59]
 
@@ -64,27 +64,27 @@ def test_pandas_missing_values_are_missing() -> None:
     pandas = pytest.importorskip("pandas")
     broken = pandas.DataFrame({**COLUMNS, "stars": [4.5, None, 1.0, 5.0, 2.5, 0.5]})
     with pytest.raises(UserError, match=r"row 2: the rating is missing \(column 'stars'\)"):
-        fr.Ratings.from_frame(broken, **NAMED)
+        fr.from_frame(broken, **NAMED)
     with pytest.raises(UserError, match=r"row 1: the user is missing \(column 'who'\)"):
-        fr.Ratings.from_frame(pandas.DataFrame({**COLUMNS, "who": [None, *COLUMNS["who"][1:]]}), **NAMED)
+        fr.from_frame(pandas.DataFrame({**COLUMNS, "who": [None, *COLUMNS["who"][1:]]}), **NAMED)
 
 
 def test_ids_with_a_missing_neighbour_stay_whole_numbers() -> None:
     """Pandas makes floats of whole numbers, one of which is missing."""
     pandas = pytest.importorskip("pandas")
-    found = fr.Ratings.from_frame(pandas.DataFrame({**COLUMNS, "film": [7.0, 7.0, 9.0, 9.0, 11.0, 11.0]}), **NAMED)
+    found = fr.from_frame(pandas.DataFrame({**COLUMNS, "film": [7.0, 7.0, 9.0, 9.0, 11.0, 11.0]}), **NAMED)
     assert found.item_ids.tolist() == [7, 9, 11]
 
 
 def test_ids_of_numbers_and_texts_in_one_column_are_texts() -> None:
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({**COLUMNS, "film": [7, 7, "x", "x", 11, 11]})
-    assert fr.Ratings.from_frame(mixed, **NAMED).item_ids.tolist() == ["11", "7", "x"]
+    assert fr.from_frame(mixed, **NAMED).item_ids.tolist() == ["11", "7", "x"]
 
 
 def test_an_unknown_column_is_named_with_those_there_are() -> None:
     with pytest.raises(UserError, match="no column 'stares'"):
-        fr.Ratings.from_frame(pl.DataFrame(COLUMNS), user="who", item="film", rating="stares")
+        fr.from_frame(pl.DataFrame(COLUMNS), user="who", item="film", rating="stares")
 
 
 def test_what_is_no_frame_is_refused() -> None:
@@ -141,6 +141,6 @@ def test_two_sets_together_are_one_fold() -> None:
 def test_two_columns_that_could_be_meant_are_said() -> None:
     frame = pl.DataFrame({"user": [1, 2], "item": [1, 2], "score": [1, 5], "rating": [2, 4]})
     with pytest.warns(DataWarning, match="'rating' is taken for the rating, though 'score' could be meant"):
-        ratings = fr.Ratings.from_frame(frame)
+        ratings = fr.from_frame(frame)
     assert ratings.values.tolist() == [2.0, 4.0]
-    fr.Ratings.from_frame(frame, rating="score")  # no warning, which would be an error here
+    fr.from_frame(frame, rating="score")  # no warning, which would be an error here

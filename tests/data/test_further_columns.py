@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fedrecplus.data import FileOptions, Ratings, load, split
+from fedrecplus.data import FileOptions, Ratings, from_frame, load, split
 from fedrecplus.errors import DataWarning, UserError
 from fedrecplus.training import train
 
@@ -55,9 +55,9 @@ def test_columns_of_the_ratings_tell_it_too(write: Write) -> None:
 
 def test_lists_of_genres_in_a_frame() -> None:
     frame = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": [1, 5], "genres": [["a", "b"], []]})
-    assert catalogue(Ratings.from_frame(frame)) == {1: ("", 0, {"a", "b"}), 2: ("", 0, set())}
+    assert catalogue(from_frame(frame)) == {1: ("", 0, {"a", "b"}), 2: ("", 0, set())}
     items = pl.DataFrame({"item": [2, 1], "tags": [["x"], ["y", "z"]]})
-    found = Ratings.from_frame(frame.drop("genres"), genres="tags", items=items)
+    found = from_frame(frame.drop("genres"), genres="tags", items=items)
     assert catalogue(found) == {1: ("", 0, {"y", "z"}), 2: ("", 0, {"x"})}
 
 
@@ -81,7 +81,7 @@ def test_genres_of_ones_own_are_used_like_movielens(write: Write) -> None:
     items = pl.DataFrame({"item": range(20), "title": [f"t{i}" for i in range(20)], "genres": ["a", "b"] * 10})
     rmse = []
     for table in (None, items):
-        training, test = split(Ratings.from_frame(plain, items=table), 0)
+        training, test = split(from_frame(plain, items=table), 0)
         run = train(training, test, "fedmf")
         rmse.append(run.rmse)
     assert rmse[0] != rmse[1]
@@ -114,7 +114,7 @@ def test_booleans_are_likes(write: Write, words: tuple[str, str]) -> None:
     assert str(ratings.scale) == "0:1:1"
     assert str(load(write(f"user,item,liked\n1,10,{yes}\n2,20,{yes}\n")).scale) == "0:1:1"
     frame = pl.DataFrame({"user": [1, 2], "item": [1, 2], "like": [True, False]})
-    assert Ratings.from_frame(frame).values.tolist() == [1.0, 0.0]
+    assert from_frame(frame).values.tolist() == [1.0, 0.0]
 
 
 def workbook(rows: list[tuple[str | float, ...]]) -> bytes:

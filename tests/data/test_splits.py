@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrecplus.data import Ratings, folds, load, split, validation_cut
+from fedrecplus.data import Ratings, folds, from_frame, load, split, validation_cut
 from fedrecplus.errors import UserError
 
 
@@ -115,16 +115,16 @@ def test_the_last_of_each_user_is_tested_and_nobody_gets_cold() -> None:
 
 
 def test_a_column_of_folds_is_the_users_own_split() -> None:
-    ratings = Ratings.from_frame(TIMED, fold="fold")
+    ratings = from_frame(TIMED, fold="fold")
     assert [len(split(ratings, fold, how="column")[1]) for fold in range(3)] == [3, 3, 2]
     with pytest.raises(UserError, match="no fold 3"):
         split(ratings, 3, how="column")
-    words = Ratings.from_frame(TIMED, fold="part")
+    words = from_frame(TIMED, fold="part")
     assert pairs(split(words, how="column")[1]) == {(1, 2), (2, 2)}
     with pytest.raises(UserError, match="names no folds"):
-        split(Ratings.from_frame(TIMED), how="column")
+        split(from_frame(TIMED), how="column")
     with pytest.raises(UserError, match=r"'b' is no fold \(column 'fold'\)"):
-        Ratings.from_frame(TIMED.with_columns(fold=pl.lit("b")), fold="fold")
+        from_frame(TIMED.with_columns(fold=pl.lit("b")), fold="fold")
 
 
 @given(count=st.integers(2, 6), seed=st.integers(0, 1000))

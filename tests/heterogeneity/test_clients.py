@@ -20,7 +20,7 @@ from fedrecplus.experiments.heterogeneous_clients import (
     rotate,
     shift,
 )
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.evaluation import predictor_of
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=60, items=50)

@@ -7,8 +7,7 @@ import pytest
 import scipy.optimize
 
 from fedrecplus.config import Config, assign
-from fedrecplus.engines import message_of, prepare
-from fedrecplus.engines.state import start
+from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import sums_of
 from tests.small_data import small_ratings
@@ -20,8 +19,7 @@ def aggregate(rule: str, rows: np.ndarray, share: str) -> np.ndarray:
     config = assign(Config(), [f"aggregation.rule={rule}", f"model.factors={rows.shape[1]}", *options])
     problem = prepare(small_ratings(), config)
     uploads = [Upload(client, np.array([0]), row[None]) for client, row in enumerate(rows)]
-    how = config.aggregation
-    return how.part.aggregate(uploads, message_of(problem, start(problem)), how.options)[:2]
+    return config.aggregation.aggregate(uploads, message_of(problem, engine_of(config).start(problem)))[:2]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +70,6 @@ def test_size_weighs_a_client_by_its_rows() -> None:
     config = assign(Config(), ["aggregation.rule=size", "model.factors=1"])
     uploads = [Upload(0, np.array([0, 1, 2]), np.full((3, 1), 4.0)), Upload(1, np.array([0]), np.array([[8.0]]))]
     problem = prepare(small_ratings(), config)
-    sums = sums_of(uploads, message_of(problem, start(problem)), config)
+    sums = sums_of(uploads, message_of(problem, engine_of(config).start(problem)), config)
     assert sums.total[:3, 0].tolist() == [20.0, 12.0, 12.0]
     assert (sums.weights[:3].tolist(), sums.overall) == ([4.0, 3.0, 3.0], 4.0)

@@ -11,7 +11,7 @@ import pytest
 
 from fedrecplus.audit.attacks import one_round
 from fedrecplus.audit.transcript import Sent, Transcript
-from fedrecplus.training.model_files import SharedModel
+from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.in_node import ROUNDS, run_in_node
 from tests.page.test_client_step import SECRET, config_of, made_up, message_of, python_upload
@@ -35,7 +35,7 @@ print(rounds(({ upload }, message, preset) => {
 def test_the_server_reads_what_the_audit_reads(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    exact = SharedModel.read(run_of(name))
+    exact = read_model(run_of(name))[0]
     model = with_tables(exact, tables_of(exact, 8))
     people = [made_up(model, n) for n in (8, 30)]
     given = {
@@ -53,6 +53,6 @@ def test_the_server_reads_what_the_audit_reads(
             transcript.broadcasts[message.round] = message
             wire = replace(upload, delta=upload.delta.astype(np.float32))
             transcript.sent[0] = [Sent(message.round, 0, wire)]
-            (theirs,) = one_round.attack(transcript, 0)
+            (theirs,) = one_round.OneRound().attack(transcript, 0)
             assert mine["ratings"] == pytest.approx(theirs.ratings, abs=1e-9), algorithm
             assert mine["evidence"] == pytest.approx(theirs.rated, abs=1e-3, rel=1e-3), algorithm

@@ -16,6 +16,7 @@ from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import client_round, encode_items
 from fedrecplus.training.model_files import SharedModel
+from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.in_node import ROUNDS, run_in_node
 
@@ -39,7 +40,7 @@ print(rounds(({ upload, rows }, message, preset) => ({ items: [...upload.items],
 def test_the_upload_is_that_of_the_client_round(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    exact = SharedModel.read(run_of(name))
+    exact = read_model(run_of(name))[0]
     model = with_tables(exact, tables_of(exact, 8))
     people = [made_up(model, n) for n in (1, 4, 30)]
     given = {
@@ -85,7 +86,7 @@ def config_of(algorithm: str, model: SharedModel) -> Config:
 
 def message_of(model: SharedModel, config: Config) -> Broadcast:
     """The broadcast of the round after the run's last, at its quantised rows."""
-    columns = sum(config.model.part.tables(config.model.options).values())
+    columns = sum(config.model.tables().values())
     V = model.V[:, :columns]
     features = encode_items(V, model.public, config)
     return Broadcast(model.config.server.rounds, V, np.zeros_like(V), np.zeros((0, columns)), features, model.public)
@@ -93,10 +94,9 @@ def message_of(model: SharedModel, config: Config) -> Broadcast:
 
 def device_at(model: SharedModel, config: Config, message: Broadcast, items: Any, ratings: Any) -> Device:
     """A newcomer's device."""
-    rule, options = config.model.part, config.model.options
-    U = np.zeros(0)
+    rule, U = config.model, np.zeros(0)
     if config.model.rule in ("mf", "biased-mf"):
-        U = rule.fold_in(rule.item_columns(message.V, model.public, options), items, ratings, options, model.public)
+        U = rule.fold_in(rule.item_columns(message.V, model.public), items, ratings, model.public)
     return Device(0, items, ratings, model.scale.standard_step, U, SECRET)
 
 
@@ -104,7 +104,7 @@ def python_upload(model: SharedModel, config: Config, items: Any, ratings: Any) 
     """What the client step makes of these ratings; without the client's own weight, which needs the last step."""
     message = message_of(model, config)
     device = device_at(model, config, message, items, ratings)
-    if config.weighs_on_client:
-        options = config.aggregation.with_options(weigh_on="server")
+    if config.aggregation.weighs_on_client:
+        options = config.aggregation.with_settings(weigh_on="server")
         config = replace(config, aggregation=options)
     return client_round(message, device, config)[0]

@@ -12,6 +12,7 @@ import pytest
 from fedrecplus.training import Recommender
 from fedrecplus.training.lists import Wish
 from fedrecplus.training.model_files import PrivateParts, SharedModel
+from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables
 from tests.page.conftest import RUNS
 from tests.page.in_node import run_in_node
@@ -46,7 +47,7 @@ def people_of(model: SharedModel) -> list[list[tuple[int, float]]]:
 def test_weights_predictions_lists_and_reasons_are_python_s(
     name: str, run_of: Callable[[str], Path], site_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    compare_with_python(SharedModel.read(run_of(name)), site_of(name), tmp_path)
+    compare_with_python(read_model(run_of(name))[0], site_of(name), tmp_path)
 
 
 def compare_with_python(exact: SharedModel, site: Path, folder: Path, n: int = 12) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.web.page.build import build_site, page_files
+from fedrecplus.web.page.build import build_site, page_files, read_model
 from fedrecplus.web.page.open import file_server
 from fedrecplus.web.page.quantise import quantise, tables_of, with_tables
 
@@ -88,7 +87,7 @@ def test_nothing_of_any_client_is_in_it(run_of: Callable[[str], Path], tmp_path:
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_no_number_moves_by_more_than_half_a_step(run_of: Callable[[str], Path], bits: int) -> None:
-    model = SharedModel.read(run_of("fedrec+secure"))
+    model = read_model(run_of("fedrec+secure"))[0]
     table = quantise(model.V, bits)
     assert np.abs(table.values() - model.V).max() <= 0.5000001 * table.scale.max()
     rounded = with_tables(model, tables_of(model, bits))

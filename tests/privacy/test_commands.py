@@ -15,7 +15,10 @@ TRAIN = ["train", "--dataset", "ratings.csv", "--algorithm", "fedmf", "--out", "
 
 
 def test_train_with_a_budget_and_what_it_spent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of([*TRAIN, "--epsilon", "4", "--delta", "1e-4", "--set", "server.rounds=2"]) == 0
+    budget = ["--epsilon", "4", "--delta", "1e-4", "--set", "server.rounds=2"]
+    assert exit_code_of([*TRAIN, *budget]) == 2
+    assert "--catalogue FILE" in capsys.readouterr().err
+    assert exit_code_of([*TRAIN, *budget, "--catalogue", "items.csv"]) == 0
     said = capsys.readouterr().out
     assert "per user" in said
     assert "tuning" in said
@@ -31,6 +34,9 @@ def test_train_with_a_budget_and_what_it_spent(capsys: pytest.CaptureFixture[str
 
 def test_local_noise_says_what_a_whole_person_costs(capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--epsilon", "5", "--noise", "local", "--set", "server.rounds=2", "--set", "model.factors=2"]
+    assert exit_code_of([*TRAIN, *more]) == 2
+    assert "--seeded-noise" in capsys.readouterr().err
+    more += ["--seeded-noise"]
     assert exit_code_of([*TRAIN, *more]) == 0
     privacy = json.loads(Path("run/result.json").read_text())["privacy"]
     assert privacy["unit"] == "number"
@@ -58,7 +64,9 @@ def test_likes_with_a_budget_are_told_what_they_get(capsys: pytest.CaptureFixtur
     pairs = [(user, item) for user in range(12) for item in range(8) if (user * 3 + item) % 4]
     Path("likes.csv").write_text("user,item\n" + "".join(f"u{user},i{item}\n" for user, item in pairs))
     likes = ["train", "--dataset", "likes.csv", "--out", "run", "--set", "server.rounds=2"]
-    assert exit_code_of([*likes, "--algorithm", "fedmf", "--epsilon", "4", "--delta", "1e-3"]) == 0
+    Path("list.csv").write_text("item\n" + "".join(f"i{item}\n" for item in range(8)))
+    budget = ["--epsilon", "4", "--delta", "1e-3", "--catalogue", "list.csv"]
+    assert exit_code_of([*likes, "--algorithm", "fedmf", *budget]) == 0
     assert "No model for choices has a budget yet" in "".join(capsys.readouterr())
     small = ["--set", "channel.least_cohort=2"]
     assert exit_code_of([*likes, "--overwrite", "--algorithm", "fedrec+secure", *small]) == 0

@@ -1,15 +1,16 @@
-"""A release is noted before it is made; a kill neither hides one nor pays for it twice."""
+"""A release is noted before it is made; a kill hides none, and what comes again with other noise is paid for again."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign, preset, with_budget
 from fedrecplus.data import split
-from fedrecplus.engines import Engine
+from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState
 from fedrecplus.errors import UserError
 from fedrecplus.training import train
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
@@ -37,7 +38,7 @@ def test_the_ledger_adds_up_to_the_result(tmp_path: Path, noise: str) -> None:
     assert 9.9 < privacy["epsilon"] <= 10.0
     neighbouring = {"central": "add-or-remove-one", "distributed": "zero-out-one"}[noise]
     assert (privacy["unit"], privacy["neighbouring"], privacy["delta"]) == ("user", neighbouring, 1e-5)
-    assert privacy["seeded_noise"] is True
+    assert privacy["seeded_noise"] is False
     assert len(privacy["noise_multiplier"]) == 4
     assert run.result["statistics"]["source"] == "secure-sum"
     assert 0.0 < run.result["statistics"]["epsilon"] < 10.0
@@ -67,13 +68,51 @@ def test_a_kill_before_a_release_finds_it_noted(tmp_path: Path, monkeypatch: pyt
     assert releases(tmp_path) == ["statistics", "round 1", "round 2", "round 3"]
 
 
-def test_a_resumed_run_repeats_its_releases_and_pays_once(tmp_path: Path) -> None:
-    whole = train(TRAINING, TEST, config(), out=tmp_path / "whole")
+def test_a_run_that_goes_on_repeats_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, rounds = Engine.round, []
+
+    def killed(self: Engine, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
+        rounds.append(problem.public.average)
+        if len(rounds) == 3:
+            raise RuntimeError("killed")
+        return real(self, problem, state)
+
+    monkeypatch.setattr(Engine, "round", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        train(TRAINING, TEST, config(), out=tmp_path)
+    parts = train(TRAINING, TEST, config(), out=tmp_path, resume=True)
+    names = [f"round {number}" for number in (1, 2, 3, 3, 4)]
+    assert releases(tmp_path) == ["statistics", *names], "every round has a checkpoint, so one comes again"
+    np.testing.assert_array_equal(rounds[-1], rounds[0], err_msg="statistics are released once")
+    assert parts.result["privacy"]["epsilon"] > 10.0, "and is paid for again"
+    assert parts.result["privacy"]["epsilon"] == pytest.approx(spent(lines_of(tmp_path / LEDGER), 1e-5))
+
+
+def test_what_was_released_before_the_first_checkpoint_counts_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        train(TRAINING, TEST, config(), out=tmp_path / "parts", stop=StopAfter(2))
+        train(TRAINING, TEST, config(), out=tmp_path, stop=StopAfter(2))
+    (tmp_path / "checkpoint.safetensors").unlink()
+    train(TRAINING, TEST, config(), out=tmp_path, resume=True)
+    assert releases(tmp_path).count("statistics") == 2
+    assert releases(tmp_path).count("round 1") == 2
+
+
+def test_statistics_with_a_budget_of_their_own_have_a_line(tmp_path: Path) -> None:
+    own = assign(preset("fedmf"), ["server.rounds=2", "statistics.source=secure-sum", "statistics.epsilon=1"])
+    for number in range(2):
+        train(TRAINING, TEST, own, out=tmp_path, overwrite=number > 0)
+    assert releases(tmp_path) == ["statistics", "statistics"], "the second is other noise over the same people"
+    assert spent(lines_of(tmp_path / LEDGER), 1e-5) > 1.3
+
+
+def test_a_resumed_run_with_seeded_noise_repeats_its_releases_and_pays_once(tmp_path: Path) -> None:
+    seeded = config("seeded_noise=true")
+    whole = train(TRAINING, TEST, seeded, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(TRAINING, TEST, seeded, out=tmp_path / "parts", stop=StopAfter(2))
     (tmp_path / "parts" / "checkpoint.safetensors").unlink()  # killed before it was written: all rounds come again
     halfway = releases(tmp_path / "parts")
-    parts = train(TRAINING, TEST, config(), out=tmp_path / "parts", resume=True)
+    parts = train(TRAINING, TEST, seeded, out=tmp_path / "parts", resume=True)
     assert halfway == ["statistics", "round 1", "round 2"]
     assert parts.rmse == whole.rmse
     assert (tmp_path / "parts" / LEDGER).read_text() == (tmp_path / "whole" / LEDGER).read_text()
@@ -83,7 +122,7 @@ def test_a_resumed_run_repeats_its_releases_and_pays_once(tmp_path: Path) -> Non
 
 def test_overwriting_a_run_does_not_take_back_what_was_published(tmp_path: Path) -> None:
     train(TRAINING, TEST, config(), out=tmp_path)
-    train(TRAINING, TEST, config("seed=1"), out=tmp_path, overwrite=True)
+    train(TRAINING, TEST, config(), out=tmp_path, overwrite=True)
     lines = lines_of(tmp_path / LEDGER)
     assert len({line["run"] for line in lines}) == 2
     assert spent(lines, 1e-5) > 13.0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedrecplus.parts.channel import encode, encoding_for, layout_of, secure
-from fedrecplus.parts.privacy import _budget, central, contribution, distributed, local, sensitivity
+from fedrecplus.parts.privacy import Mechanism, _budget, central, contribution, distributed, local, sensitivity
 from fedrecplus.protocol import PublicItems, Upload
 from fedrecplus.rounds import client_round, local_update, pseudo_items
 from fedrecplus.testing import example_round
@@ -26,13 +26,12 @@ numbers = st.floats(-1e6, 1e6)
     cap=st.integers(1, 60),
 )
 @settings(max_examples=100, deadline=None)
-@pytest.mark.parametrize("part", [central, distributed])
+@pytest.mark.parametrize("rule", ["central", "distributed"])
 def test_an_update_is_no_larger_than_the_clip(
-    part: object, delta: np.ndarray, statistic: np.ndarray, clip: float, cap: int
+    rule: str, delta: np.ndarray, statistic: np.ndarray, clip: float, cap: int
 ) -> None:
     upload = Upload(0, np.arange(len(delta)), delta, statistic=statistic)
-    options = part.Settings(clip=clip, cap=cap)  # type: ignore[attr-defined]
-    sent = part.protect(upload, 0, None, options)  # type: ignore[attr-defined]
+    sent = Mechanism.choose(rule, clip=clip, cap=cap).protect(upload, 0, None)  # type: ignore[arg-type]
     assert np.sqrt(np.sum(sent.delta**2) + np.sum(sent.statistic**2)) <= clip
 
 
@@ -97,10 +96,10 @@ def test_rounding_in_a_ring_lifts_no_update_over_what_noise_is_calibrated_to() -
     rng, clients, settings = np.random.default_rng(0), 50, secure.Settings(bound=2.0, least_cohort=2)
     layout = layout_of((200, 4), 0, settings)
     encoding = encoding_for(layout, PublicItems(np.zeros((200, 0)), np.full(200, 9)), clients, settings)
-    allowed = 2.0 + secure.rounding_norm(800, 0, clients, settings)
+    allowed = 2.0 + secure.Secure(settings).rounding_norm(800, 0, clients)
     assert 2.0 < allowed < 2.001
     for client in range(5):
         upload = Upload(client, np.arange(200), rng.normal(size=(200, 4)))
-        sent = central.protect(upload, 0, None, central.Settings(clip=2.0))  # type: ignore[arg-type]
+        sent = central.Central(central.Settings(clip=2.0)).protect(upload, 0, None)  # type: ignore[arg-type]
         steps = encode(replace(sent, weight=1.0), encoding).moves.view("<i4")
         assert np.linalg.norm(steps / encoding.scales[:, None]) <= allowed

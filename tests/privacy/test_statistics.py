@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedrecplus.config import assign, preset
+from fedrecplus.config import Config, assign, preset
 from fedrecplus.engines import prepare, public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import contribution, figures
@@ -48,8 +49,11 @@ def test_less_budget_is_more_noise() -> None:
 
 
 def test_statistics_do_not_change_because_somebody_asks_again() -> None:
-    first, second = (statistics("source=secure-sum", "epsilon=1") for _ in range(2))
-    np.testing.assert_array_equal(first.average, second.average)
+    config = assign(Config(), ["statistics.source=secure-sum", "statistics.epsilon=1"])
+    drawn = [public_items(RATINGS, config).average for _ in range(2)]
+    seeded = [public_items(RATINGS, replace(config, seeded_noise=True)).average for _ in range(2)]
+    assert not np.array_equal(*drawn)
+    np.testing.assert_array_equal(*seeded)
 
 
 def test_the_denoised_average_is_nearer_than_the_noisy_quotient() -> None:

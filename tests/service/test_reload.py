@@ -14,7 +14,7 @@ import pytest
 
 from fedrecplus.training.model_files import MODEL
 from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.registry import Registry
+from fedrecplus.training.registry import Registry, finished_model
 from tests.service.running import Service, command, eventually
 from tests.training.published_runs import finished_run
 from tests.waiting import GIVE_UP
@@ -38,7 +38,10 @@ def test_publish_and_rollback_while_requests_run(tmp_path: Path, runs: tuple[Pat
     registry = Registry(tmp_path / "registry")
     registry.publish(runs[0])
     expected = {
-        number: [(row.item, row.rating) for row in Recommender.load(run).fold_in(RATINGS).recommend(5)]
+        number: [
+            (row.item, row.rating)
+            for row in Recommender.for_newcomers(finished_model(run, ())[0]).fold_in(RATINGS).recommend(5)
+        ]
         for number, run in enumerate(runs, 1)
     }
     assert expected[1] != expected[2]

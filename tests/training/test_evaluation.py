@@ -9,13 +9,14 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.data.splits import split
 from fedrecplus.training import evaluation
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.groups import by_group, errors_of
+from fedrecplus.training.evaluation import Fallback, Predictor, errors_of, score
+from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=40)
 TRAINING, TEST = split(RATINGS, 1)
+TAIL = tail_items(TRAINING.item_counts())
 PREDICTOR = Predictor(
     np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(40, 3)) + 0.5
 )
@@ -55,17 +56,17 @@ def test_the_cold_get_the_client_s_mean_else_the_global_mean_and_none_is_dropped
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fallback = Fallback.of(TRAINING)
     whole = score(TEST, PREDICTOR.predict, fallback)
-    errors = errors_of(TEST, PREDICTOR.predict, fallback, TRAINING)
+    errors = errors_of(TEST, PREDICTOR.predict, fallback, TAIL)
     monkeypatch.setattr(evaluation, "_BLOCK", 7)
     in_blocks = score(TEST, PREDICTOR.predict, fallback)
     assert in_blocks.rmse == pytest.approx(whole.rmse)
     assert in_blocks.cold == whole.cold
-    np.testing.assert_allclose(errors_of(TEST, PREDICTOR.predict, fallback, TRAINING).squared, errors.squared)
+    np.testing.assert_allclose(errors_of(TEST, PREDICTOR.predict, fallback, TAIL).squared, errors.squared)
 
 
 def test_errors_by_client_add_up() -> None:
     fallback = Fallback.of(TRAINING)
-    errors, scores = errors_of(TEST, PREDICTOR.predict, fallback, TRAINING), score(TEST, PREDICTOR.predict, fallback)
+    errors, scores = errors_of(TEST, PREDICTOR.predict, fallback, TAIL), score(TEST, PREDICTOR.predict, fallback)
     assert errors.count.sum() == len(TEST)
     assert np.sqrt(errors.squared.sum() / len(TEST)) == pytest.approx(scores.rmse)
     groups = by_group(errors, TRAINING)

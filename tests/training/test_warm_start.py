@@ -27,7 +27,7 @@ def short(name: str, rounds: int = 6) -> fr.Config:
 def without_new() -> fr.Ratings:
     """As a file from before the new items: it knows nothing of them, and numbers the others on."""
     frame = RATINGS.to_frame()
-    return fr.Ratings.from_frame(frame.filter(~frame["item"].is_in(NEW.tolist())), scale=RATINGS.scale)
+    return fr.from_frame(frame.filter(~frame["item"].is_in(NEW.tolist())), scale=RATINGS.scale)
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -104,7 +104,7 @@ def test_a_training_that_cannot_begin_writes_and_overwrites_nothing(tmp_path: Pa
     others = RATINGS.to_frame().with_columns(item="other-" + RATINGS.to_frame()["item"].cast(str))
     for refused in (
         {"config": fr.assign(config, ["engine=cuda"])},
-        {"start": tmp_path / "run", "ratings": fr.Ratings.from_frame(others, scale=RATINGS.scale)},
+        {"start": tmp_path / "run", "ratings": fr.from_frame(others, scale=RATINGS.scale)},
         {"start": 5},
     ):
         how = {"ratings": RATINGS, "config": config, **refused}

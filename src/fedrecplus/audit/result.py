@@ -9,7 +9,7 @@ from typing import Any
 from fedrecplus.audit.audit import AuditExtent, cases, run
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.config import Config, check, preset
-from fedrecplus.data import RatingsLike, as_ratings, split
+from fedrecplus.data import RatingsLike, load, split
 from fedrecplus.data.frames import frame_of
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
@@ -68,5 +68,5 @@ def run_audit(
         schemes[config.algorithm] = check(replace(config, seed=seed))
     extent = AuditExtent(rounds, users, tuple(attacks))
     _ = extent.chosen  # a misspelt attack is found before data is fetched
-    training, test = split(as_ratings(ratings), fold, seed=seed)
+    training, test = split(load(ratings), fold, seed=seed)
     return AuditResult(training.name, run(cases(schemes), training, test, extent, workers))

@@ -21,6 +21,7 @@ from fedrecplus.cli.options import (
     Noise,
     Rows,
     Seed,
+    SeededNoise,
     Settings,
     SimulationOnly,
     SplitBy,
@@ -40,13 +41,11 @@ from fedrecplus.config import Config, assign, check_channel, with_budget, with_c
 from fedrecplus.data import FileOptions, Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
-from fedrecplus.experiments.compare import Comparison, compare, named_configs
+from fedrecplus.experiments.compare import compare, named_configs
+from fedrecplus.experiments.comparison import SPARE, Comparison, errors_table, notes
 from fedrecplus.experiments.jobs import Callbacks
 from fedrecplus.experiments.report import (
-    SPARE,
     details_tables,
-    errors_table,
-    notes,
     published_table,
     to_csv,
     to_json,
@@ -78,6 +77,7 @@ def compare_command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     noise: Noise = None,
+    seeded_noise: SeededNoise = False,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are tested against. Default: the first.")
     ] = None,
@@ -117,7 +117,8 @@ def compare_command(
         check_channel(channel, budget[2])
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
-    changes = [*(["simulation_only=true"] if simulation_only else []), *before]
+    flags = {"simulation_only": simulation_only, "seeded_noise": seeded_noise}
+    changes = [*(f"{name}=true" for name, given in flags.items() if given), *before]
     configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)

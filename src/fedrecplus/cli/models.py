@@ -40,7 +40,7 @@ def _facts(model: PublishedModel, current: int | None) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     figures = row["figures"]
-    errors = [f"{figures[name]:.4f}" if figures.get(name) is not None else "" for name in ("rmse", "ndcg@10")]
+    errors = [f"{figures[name]:.3f}" if figures.get(name) is not None else "" for name in ("rmse", "ndcg@10")]
     named = [str(figures.get(name) or "") for name in ("algorithm", "dataset")]
     mark = "yes" if row["current"] else ""
     return [str(row["number"]), mark, row["when"], *named, *errors, str(figures.get("items") or ""), row["digest"][:12]]

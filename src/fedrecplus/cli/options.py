@@ -16,7 +16,7 @@ from fedrecplus.cli.display import tell
 from fedrecplus.cli.outputs import JsonFile as JsonFile
 from fedrecplus.cli.outputs import check_file_place as check_file_place
 from fedrecplus.config import Config, load_config, preset, presets
-from fedrecplus.data import FileOptions, Ratings, Split, as_test, load, progress_bar
+from fedrecplus.data import FileOptions, Ratings, Split, load, progress_bar
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.files import write_json_to, write_text
@@ -58,9 +58,18 @@ Delta = Annotated[float | None, typer.Option(help="δ of the budget, below 1/cli
 Noise = Annotated[
     str | None, typer.Option(metavar="central|distributed|local", help="Who adds the noise. Default: central.")
 ]
+SeededNoise = Annotated[
+    bool,
+    typer.Option(
+        "--seeded-noise",
+        help="Research: draw the noise of a budget from the seed, so that the run can be repeated. publish, page and "
+        "serve refuse it.",
+    ),
+]
 NOT_COVERED = (
     "covered: the published item table and statistics. Not covered: each person's own predictions, which that person's "
-    "ratings go into (joint differential privacy), and the choice of settings by looking at these ratings (tuning)"
+    "ratings go into (joint differential privacy), the choice of settings by looking at these ratings (tuning), and "
+    "measurements on test ratings"
 )
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[
@@ -124,9 +133,19 @@ def own_file(
     items: Annotated[
         str | None, typer.Option(metavar="FILE", help="Own file: titles, genres and years, a line per item.")
     ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Own file: like --items, and these are the items that there are, from a list that was public before "
+            "anybody rated. --epsilon needs it.",
+        ),
+    ] = None,
 ) -> FileOptions:
     """How to read a file of ratings of one's own."""
-    of_items = (title_column, genres_column, year_column, items)
+    if items is not None and catalogue is not None:
+        raise UserError("--items and --catalogue both describe the items", "give --catalogue alone")
+    of_items = (title_column, genres_column, year_column, catalogue or items, catalogue is not None)
     of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
     return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
 
@@ -177,7 +196,7 @@ def with_test(ratings: Ratings, test: str | None, options: FileOptions) -> Ratin
     """The ratings together with those of a file to test on, as fold 0."""
     if test is None:
         return ratings
-    return together(ratings, as_test(test, ratings, options))
+    return together(ratings, load(test, options=options, like=ratings))
 
 
 def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str] = ()) -> Config:

@@ -51,6 +51,8 @@ def page_command(
         f"{site.folder}: {site.compressed / 1000:.0f} KB compressed; {bits}-bit rows change a predicted rating by "
         f"{cost['mean_change']:.3f} on average, {cost['largest_change']:.3f} at most"
     )
+    for line in site.gives_away:
+        say(line)
     if not show:
         say(f"open it: fedrecplus page {run} --open, or put the folder on any file server")
         return

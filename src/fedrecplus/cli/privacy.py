@@ -39,9 +39,10 @@ def privacy_command(
     show_table(["run", "releases", "last", "ε spent", "δ"], rows)
     if len(runs) > 1:
         say(f"together: ε = {total:.3f} at δ = {delta:g}, if they were trained on the same people")
-    state = "finished" if folder.finished else "not finished: a resumed run repeats no release with other noise"
-    say(f"{state}; noise of a simulation comes from its seed, and hides nothing from those who know it")
+    say("finished" if folder.finished else "not finished: a round that comes again counts again")
     result = folder.result() if folder.finished else {}
+    if (result.get("privacy") or {}).get("seeded_noise"):
+        say("its noise comes from the seed, and hides nothing from those who know that")
     if folder.finished and result.get("privacy") is None and lines[-1]["release"] == "statistics":
         say("the budget is that of the statistics alone: the rounds of this run are not private")
     elif folder.finished and result.get("privacy") is None:

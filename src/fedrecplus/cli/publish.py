@@ -35,8 +35,12 @@ def publish_command(
       fedrecplus publish runs/first --registry models
       fedrecplus publish runs/first --server             nodes that join get it; `deploy run` does so at its end
 
-    The public table alone is copied: no ratings and no weights of a client. What was published before stays, and
+    The public table alone is copied: no ratings and no weights of a client, no seed, no figure of an item that few
+    people rated. It says what is given away. Noise of --seeded-noise is refused. What was published before stays, and
     `fedrecplus rollback` makes it current again. A service that runs on the registry takes the new model by itself.
     """
     place = registry_of(registry, server, home)
-    say(f"{in_words(place.publish(run, allow or ()))} is current in {place.folder}")
+    published = place.publish(run, allow or ())
+    for line in published.figures.get("gives_away") or ():
+        say(line)
+    say(f"{in_words(published)} is current in {place.folder}")

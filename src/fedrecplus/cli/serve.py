@@ -72,5 +72,7 @@ def serve_command(
     say(
         f"http://{shown}:{opened.getsockname()[1]} serves {place}, digest {source.current.digest[:12]} (Ctrl-C ends it)"
     )
+    for line in source.current.figures.get("gives_away") or ():
+        say(line)
     run(server_of(source, options, behind_proxy=behind_proxy), opened)
     say("stopped")

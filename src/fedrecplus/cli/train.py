@@ -22,6 +22,7 @@ from fedrecplus.cli.options import (
     Noise,
     Rows,
     Seed,
+    SeededNoise,
     Settings,
     SimulationOnly,
     SplitBy,
@@ -34,12 +35,12 @@ from fedrecplus.cli.options import (
     split_of,
     with_test,
 )
-from fedrecplus.cli.train_note import say_what_is_better
 from fedrecplus.config import Config, assign, change, check, check_channel, with_budget, with_channel
-from fedrecplus.data import FileOptions, Split, split
+from fedrecplus.data import FileOptions, Ratings, Split, split
 from fedrecplus.data.shards.manifest import is_shard_folder
 from fedrecplus.data.shards.read import open_shards
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
 from fedrecplus.training.divergence import step_size
@@ -97,6 +98,7 @@ def train_command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     noise: Noise = None,
+    seeded_noise: SeededNoise = False,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder. Default: one in runs/.")] = None,
     start_from: Annotated[
         Path | None,
@@ -127,7 +129,8 @@ def train_command(
       fedrecplus train --from runs/first --dataset later.csv --out runs/second --set server.rounds=10
 
     A run folder gets config.toml, metrics.jsonl, result.json and the model. Ctrl-C or a kill leaves a checkpoint in it
-    that --resume goes on from, to the very same numbers.
+    that --resume goes on from, to the very same numbers; the noise of a budget is other noise in the rounds that are
+    left.
 
     --set chooses and tunes the parts of an algorithm: model, encoder, pseudo_items, virtual_ratings, aggregation,
     server_optimizer, channel, privacy. `fedrecplus settings` lists their rules and all settings. --channel and --rows
@@ -144,6 +147,8 @@ def train_command(
     start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
+    if seeded_noise:
+        start = change(start, "seeded_noise", True, "--seeded-noise")
     budget = budget_of(epsilon, delta, noise)
     if budget is not None:
         check_channel(channel, budget[2])
@@ -156,7 +161,7 @@ def train_command(
     )
     if budget is not None:
         chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
-    if ratings.likes_alone and not chosen.model.part.has("CHOICES"):
+    if ratings.likes_alone and not chosen.model.CHOICES:
         tell(
             f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
             "differ: its lists are by popularity at best. "
@@ -187,7 +192,7 @@ def train_command(
         raise Interrupted(f"go on with `fedrecplus train --resume --out {folder}`") from None
     _report(run, folder, json_file)
     if test is not None:
-        say_what_is_better(run, training, test)
+        _say_what_is_better(run, training, test)
 
 
 def _began(folder: Path) -> RunFolder:
@@ -279,6 +284,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
         say(f"(ε, δ) = ({privacy['epsilon']:.3g}, {privacy['delta']:g}) per {privacy['unit']}: {privacy['mechanism']}")
         if privacy["unit"] == "user":
             say(NOT_COVERED)
+            if privacy["seeded_noise"]:
+                say("the noise comes from the seed (--seeded-noise): nothing of this run may be published")
             say(f"uploads went by channel.rule={result['channel']}; predicted rating and noisy popularity rank lists")
         elif "epsilon_of_largest_user" in privacy:
             say(
@@ -286,3 +293,14 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
                 f"{privacy['epsilon_of_largest_user']:.3g}, and the statistics are exact figures"
             )
     say(f"run folder: {folder}")
+
+
+def _say_what_is_better(run: Run, training: Ratings, test: Ratings) -> None:
+    """Say so where means or the most popular items do better: what is no better than these is no recommender."""
+    error, ndcg = run.result["rmse"], (run.result["ranking"] or {}).get("ndcg@10")
+    if error is not None and (means := rmse_of_means(training, test)) < error:
+        tell(f"note: means of people and items alone (bias-only) predict these ratings better: RMSE {means:.4f}")
+    if ndcg is not None:
+        popular = ndcg_of_popular(training, test, run.config.evaluation.relevant_from)
+        if popular is not None and popular > ndcg:
+            tell(f"note: the most popular items are a better list than these: NDCG@10 {popular:.4f}")

@@ -3,11 +3,10 @@
 from fedrecplus.data.catalogue import Catalogue
 from fedrecplus.data.describe import describe
 from fedrecplus.data.files.options import FileOptions
-from fedrecplus.data.load import load
+from fedrecplus.data.load import RatingsLike, from_frame, load
 from fedrecplus.data.progress import Progress, progress_bar
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.data.splits import Split, folds, split, validation_cut
 
 __all__ = [
@@ -18,10 +17,9 @@ __all__ = [
     "RatingsLike",
     "Scale",
     "Split",
-    "as_ratings",
-    "as_test",
     "describe",
     "folds",
+    "from_frame",
     "load",
     "progress_bar",
     "split",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.sources import RatingsLike, as_ratings
 
 _QUANTILES = {"least": 0.0, "quarter": 0.25, "median": 0.5, "three quarters": 0.75, "most": 1.0}
 
@@ -18,7 +18,7 @@ def describe(ratings: RatingsLike) -> dict[str, Any]:
     ``histogram`` maps each rating that occurs to how often; ``activity`` are quantiles of ratings per client;
     ``top_decile_share`` is the share of all ratings that goes to the most popular tenth of the items.
     """
-    ratings = as_ratings(ratings)
+    ratings = load(ratings)
     activity = np.diff(ratings.indptr)
     counts = np.bincount(ratings.codes, minlength=ratings.scale.levels)
     levels = ratings.scale.values(np.arange(ratings.scale.levels))

@@ -19,12 +19,15 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
     """Both with the same numbers for the same ids; clients and items that only the test knows are cold.
 
     They come after the others and have no training rating, so that they are predicted by the fallback and counted.
+    To a public list of items no test rating adds one: those of other items are left out.
     """
     same_clients = _same(training.client_ids, test.client_ids)
     if same_clients and _same(training.item_ids, test.item_ids) and training.scale == test.scale:
         return training, test
     clients, client_of = _numbers(training.client_ids, test.client_ids, "client")
     items, item_of = _numbers(training.item_ids, test.item_ids, "item")
+    if training.listed:
+        items, test = items[: training.item_count], test.where(item_of[test.items] < training.item_count)
     grown = replace(
         training,
         indptr=np.append(training.indptr, np.full(len(clients) - training.clients, training.indptr[-1])),

@@ -1,48 +1,127 @@
-"""Ratings by name or from a file."""
+"""Ratings from whatever names or holds them: a set's name, a file, a frame, or ratings themselves."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.movielens.sets import KNOWN
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.scale import Scale
 from fedrecplus.data.shards.manifest import ShardFolder, is_shard_folder
 from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
+RatingsLike = Any
+"""``Ratings``, a data set's name, a file's path, or a frame of pandas, polars or pyarrow"""
 
-def load(name_or_path: str, *, options: FileOptions | None = None, progress: Progress | None = None) -> Ratings:
-    """A known set, ``synthetic`` with or without options, or a file of the user's own.
 
-    A name wins over a file of that name; ``./ml-100k`` is the file. ``options`` are for files alone.
+def load(
+    source: RatingsLike,
+    *,
+    options: FileOptions | None = None,
+    progress: Progress | None = None,
+    like: Ratings | None = None,
+) -> Ratings:
+    """A known set, ``synthetic`` with or without options, a file of the user's own, a frame, or ratings as they are.
+
+    A name wins over a file of that name; ``./ml-100k`` is the file. ``options`` are for files and frames alone.
+    ``like`` are training ratings, where test ratings are wanted: on their scale, of as few users and items as may be.
 
     >>> load("synthetic:clients=100,items=30,ratings_per_client=5").clients
     100
     """
-    name, _, settings = str(name_or_path).partition(":")
+    if isinstance(source, Ratings):
+        return source
+    if like is not None:  # what describes the items was read with the training ratings
+        nothing: dict[str, Any] = {"items": None, "listed": False, "title": None, "genres": None, "year": None}
+        options = replace(options or FileOptions(), scale=like.scale, **nothing)
+    if not isinstance(source, str | Path):
+        return _of_frame(source, options or FileOptions(), "frame" if like is None else "test", few=like is not None)
+    path = Path(source).expanduser()
+    if like is None or not path.is_file():
+        named = _named(str(source), options if like is None else None, progress)
+        if named is not None:
+            return named
+    from fedrecplus.data.files.read import read_file  # here: it brings polars, 30 MB that a device's node goes without
+
+    return read_file(path, options, few=like is not None)
+
+
+def from_frame(
+    frame: Any,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    timestamp: str | None = None,
+    fold: str | None = None,
+    title: str | None = None,
+    genres: str | None = None,
+    year: str | None = None,
+    items: Any = None,
+    listed: bool = False,
+    scale: Scale | str | None = None,
+    duplicates: str = "error",
+    name: str = "frame",
+) -> Ratings:
+    """Ratings from a frame of pandas, polars or pyarrow.
+
+    Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
+    per item. ``listed``, ``scale`` and ``duplicates`` are as in ``FileOptions``.
+
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
+    >>> ratings = from_frame(frame, user="who", item="film", scale="0.5:5:0.5")
+    >>> ratings.client_ids.tolist(), ratings.values.tolist()
+    (['ann', 'bob'], [4.5, 3.0])
+    """
+    from fedrecplus.data.files.read import ratings_of_frame  # here: most commands see no frame
+
+    columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
+    columns |= {"title": title, "genres": genres, "year": year}
+    path = items if isinstance(items, str) else None
+    options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path, listed=listed)
+    return ratings_of_frame(frame, options, name, items)
+
+
+def _of_frame(frame: Any, options: FileOptions, name: str, *, few: bool) -> Ratings:
+    from fedrecplus.data.files.read import ratings_of_frame  # here: most commands see no frame
+    from fedrecplus.data.frames import is_frame
+
+    if not is_frame(frame):
+        raise UserError(
+            f"a {type(frame).__name__} is no set of ratings",
+            "give a data set's name, a file, a frame of pandas, polars or pyarrow, or fr.Ratings",
+        )
+    return ratings_of_frame(frame, options, name, few=few)
+
+
+def _named(source: str, options: FileOptions | None, progress: Progress | None) -> Ratings | None:
+    """A known set, a made-up one, or shards; None for what must be a file."""
+    name, _, settings = source.partition(":")
     if name in KNOWN or name == SYNTHETIC:
         if options not in (None, FileOptions()):
-            raise UserError(f"{name_or_path} has its own columns and scale", "give file options with files only")
+            raise UserError(f"{source} has its own columns and scale", "give file options with files only")
         if name == SYNTHETIC:
             from fedrecplus.data.synthetic.generate import generate  # here: it brings numba, which takes its time
 
             return generate(SyntheticOptions.parse(settings), progress)
         if not settings:
-            from fedrecplus.data.movielens.fetch import load_known  # here: it brings polars
+            from fedrecplus.data.movielens.fetch import load_known  # here: it brings what fetches and unpacks
 
             return load_known(KNOWN[name], progress)
-    path = Path(name_or_path).expanduser()
-    if not path.exists() and not _looks_like_a_path(str(name_or_path)):
-        raise unknown_name("data set", str(name_or_path), [*KNOWN, SYNTHETIC])
+    path = Path(source).expanduser()
+    if not path.exists() and not _looks_like_a_path(source):
+        raise unknown_name("data set", source, [*KNOWN, SYNTHETIC])
     if is_shard_folder(path):
         from fedrecplus.data.shards.read import read_all  # here: it brings polars
 
         return read_all(ShardFolder.read(path))
-    from fedrecplus.data.files.read import read_file  # here: it brings polars, 30 MB that a device's node goes without
-
-    return read_file(path, options)
+    return None
 
 
 def _looks_like_a_path(text: str) -> bool:

@@ -52,53 +52,19 @@ class Ratings:
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        user: str | None = None,
-        item: str | None = None,
-        rating: str | None = None,
-        timestamp: str | None = None,
-        fold: str | None = None,
-        title: str | None = None,
-        genres: str | None = None,
-        year: str | None = None,
-        items: Any = None,
-        scale: Scale | str | None = None,
-        duplicates: str = "error",
-        name: str = "frame",
-    ) -> Ratings:
-        """Ratings from a frame of pandas, polars or pyarrow.
-
-        Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
-        per item. ``scale`` and ``duplicates`` are as in ``FileOptions``.
-
-        >>> import polars as pl
-        >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
-        >>> ratings = Ratings.from_frame(frame, user="who", item="film", scale="0.5:5:0.5")
-        >>> ratings.client_ids.tolist(), ratings.values.tolist()
-        (['ann', 'bob'], [4.5, 3.0])
-        """
-        from fedrecplus.data.files.options import FileOptions  # here: reading files needs this module
-        from fedrecplus.data.frames import ratings_of_frame
-
-        columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
-        columns |= {"title": title, "genres": genres, "year": year}
-        path = items if isinstance(items, str) else None
-        options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path)
-        return ratings_of_frame(frame, options, name, items)
+    listed: bool = False
+    """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
     def to_frame(self, backend: str = "polars") -> Any:
         """A frame with columns user, item, rating and, where it is known, timestamp, in the ids of the source.
 
         ``backend`` is ``pandas``, ``polars`` or ``pyarrow``.
         """
-        from fedrecplus.data.frames import to_frame  # here: frames need this module
+        from fedrecplus.data.frames import frame_of  # here: it brings polars
 
-        return to_frame(self, backend)
+        names = {"user": self.client_ids[self.client_of_rating], "item": self.item_ids[self.items]}
+        times = {} if self.timestamps is None else {"timestamp": self.timestamps}
+        return frame_of({**names, "rating": self.values, **times}, backend)
 
     def __repr__(self) -> str:
         size = f"{self.clients:,} clients × {self.item_count:,} items, {len(self):,} ratings"

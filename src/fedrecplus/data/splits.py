@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import NEVER_TESTED, Ratings
-from fedrecplus.data.sources import RatingsLike, as_ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.randomness import keys, subkey
 
@@ -96,7 +96,7 @@ def folds(ratings: RatingsLike, count: int = 5, seed: int = 0, how: str | Split 
 
     Random folds are as large as each other, or by one larger. Paper: five random folds, each a fifth of the ratings.
     """
-    return Split.parse(how).numbers(as_ratings(ratings), count, seed)
+    return Split.parse(how).numbers(load(ratings), count, seed)
 
 
 def split(
@@ -106,7 +106,7 @@ def split(
 
     ``how`` is ``random``, ``user``, ``cold-users``, ``cold-items``, ``time:SHARE``, ``last:N`` or ``column``.
     """
-    ratings, way = as_ratings(ratings), Split.parse(how)
+    ratings, way = load(ratings), Split.parse(how)
     numbers = way.numbers(ratings, count, seed)
     there = way.count(ratings, count)
     if not 0 <= fold < there:
@@ -117,7 +117,7 @@ def split(
 
 def validation_cut(train: RatingsLike, share: float = 0.1, seed: int = 0) -> tuple[Ratings, Ratings]:
     """A training part in two: what is left to fit on, and a random share (at least a rating) to choose settings by."""
-    train = as_ratings(train)
+    train = load(train)
     if not 0.0 < share < 1.0 or len(train) < 2:
         raise UserError(
             f"a share of {share:g} can't be cut from {len(train):,} ratings",

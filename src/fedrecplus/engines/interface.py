@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start
+from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
 from fedrecplus.errors import unknown_name
 from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import server_round
+from fedrecplus.rounds import server_round, start_server
 
 Clients = NDArray[np.int64]
 ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
@@ -34,7 +34,8 @@ class Engine(ABC):
 
     def start(self, problem: Problem) -> SimulationState:
         """The state before the first round."""
-        return start(problem, self.dtype)
+        server = start_server(problem.config, problem.public, self.dtype)
+        return SimulationState(server, start_private(problem, self.dtype))
 
     def round(self, problem: Problem, state: SimulationState) -> tuple[SimulationState, RoundReport]:
         """One round of everybody. Paper: Algorithm 1, lines 1–11"""
@@ -70,20 +71,20 @@ class Engine(ABC):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
         model, wide = problem.config.model, X.astype(np.float64)
-        if not problem.config.scores_lists:
+        if not problem.config.model.scores_lists:
             return None
         Z = np.zeros(W.shape)
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
-            Z[client] = model.part.list_weights(w, wide, items, ratings, model.options, problem.public)
+            Z[client] = model.list_weights(w, wide, items, ratings, problem.public)
         return Z
 
 
 def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:
     """The public columns X that predictions X·w come from, in V's own precision."""
     model = problem.config.model
-    X: NDArray[Any] = model.part.item_columns(V, problem.public, model.options)
+    X: NDArray[Any] = model.item_columns(V, problem.public)
     return X.astype(V.dtype, copy=False)
 
 

@@ -14,10 +14,9 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
-from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
-from fedrecplus.randomness import keys, subkey, uniform
-from fedrecplus.rounds import encode_items, start_server
+from fedrecplus.randomness import keys, new_secret, subkey, uniform
+from fedrecplus.rounds import encode_items, plan_of, start_server
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class Problem:
     """client u's pseudo items have the places ``pseudo_indptr[u]:pseudo_indptr[u + 1]``"""
     secrets: NDArray[np.uint64]
     """key of every draw of each client: from the seed in simulation, from the operating system on a real device"""
+    cohort_key: int
+    """of who is sampled: from the operating system where a claim counts on nobody knowing it, else the seed"""
 
     @property
     def levels(self) -> NDArray[np.float64]:
@@ -46,9 +47,9 @@ class Problem:
     def asked(self, round_number: int) -> NDArray[np.int64]:
         """Clients that are asked in a round, ascending: those with ratings, sampled."""
         able = self.able
-        how, seed = self.config.cohort, self.config.seed
+        how = self.config.cohort
         if how.fraction < 1.0:
-            draws = uniform(subkey(seed, "sampling", round_number), able)
+            draws = uniform(subkey(self.cohort_key, "sampling", round_number), able)
             count = max(1, round(how.fraction * len(able)))
             by_draw = np.argsort(draws, kind="stable")[:count]
             able = able[draws < how.fraction] if how.sampling == "poisson" else np.sort(able[by_draw])
@@ -74,22 +75,24 @@ def prepare(
     all ratings and draws the other from the seed.
     """
     config = check(config)
-    if config.privacy.part.UNIT is not None:
-        check_delta(config.privacy.options.delta, ratings.clients)
+    if config.privacy.UNIT is not None:
+        check_delta(config.privacy.settings.delta, ratings.clients)
     if secrets is None:  # a simulation: too small a cohort is found before anything is released
         _check_cohort(ratings, config)
+        _check_items(ratings, config)
     public = public_items(ratings, config) if public is None else public
     if secrets is None:
         secrets = keys(subkey(config.seed, "secrets"), np.arange(ratings.clients))
     indptr = np.concatenate([[0], np.cumsum(_pseudo_counts(ratings, public, config))]).astype(np.int64)
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
-    return Problem(config, ratings, public, indptr, secrets)
+    hidden = config.privacy.amplifies and not config.seeded_noise
+    return Problem(config, ratings, public, indptr, secrets, new_secret() if hidden else config.seed)
 
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:
     """Refuse data with fewer people than the channel's sums are made for."""
-    least = getattr(config.channel.options, "least_cohort", 0)
+    least = config.channel.least_cohort
     able = int((np.diff(ratings.indptr) > 0).sum())
     asked = int(able * config.cohort.fraction)
     if asked < least:
@@ -100,15 +103,26 @@ def _check_cohort(ratings: Ratings, config: Config) -> None:
         )
 
 
+def _check_items(ratings: Ratings, config: Config) -> None:
+    """Refuse a budget over items that are there because somebody rated them: no noise hides that they are."""
+    if plan_of(config) is not None and not ratings.listed:
+        raise UserError(
+            f"no ε covers a list of items that comes from the ratings: what one person alone rated would be among the "
+            f"{ratings.item_count:,} items of {ratings.name} exactly if that person took part",
+            "name the items that there are, by a list that was public before: --catalogue FILE, or items=… and "
+            "listed=True in Python",
+        )
+
+
 def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDArray[np.int64]:
     """How many pseudo items each client has."""
     chosen, rated = config.pseudo_items, np.diff(ratings.indptr)
     if not config.hides_rows or isinstance(ratings, ShardedRatings):  # those of shards are counted where they are
         return np.zeros(ratings.clients, dtype=np.int64)
     extra = np.zeros(ratings.clients, dtype=np.int64)
-    if chosen.part.has("extra_rows"):
-        items, rows = chosen.part.extra_rows(public, chosen.options)
+    items, rows = chosen.extra_rows(public)
+    if rows:
         extra[ratings.client_of_rating[np.isin(ratings.items, items)]] = rows
     sizes, of_client = np.unique(np.stack([rated, extra]), axis=1, return_inverse=True)
-    counts = [pseudo_count(size, ratings.item_count, chosen.options, more) for size, more in sizes.T.tolist()]
+    counts = [chosen.count(size, ratings.item_count, more) for size, more in sizes.T.tolist()]
     return np.array(counts, dtype=np.int64)[of_client.reshape(-1)]

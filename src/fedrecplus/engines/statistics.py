@@ -30,20 +30,8 @@ _FIVE_STARS = 2.0
 
 def public_items(ratings: Ratings, config: Config | None = None) -> PublicItems:
     """What everybody may know of the items. They are counted once, before the first round, and never again."""
-    config = config or Config()
-    exact = _exact(ratings)
-    source = config.statistics.source
-    if source == "public":
-        return _of_others(exact, ratings, config.statistics.file)
-    if source == "secure-sum":
-        return _secure_sum(exact, ratings, config)
-    return exact
-
-
-def _exact(ratings: Ratings) -> PublicItems:
-    """Counted over all these ratings: a simulation has no film site to look counts and averages up on."""
-    catalogue = ratings.catalogue
-    return PublicItems(
+    config, catalogue = config or Config(), ratings.catalogue
+    exact = PublicItems(  # a simulation has no film site to look counts and averages up on
         content=catalogue.features() if catalogue is not None else np.zeros((ratings.item_count, 0)),
         popularity=ratings.item_counts(),
         average=ratings.item_means(),
@@ -52,6 +40,9 @@ def _exact(ratings: Ratings) -> PublicItems:
         noise=max(ratings.scale.level_variance / _FIVE_STARS, 1.0),
         people=int(np.count_nonzero(np.diff(ratings.indptr))),
     )
+    if config.statistics.source == "public":
+        return _of_others(exact, ratings, config.statistics.file)
+    return _secure_sum(exact, ratings, config) if config.statistics.source == "secure-sum" else exact
 
 
 def _secure_sum(exact: PublicItems, ratings: Ratings, config: Config) -> PublicItems:
@@ -97,7 +88,7 @@ def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudg
     if plan is not None:
         assert plan.statistics is not None
         return StatisticsBudget(
-            plan.statistics, config.privacy.options.delta, config.privacy.options.cap, plan.accountant
+            plan.statistics, config.privacy.settings.delta, config.privacy.settings.cap, plan.accountant
         )
     if own.epsilon <= 0.0:
         return None
@@ -126,7 +117,7 @@ def _of_others(exact: PublicItems, ratings: Ratings, file: str) -> PublicItems:
         raise UserError(
             f"statistics.file={file} has no item of {ratings.name}", "give a data set with the same titles or item ids"
         )
-    found, mean = _exact(others), others.mean()
+    found, mean = public_items(others), others.mean()
     popularity = np.where(known, found.popularity[place], 0)
     average = np.where(known, found.average[place], mean)
     source, people = f"public: {others.name}", found.people

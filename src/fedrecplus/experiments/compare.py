@@ -3,115 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedrecplus.config import Config, EvaluationSettings, check, preset, presets
-from fedrecplus.data import RatingsLike, Split, as_ratings, as_test
-from fedrecplus.data.frames import frame_of
+from fedrecplus.data import RatingsLike, Split, load
 from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
+from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary
 from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
-from fedrecplus.experiments.published import Published, published
-from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
+from fedrecplus.experiments.published import published
+from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
-from fedrecplus.markdown import html_table, markdown_table
-from fedrecplus.training.list_measures import MEASURES
 from fedrecplus.training.run_folder import RunFolder
 
 Algorithm = Any
 """a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
-FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
-GROUPS = ("few_ratings", "tail_items", "worst_tenth")
-RANKING = (
-    "ndcg@10", "hr@10", "recall@10", "precision@10", "map@10", "mrr@10", "coverage@10", "popularity@10",
-    *(f"{measure}@{depth}" for depth in (5, 20) for measure in (*MEASURES, "coverage", "popularity")),
-)  # fmt: skip
-LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One algorithm over all folds."""
-
-    dataset: str
-    algorithm: str
-    figures: dict[str, FoldMean | None]
-    """errors are None for likes alone"""
-    groups: dict[str, FoldMean | None]
-    """RMSE by group; None where no fold has test ratings of that group"""
-    ranking: dict[str, FoldMean | None]
-    """None where no fold has a relevant test item"""
-    ranking_groups: dict[str, FoldMean | None]
-    """NDCG@10 by group"""
-    test: PairedTest | None
-    """of RMSE, against the baseline; None for the baseline itself, and for likes alone"""
-    list_test: PairedTest | None
-    """of NDCG@10, against the baseline; None for the baseline itself"""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        content = asdict(self)
-        groups = {name: {"rmse": value} for name, value in content.pop("groups").items()}
-        by_group = {name: {"ndcg@10": value} for name, value in content.pop("ranking_groups").items()}
-        ranking = {**content.pop("ranking"), "groups": by_group}
-        tests = {"against_baseline": content.pop("test"), "lists_against_baseline": content.pop("list_test")}
-        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison:
-    """What ``compare`` found on one data set."""
-
-    dataset: str
-    rows: list[dict[str, Any]]
-    """one per algorithm and fold, as in ``result.json``"""
-    trivial: list[dict[str, Any]]
-    """the same for trivial predictors that were not asked for by name: every table has them"""
-    summaries: list[Summary]
-    published: list[Published]
-    """what others report on random folds; theirs are not ours, so no test is made"""
-    split: str = "random"
-    """how training and test were cut"""
-
-    @property
-    def title(self) -> str:
-        """The data set and, where it isn't the usual one, the split."""
-        return self.dataset if self.split == "random" else f"{self.dataset}, split {self.split}"
-
-    def __repr__(self) -> str:
-        from fedrecplus.experiments.report import errors_table  # here: reports are about comparisons
-
-        headings, rows = errors_table(self)
-        return f"Comparison({self.title!r})\n{markdown_table(headings, rows)}"
-
-    def _repr_html_(self) -> str:
-        from fedrecplus.experiments.report import errors_table, notes  # here: reports are about comparisons
-
-        return html_table(*errors_table(self), self.title, notes(self))
-
-    def to_frame(self, backend: str = "polars") -> Any:
-        """A row per algorithm and fold with its figures, trivial predictors included."""
-        every = [*self.rows, *self.trivial]
-        names = ("algorithm", "fold", *FIGURES)
-        columns = {name: [row[name] for row in every] for name in names}
-        columns |= {name: [row["ranking"].get(name) for row in every] for name in RANKING[:3]}
-        return frame_of(columns, backend)
-
-    def mean(self, algorithm: str, figure: str = "rmse") -> float:
-        """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
-        by_name = {summary.algorithm: summary for summary in self.summaries}
-        if algorithm not in by_name:
-            raise unknown_name("algorithm", algorithm, by_name)
-        figures = {**by_name[algorithm].figures, **by_name[algorithm].ranking}
-        if figure not in figures:
-            raise unknown_name("figure", figure, figures)
-        found = figures[figure]
-        if found is None:
-            raise UserError(f"{algorithm} has no {figure} here", "likes alone have ranking measures, such as ndcg@10")
-        return found.mean
 
 
 def compare(
@@ -140,9 +49,9 @@ def compare(
     are in the way are refused, unless ``overwrite`` says that they may be replaced. The trivial predictors
     ``global-mean`` and ``bias-only`` are always there.
     """
-    ratings, how = as_ratings(ratings), Split.parse(split)
+    ratings, how = load(ratings), Split.parse(split)
     if test is not None:
-        ratings, how = together(ratings, as_test(test, ratings)), Split("column")
+        ratings, how = together(ratings, load(test, like=ratings)), Split("column")
     outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
     untrained = {*TRIVIAL, *outside}

@@ -33,15 +33,23 @@ from fedrecplus.experiments.heterogeneous_clients import (
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
-from fedrecplus.training.divergence import Watch
-from fedrecplus.training.evaluation import Fallback, Predictor, score
-from fedrecplus.training.groups import errors_of
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.parts.model.mf import Mf
+from fedrecplus.training.divergence import refuse_blown_up
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    Scores,
+    errors_of,
+    predictor_of,
+    score,
+    score_of_mean,
+)
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"
 """what the other rules are tested against"""
-START = replace(Config(), algorithm="mf", model=Config().model.with_options(learning_rate=0.1))
+START = replace(Config(), algorithm="mf", model=Config().model.with_settings(learning_rate=0.1))
 """matrix factorisation by plain gradient steps, small enough for every rule: with momentum, attackers who send the last
 step back would make all of them diverge"""
 SHARE, FOLDS = 0.3, 5
@@ -225,9 +233,9 @@ def check_extent(extent: StudyExtent, config: Config) -> tuple[tuple[str, ...], 
     """The scenarios and rules to run. Refuses unknown names, numbers out of range, settings that can't be together."""
     require_federation(config, any_weights=True)
     scenarios, rules = extent.scenarios, extent.rules
-    epochs, own = hasattr(config.model.options, "local_epochs"), config.model.rule == "mf"
+    own = isinstance(config.model, Mf)
     if scenarios is None:
-        scenarios = tuple(name for name in SCENARIOS if epochs or not name.startswith("drift"))
+        scenarios = tuple(name for name in SCENARIOS if own or not name.startswith("drift"))
     if rules is None:
         rules = tuple(name for name in RULES if own or name != SCAFFOLD)
     for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (rules, RULES, "rule")):
@@ -268,8 +276,7 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     fallback = Fallback.of(training, config)
     figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)
     with contextlib.suppress(Diverged):
-        predictor = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
-        errors = errors_of(test, predictor.predict, fallback, training)
+        predictor, errors = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)
         by_client = np.where(affected, np.nan, errors.rmse_by_client())
         honest = np.flatnonzero(~affected & (np.diff(training.indptr) > 0))
         told = test.scale.restore(predictor.predict(honest, np.full(len(honest), target)))
@@ -281,17 +288,21 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     return StudyTrial(name, rule, fold, figures, time.perf_counter() - began, by_client)
 
 
-def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> Predictor:
+def _train(engine: Engine, problem: Problem, test: Ratings, fallback: Fallback, stop: Stop) -> tuple[Predictor, Errors]:
     """All rounds. Raises ``Diverged``: it is a result here, and no reason for smaller steps."""
     state = engine.start(problem)
-    watch = Watch.of(test, predictor_of(engine, problem, state), fallback)
     for after, _ in rounds(engine, problem, state):
         state = after
         if stop():
             raise KeyboardInterrupt
     predictor = predictor_of(engine, problem, state)
-    watch.look_at(score(test, predictor.predict, fallback), state.server.round)
-    return predictor
+    errors, mean = errors_of(test, predictor.predict, fallback), score_of_mean(test, fallback)
+
+    def untrained() -> Scores:
+        return score(test, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
+
+    refuse_blown_up(errors.total, state.server.round, mean, untrained)
+    return predictor, errors
 
 
 def _cell(trials: Sequence[StudyTrial], baseline: Sequence[StudyTrial]) -> StudyCell:

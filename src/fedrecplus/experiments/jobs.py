@@ -20,8 +20,8 @@ from fedrecplus.experiments.statistics import PairedTest, client_means, paired_t
 from fedrecplus.experiments.trivial import TRIVIAL, measured
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
+from fedrecplus.training.callbacks import silent
 from fedrecplus.training.measures import evaluate
-from fedrecplus.training.progress import silent
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport
 from fedrecplus.errors import UserError
-from fedrecplus.parts.model.mf import local_rate
+from fedrecplus.parts.model.mf import Mf
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import sums_of
 
@@ -57,10 +57,10 @@ class ScaffoldEngine(Engine):
         starts = np.searchsorted(number, np.arange(len(clients)))
         U, V0 = private.U[clients, :-1].astype(np.float64), message.V[items].astype(np.float64)
         correction = self.mean[items] - self.own[rows]
-        U, V = _local_training(
-            U, V0, ratings.standard_values[rows], number, starts, correction, problem.config, message
-        )
-        change = -self.mean[items] - (V - V0) / _path(problem.config, message)
+        model = require_plain_mf(problem.config)
+        rate = model.local_rate(message.round)
+        U, V = _local_training(U, V0, ratings.standard_values[rows], number, starts, correction, model, rate)
+        change = -self.mean[items] - (V - V0) / (model.local_epochs * rate)
         self.own[rows] += change
         raters = np.bincount(ratings.items, minlength=shape[0])[:, None]
         moved = np.zeros(shape)
@@ -82,17 +82,14 @@ class ScaffoldEngine(Engine):
         return self.engine.user_weights(problem, private, X)
 
 
-def require_plain_mf(config: Config) -> None:
-    """Refuse what these rounds can't do."""
-    if (config.model.rule, config.pseudo_items.rule, config.model.options.batch_size) != ("mf", "none", 0):
+def require_plain_mf(config: Config) -> Mf:
+    """The model; refuses what these rounds can't do."""
+    model = config.model
+    if not isinstance(model, Mf) or model.BIASES or model.batch_size or config.pseudo_items.rule != "none":
         raise UserError(
             "SCAFFOLD is here for model.rule=mf without pseudo items and batches", "leave the rule scaffold away"
         )
-
-
-def _path(config: Config, message: Broadcast) -> float:
-    """K η_L: what a local update is a multiple of."""
-    return float(config.model.options.local_epochs * local_rate(config.model.options, message.round))
+    return model
 
 
 def _local_training(
@@ -102,13 +99,12 @@ def _local_training(
     number: Clients,
     starts: Clients,
     correction: Array,
-    config: Config,
-    message: Broadcast,
+    model: Mf,
+    rate: float,
 ) -> tuple[Array, Array]:
     """The steps of ``parts/model/mf.py``, a row per rating, with c − c_u added to V's gradient."""
-    settings = config.model.options
-    rate, decay, counts = local_rate(settings, message.round), settings.regularisation, np.bincount(number)[:, None]
-    for _ in range(settings.local_epochs):
+    decay, counts = model.settings.regularisation, np.bincount(number)[:, None]
+    for _ in range(model.local_epochs):
         e = targets - (U[number] * V).sum(axis=1)
         U = U - rate * (decay * U - np.add.reduceat(e[:, None] * V, starts) / counts)
         e = targets - (U[number] * V).sum(axis=1)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import Evaluation, measure
+from fedrecplus.training.ranking import rank
 
 Array = NDArray[np.float64]
 
@@ -47,9 +48,25 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
 
 def measured(predictor: Predictor, training: Ratings, test: Ratings, relevant_from: float) -> Evaluation:
     """How good a predictor is that has an answer for clients and items without training ratings, too."""
+    return measure(training, test, predictor, _knows_everything(training), relevant_from=relevant_from)
+
+
+def _knows_everything(training: Ratings) -> Fallback:
     clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
-    fallback = replace(Fallback.of(training), known_client=clients, known_item=items)
-    return measure(training, test, predictor, fallback, relevant_from=relevant_from)
+    return replace(Fallback.of(training), known_client=clients, known_item=items)
+
+
+def rmse_of_means(training: Ratings, test: Ratings) -> float:
+    """The error of damped means alone."""
+    return score(test, bias_only(training).predict, _knows_everything(training)).rmse
+
+
+def ndcg_of_popular(training: Ratings, test: Ratings, relevant_from: float) -> float | None:
+    """NDCG@10 of a list of the most popular items."""
+    known = _knows_everything(training)
+    figures = rank(training, test, global_mean(training), known, (10,), relevant_from)
+    value: float | None = figures["ndcg@10"]
+    return value
 
 
 TRIVIAL: dict[str, Callable[[Ratings], Predictor]] = {

@@ -26,7 +26,7 @@ from fedrecplus.experiments.trials import Moment, Trial
 from fedrecplus.experiments.validation import Cut, Objective, evaluations
 from fedrecplus.files import locked
 from fedrecplus.randomness import subkey
-from fedrecplus.training.fingerprint import fingerprint
+from fedrecplus.training.run_folder import fingerprint
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 SURE_TRIALS = 5

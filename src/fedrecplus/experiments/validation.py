@@ -11,9 +11,8 @@ from fedrecplus.config import Config
 from fedrecplus.data import Ratings, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
 from fedrecplus.errors import UserError
-from fedrecplus.training.divergence import Watch
-from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
-from fedrecplus.training.judging import predictor_of
+from fedrecplus.training.divergence import refuse_blown_up
+from fedrecplus.training.evaluation import Fallback, Predictor, Scores, predictor_of, score, score_of_mean
 from fedrecplus.training.ranking import measure_named, rank
 from fedrecplus.workers import Stop
 
@@ -92,10 +91,13 @@ def evaluations(
     when asked to stop.
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
-    state, fallback = engine.start(problem), Fallback.of(cut.fitted, config)
-    watch = Watch.of(cut.held_out, predictor_of(engine, problem, state), fallback)
-    left = rounds(engine, problem, state)
-    for state, _ in left:
+    fallback, likes_alone = Fallback.of(cut.fitted, config), cut.held_out.likes_alone
+    mean = score_of_mean(cut.held_out, fallback)
+
+    def untrained() -> Scores:
+        return score(cut.held_out, predictor_of(engine, problem, engine.start(problem)).predict, fallback)
+
+    for state, _ in rounds(engine, problem):
         if stop():
             raise KeyboardInterrupt
         number = state.server.round
@@ -104,7 +106,7 @@ def evaluations(
                 raise Diverged(number, "U is not finite any more")
             predictor = predictor_of(engine, problem, state, lists=objective.maximised)
             scores = score(cut.held_out, predictor.predict, fallback)
-            watch.look_at(scores, number)
+            refuse_blown_up(scores, number, mean, untrained, likes_alone=likes_alone)
             yield number, _value(objective, cut, config, predictor, fallback, scores)
 
 

@@ -18,14 +18,14 @@ from fedrecplus.protocol import Broadcast
 _USUAL = (
     "precision=float64", "seed=5", "model.factors=4", "model.learning_rate=0.2", "pseudo_items.rule=similar",
     "virtual_ratings.rule=weighted", "encoder.rule=centred", "aggregation.rule=uniform",
-    "simulation_only=true",
+    "simulation_only=true", "seeded_noise=true",
 )  # fmt: skip
 
 
 def example_config(*changes: str) -> Config:
     """A training in which every kind of part has something to do, with changes as for ``--set``.
 
-    >>> example_config("model.factors=3").model.options.factors
+    >>> example_config("model.factors=3").model.settings.factors
     3
     """
     rules = {change.partition("=")[0] for change in changes if change.partition("=")[0].endswith(".rule")}
@@ -54,7 +54,7 @@ def small_ratings(clients: int = 30, items: int = 40, seed: int = 0, scale: Scal
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Ratings(
         "small", scale, indptr, np.concatenate(rows).astype(np.uint16), levels.astype(np.uint8),
-        np.arange(clients), np.arange(items), catalogue,
+        np.arange(clients), np.arange(items), catalogue, listed=True,
     )  # fmt: skip
 
 

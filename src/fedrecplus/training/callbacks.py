@@ -9,17 +9,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Any
 
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError, unknown_name
 
+if TYPE_CHECKING:  # a training without a bar, such as a device's, must not wait for rich
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
 _WATCHED = ("rmse", "mae", "nmse")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing worth telling: a finished round, perhaps with its error, or a message for the user."""
+
+    round: int
+    rounds: int
+    rmse: float | None = None
+    """on the test ratings, where this round was evaluated"""
+    message: str | None = None
+    """something the user should read, such as a restart after divergence"""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """what each worker of a cluster took for this round; nothing where there is none"""
+
+
+Progress = Callable[[Step], None]
+
+
+def silent(_: Step) -> None:
+    """Tell nobody."""
 
 
 class Callback:
@@ -97,16 +120,19 @@ class ProgressBar(Callback):
     """A bar on standard error, or below the cell of a notebook."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
-        self.bar: Progress | None = None
+        self.console = console
+        self.bar: Bar | None = None
 
     def start(self, config: Config, rounds_done: int, metrics: Sequence[Mapping[str, Any]]) -> None:
         """Show the bar."""
+        from rich import console, progress
+
         if self.bar is not None:
             self.bar.stop()
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        times = (TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, *times, console=self.console)
+        text = progress.TextColumn
+        columns = (text("{task.description}", markup=False), progress.BarColumn(), progress.MofNCompleteColumn())
+        times = (text("{task.fields[note]}"), progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+        self.bar = progress.Progress(*columns, *times, console=self.console or console.Console(stderr=True))
         self.task = self.bar.add_task(config.algorithm, total=config.server.rounds, completed=rounds_done, note="")
         self.bar.start()
 
@@ -128,8 +154,8 @@ class ProgressBar(Callback):
 
 def check_callbacks(callbacks: Iterable[Any]) -> tuple[Callback, ...]:
     """The callbacks, or an error for what is none."""
-    found = tuple(callbacks)
-    for one in found:
+    checked = tuple(callbacks)
+    for one in checked:
         if not isinstance(one, Callback):
             raise UserError(f"{one!r} is no callback", "give objects of classes that extend fr.Callback")
-    return found
+    return checked

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, change, check, check_channel, load_config, preset, with_budget, with_channel
 from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.read import ratings_of_frame
 from fedrecplus.data.files.tables import pair_columns
-from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, ratings_of_frame
+from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame
+from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.data.sources import as_ratings
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
@@ -27,7 +28,7 @@ from fedrecplus.training.run import Run
 
 _OWN = (
     *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
-    *("user", "item", "rating", "timestamp", "items", "scale", "duplicates", "seed"),
+    *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "seed"),
 )
 _DELTA, _NOISE = 1e-5, "central"
 Pairs = Any
@@ -40,9 +41,11 @@ class FedRec:
     ``algorithm`` is a preset, a TOML file or a ``Config``. Any setting of it is a parameter, with two underscores for
     the dot: ``FedRec("fedrec+", model__factors=16)``; these come last. ``channel`` is what hides uploads from the
     server, as ``--channel`` of the command line (``clear``, ``secure`` and so on). ``epsilon``, with ``delta`` and
-    ``noise``, is a budget of differential privacy per person, as ``--epsilon``. ``user``, ``item``, ``rating``,
+    ``noise``, is a budget of differential privacy per person, as ``--epsilon``; its noise is the operating system's,
+    or with ``seeded_noise=True``, for research alone, the seed's. ``user``, ``item``, ``rating``,
     ``timestamp`` name columns of frames, where these have unusual names; ``items`` is a frame or a file that
-    describes the items.
+    describes the items; with ``listed=True`` it is the list of all of them, public before anybody rated, which a
+    budget needs.
 
     >>> frame = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 8], "rating": [5, 1, 4, 2, 3]})
     >>> model = FedRec("fedmf", server__rounds=3).fit(frame)
@@ -66,6 +69,7 @@ class FedRec:
         rating: str | None = None,
         timestamp: str | None = None,
         items: Any = None,
+        listed: bool = False,
         scale: Scale | str | None = None,
         duplicates: str = "error",
         seed: int = 0,
@@ -74,12 +78,14 @@ class FedRec:
         self.algorithm, self.channel, self.simulation_only = algorithm, channel, simulation_only
         self.epsilon, self.delta, self.noise = epsilon, delta, noise
         self.user, self.item, self.rating, self.timestamp = user, item, rating, timestamp
-        self.items, self.scale, self.duplicates, self.seed = items, scale, duplicates, seed
+        self.items, self.listed = items, listed
+        self.scale, self.duplicates, self.seed = scale, duplicates, seed
         self.settings: dict[str, Any] = {}
         self._set_settings(settings)
 
     def __repr__(self) -> str:
-        own = {name: getattr(self, name) for name in _OWN[1:] if getattr(self, name) not in (None, 0, False, "error")}
+        own = {name: "a frame" if is_frame(value := getattr(self, name)) else value for name in _OWN[1:]}
+        own = {name: value for name, value in own.items() if value not in (None, 0, False, "error")}
         shown = [f"{name}={value!r}" for name, value in {**own, **self.settings}.items()]
         name = self.algorithm.algorithm if isinstance(self.algorithm, Config) else self.algorithm
         return f"FedRec({', '.join([repr(name), *shown])})"
@@ -232,13 +238,13 @@ class FedRec:
     def _options(self, scale: Scale | str | None) -> FileOptions:
         path = str(self.items) if isinstance(self.items, str | Path) else None
         columns = {"user": self.user, "item": self.item, "rating": self.rating, "timestamp": self.timestamp}
-        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path)
+        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path, listed=self.listed)
 
     def _ratings(self, source: Any, scale: Scale | str | None = None, few: bool = False) -> Ratings:
         options = self._options(scale or self.scale)
         if is_frame(source):
             return ratings_of_frame(source, options, "frame", self.items, few=few)
-        return as_ratings(source, options if isinstance(source, str | Path) else None)
+        return load(source, options=options if isinstance(source, str | Path) else None)
 
     def _ratings_of_pairs(self, X: Any, y: Any) -> Ratings:
         users, items = self._pairs(X)
@@ -246,7 +252,9 @@ class FedRec:
         if len(values) != len(users):
             raise UserError(f"X has {len(users)} pairs and y {len(values)} ratings", "give a rating for each pair")
         frame = pl.DataFrame({"user": users, "item": items, "rating": values}, strict=False)
-        options = FileOptions("user", "item", "rating", scale=self.scale, duplicates=self.duplicates)
+        options = FileOptions(
+            "user", "item", "rating", scale=self.scale, duplicates=self.duplicates, listed=self.listed
+        )
         return ratings_of_frame(frame, options, "X, y", self.items)
 
     def _pairs(self, X: Pairs) -> tuple[list[Any], list[Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
 
 Array = NDArray[np.float64]
 Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
@@ -48,6 +49,13 @@ class Predictor:
         return scores
 
 
+def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
+    """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
+    X = item_columns(problem, state.server.V)
+    W = engine.user_weights(problem, state.private, X)
+    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
+
+
 @dataclass(frozen=True)
 class Fallback:
     """What is predicted where a client or an item has no training rating: the client's mean, else everybody's."""
@@ -77,7 +85,7 @@ class Fallback:
             mean = float(values.mean()) if len(values) else 3.0
         client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
         known_item = training.item_counts() > 0 if known_item is None else known_item
-        if config is not None and config.model.part.has("PREDICTS_COLD_ITEMS"):
+        if config is not None and config.model.PREDICTS_COLD_ITEMS:
             known_item[:] = True
         return cls(client_mean, counts > 0, known_item, mean)
 
@@ -89,53 +97,113 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Scores:
-    """How far predictions are from test ratings."""
-
-    mae: float
-    rmse: float
-    nmse: float
-    """Σe² / Σr². Paper: Section "Evaluation Metrics" """
-    ratings: int
-    cold: int
-    """of these, how many had a client or an item without training ratings and got the fallback's prediction"""
-    unclipped: float
-    """RMSE in standard units before clipping to the scale: clipping would hide a model that blows up"""
-
-    def figures(self) -> dict[str, Any]:
-        """What a metrics line holds of them."""
-        figures = asdict(self)
-        del figures["unclipped"]
-        return figures
-
-
-@dataclass(frozen=True)
-class ErrorSums:
-    """What errors on test ratings add up to."""
+    """How far predictions are from test ratings: what their errors add up to, and the means of that."""
 
     absolute: float = 0.0
     squared: float = 0.0
     energy: float = 0.0
     """Σr²"""
     strayed: float = 0.0
-    """squared errors in standard units before clipping"""
+    """squared errors in standard units before clipping to the scale: clipping would hide a model that blows up"""
     ratings: int = 0
     cold: int = 0
+    """of these, how many had a client or an item without training ratings and got the fallback's prediction"""
 
     @classmethod
-    def together(cls, parts: Iterable[ErrorSums]) -> ErrorSums:
+    def together(cls, parts: Sequence[Scores]) -> Scores:
         """The sums over several sets, added in their order."""
         return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts), strict=True)))
 
-    def scores(self) -> Scores:
-        """MAE, RMSE and NMSE."""
-        n = max(self.ratings, 1)
-        nmse = self.squared / self.energy if self.energy > 0 else float("nan")
-        rmse, unclipped = float(np.sqrt(self.squared / n)), float(np.sqrt(self.strayed / n))
-        return Scores(self.absolute / n, rmse, nmse, self.ratings, self.cold, unclipped)
+    @property
+    def mae(self) -> float:
+        """Mean absolute error."""
+        return self.absolute / max(self.ratings, 1)
+
+    @property
+    def rmse(self) -> float:
+        """Root mean squared error."""
+        return float(np.sqrt(self.squared / max(self.ratings, 1)))
+
+    @property
+    def nmse(self) -> float:
+        """Σe² / Σr². Paper: Section "Evaluation Metrics" """
+        return self.squared / self.energy if self.energy > 0 else float("nan")
+
+    @property
+    def unclipped(self) -> float:
+        """RMSE in standard units, before clipping to the scale."""
+        return float(np.sqrt(self.strayed / max(self.ratings, 1)))
+
+    def figures(self) -> dict[str, Any]:
+        """What a metrics line holds of them."""
+        return {name: getattr(self, name) for name in ("mae", "rmse", "nmse", "ratings", "cold")}
 
 
 @dataclass(frozen=True)
-class Block:
+class Errors:
+    """Sums of errors: of everybody, by client, and on tail items."""
+
+    total: Scores
+    count: NDArray[np.int64]
+    """test ratings of each client"""
+    absolute: Array
+    squared: Array
+    tail: tuple[int, float, float] = (0, 0.0, 0.0)
+    """test ratings of tail items, their absolute and squared errors"""
+
+    @classmethod
+    def together(cls, parts: Sequence[Errors]) -> Errors:
+        """Those of shards, in the order of their clients."""
+        count, absolute, squared = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "absolute", "squared")
+        )
+        tail = np.array([part.tail for part in parts]).sum(axis=0)
+        on_tail = int(tail[0]), float(tail[1]), float(tail[2])
+        return cls(Scores.together([part.total for part in parts]), count, absolute, squared, on_tail)
+
+    def rmse_by_client(self) -> Array:
+        """Each client's RMSE; not a number for a client without test ratings."""
+        with np.errstate(invalid="ignore"):
+            by_client: Array = np.sqrt(self.squared / self.count)
+        return by_client
+
+
+def score(test: Ratings, predict: Predict, fallback: Fallback) -> Scores:
+    """MAE, RMSE and NMSE over all test ratings; none is dropped."""
+    return errors_of(test, predict, fallback).total
+
+
+def score_of_mean(test: Ratings, fallback: Fallback) -> Scores:
+    """The errors of who predicts everybody's mean rating."""
+    return score(test, lambda clients, _: np.full(len(clients), fallback.mean), fallback)
+
+
+def errors_of(test: Ratings, predict: Predict, fallback: Fallback, tail: NDArray[np.bool_] | None = None) -> Errors:
+    """All sums of errors, in one pass over the test ratings; ``tail`` says which items are tail items."""
+    count = np.zeros(test.clients, dtype=np.int64)
+    absolute, squared = np.zeros(test.clients), np.zeros(test.clients)
+    sums, on_tail = np.zeros(4), np.zeros(2)
+    cold = ratings_on_tail = 0
+    for block in _blocks(test, predict, fallback):
+        e = block.predicted - block.truth
+        first = int(block.clients[0])
+        span = slice(first, int(block.clients[-1]) + 1)
+        count[span] += np.bincount(block.clients - first)
+        absolute[span] += np.bincount(block.clients - first, weights=np.abs(e))
+        squared[span] += np.bincount(block.clients - first, weights=e * e)
+        sums += np.abs(e).sum(), e @ e, block.truth @ block.truth, block.strayed @ block.strayed
+        cold += int(block.cold.sum())
+        if tail is not None:
+            hit = e[tail[block.items]]
+            on_tail += np.abs(hit).sum(), hit @ hit
+            ratings_on_tail += len(hit)
+    total_absolute, total_squared, energy, strayed = sums.tolist()
+    total = Scores(total_absolute, total_squared, energy, strayed, len(test), cold)
+    return Errors(total, count, absolute, squared, (ratings_on_tail, float(on_tail[0]), float(on_tail[1])))
+
+
+@dataclass(frozen=True)
+class _Block:
     """Some test ratings and their predictions."""
 
     clients: NDArray[Any]
@@ -149,7 +217,7 @@ class Block:
     cold: NDArray[np.bool_]
 
 
-def blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[Block]:
+def _blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[_Block]:
     """All test ratings with their predictions, a block at a time."""
     scale = test.scale
     for first in range(0, len(test), _BLOCK):
@@ -159,23 +227,4 @@ def blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[Bloc
         truth = scale.values(test.codes[places])
         cold = fallback.cold(clients, items)
         raw = np.where(cold, fallback.client_mean[clients], predict(clients, items))
-        yield Block(clients, items, truth, scale.restore(raw), raw - scale.standardise(truth), cold)
-
-
-def score(test: Ratings, predict: Predict, fallback: Fallback) -> Scores:
-    """MAE, RMSE and NMSE over all test ratings; none is dropped."""
-    return error_sums(test, predict, fallback).scores()
-
-
-def error_sums(test: Ratings, predict: Predict, fallback: Fallback) -> ErrorSums:
-    """The sums that scores are made of."""
-    absolute = squared = energy = strayed = 0.0
-    cold = 0
-    for block in blocks(test, predict, fallback):
-        e = block.predicted - block.truth
-        absolute += float(np.abs(e).sum())
-        squared += float(e @ e)
-        energy += float(block.truth @ block.truth)
-        strayed += float(block.strayed @ block.strayed)
-        cold += int(block.cold.sum())
-    return ErrorSums(absolute, squared, energy, strayed, len(test), cold)
+        yield _Block(clients, items, truth, scale.restore(raw), raw - scale.standardise(truth), cold)

@@ -2,72 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.training.evaluation import Fallback, Predict, blocks
+from fedrecplus.training.evaluation import Errors
 
 FEW_RATINGS_SHARE = 0.25
 """clients with few ratings: the quarter that rated least"""
 TAIL_SHARE = 0.2
 """tail items: the least rated ones, which together have this share of the training ratings"""
 WORST_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Sums of errors, by client and on tail items."""
-
-    count: NDArray[np.int64]
-    """test ratings of each client"""
-    absolute: NDArray[np.float64]
-    squared: NDArray[np.float64]
-    tail: tuple[int, float, float]
-    """test ratings of tail items, their absolute and squared errors"""
-
-    @classmethod
-    def together(cls, parts: Sequence[Errors]) -> Errors:
-        """Those of shards, in the order of their clients."""
-        count, absolute, squared = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "absolute", "squared")
-        )
-        tail = np.array([part.tail for part in parts]).sum(axis=0)
-        return cls(count, absolute, squared, (int(tail[0]), float(tail[1]), float(tail[2])))
-
-    def rmse_by_client(self) -> NDArray[np.float64]:
-        """Each client's RMSE; not a number for a client without test ratings."""
-        with np.errstate(invalid="ignore"):
-            by_client: NDArray[np.float64] = np.sqrt(self.squared / self.count)
-        return by_client
-
-
-def errors_of(
-    test: Ratings,
-    predict: Predict,
-    fallback: Fallback,
-    training: Ratings,
-    tail: NDArray[np.bool_] | None = None,
-) -> Errors:
-    """The sums of errors, in one pass over the test ratings; tail items are those of the training ratings, or given."""
-    tail = tail_items(training.item_counts()) if tail is None else tail
-    count = np.zeros(test.clients, dtype=np.int64)
-    absolute, squared = np.zeros(test.clients), np.zeros(test.clients)
-    on_tail = [0, 0.0, 0.0]
-    for block in blocks(test, predict, fallback):
-        e = block.predicted - block.truth
-        first = int(block.clients[0])
-        span = slice(first, int(block.clients[-1]) + 1)
-        count[span] += np.bincount(block.clients - first)
-        absolute[span] += np.bincount(block.clients - first, weights=np.abs(e))
-        squared[span] += np.bincount(block.clients - first, weights=e * e)
-        hit = e[tail[block.items]]
-        on_tail = [on_tail[0] + len(hit), on_tail[1] + float(np.abs(hit).sum()), on_tail[2] + float(hit @ hit)]
-    return Errors(count, absolute, squared, (int(on_tail[0]), on_tail[1], on_tail[2]))
 
 
 def tail_items(popularity: NDArray[np.int64]) -> NDArray[np.bool_]:

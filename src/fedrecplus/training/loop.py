@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedrecplus.config import Config, check, preset
 from fedrecplus.data.joining import join
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
-from fedrecplus.engines import Diverged, engine_of, prepare
+from fedrecplus.engines import engine_of, prepare, statistics_budget
 from fedrecplus.errors import UserError
 from fedrecplus.provenance import Stopwatch
-from fedrecplus.randomness import uniform
-from fedrecplus.training.attempt import Outcome, Task, attempt
-from fedrecplus.training.callbacks import Callback, check_callbacks
-from fedrecplus.training.checkpoint import Checkpoint
-from fedrecplus.training.divergence import MOST_RETRIES, step_size, with_smaller_step
-from fedrecplus.training.evaluation import Fallback
-from fedrecplus.training.fingerprint import fingerprint
-from fedrecplus.training.judging import Judge, RatingsJudge
+from fedrecplus.rounds import plan_of
+from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.privacy import Ledger
-from fedrecplus.training.progress import Progress, Step, silent
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
-from fedrecplus.training.run_folder import RunFolder
-from fedrecplus.training.sharded import ShardJudge
+from fedrecplus.training.run_folder import RunFolder, fingerprint
+from fedrecplus.training.running import Training
 from fedrecplus.training.warm_start import Earlier
 
 Start = str | Path | Run | Recommender | SharedModel
 """what a training may begin with: a run, its folder, or its model"""
-_MOST_JUDGED = 200_000
 CHECKPOINT_SECONDS = 5.0
-SHARDED_CHECKPOINT_SECONDS = 300.0
+SHARDED_SECONDS = 300.0
 """at least: a checkpoint brings the private states of all shards together"""
 
 
@@ -71,18 +61,17 @@ def train(
     """
     watch = Stopwatch()
     config = check(preset(config) if isinstance(config, str) else config)
-    ratings = as_ratings(ratings)
+    ratings = load(ratings)
     if isinstance(ratings, ShardedRatings):
-        test = _test_of_shards(ratings, test, config)
-        checkpoint_seconds = max(checkpoint_seconds, SHARDED_CHECKPOINT_SECONDS)
-    test = None if test is None else as_test(test, ratings)
+        test, checkpoint_seconds = _test_of_shards(ratings, test, config), max(checkpoint_seconds, SHARDED_SECONDS)
     if len(ratings) == 0:
         raise UserError("there is no rating to train on", "give more ratings")
     if test is not None:
-        ratings, test = join(ratings, test)
-    prepare(ratings, config)  # settings that don't suit the ratings are found before anything is written
+        ratings, test = join(ratings, load(test, like=ratings))
+    # settings that don't suit the ratings are found before anything is written, or released
+    problem = prepare(ratings, config)
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
-    data["made"] = watch.began(config.seed)
+    data |= {"run": "" if config.seeded_noise else secrets.token_hex(8), "made": watch.began(config.seed)}
     earlier = None if start is None else Earlier.of(_model_of(start), config)
     if earlier is not None:
         earlier.places(ratings.item_ids)
@@ -96,22 +85,28 @@ def train(
             return finished_run(folder, config)
         noted = folder.data().get("start")
         earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
-        saved, begun = _go_back_to_checkpoint(folder), folder.data().get("made", {})
+        saved, begun = folder.go_back_to_checkpoint(), folder.data().get("made", {})
+        problem = prepare(ratings, config, saved.public(problem.public)) if saved else problem
+        data["run"] = folder.data().get("run", "")
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)
-    judge = _judge_of(ratings, test, config)
-    how = (folder, progress, stop, checkpoint_seconds, callbacks)
-    task = Task(ratings, test, judge, config, *how, earlier=earlier)
-    if folder:
-        task = replace(task, ledger=Ledger.of(folder.path, config, data["fingerprint"]))
+    ledger = _ledger_of(folder, config, f"{data['fingerprint']} {data['run']}") if folder else None
+    if ledger is not None and saved is None:
+        ledger.before_statistics(fresh=not config.seeded_noise)
+    looking_on, retries = (progress, stop, checkpoint_seconds, callbacks), saved.retries if saved else 0
+    training = _kind(ratings)(config, problem, test, folder, *looking_on, ledger, earlier, retries)
     try:
-        outcome = _attempts(task, saved)
+        training.run(saved)
     except UserError:
         if folder and folder.begun and begun is None and not folder.metrics():  # it failed before its first round
             folder.give_up()
         raise
+    evaluation, predictor = training.final()
     made = watch.made(config.seed)
-    return _finish(task, outcome, data, made if begun is None else {**begun, "resumed": made})
+    result = result_of(training, evaluation, {**data, "made": made if begun is None else {**begun, "resumed": made}})
+    recommender = recommender_of(training, predictor)
+    _finish(training, result, recommender)
+    return Run(config, result, recommender, folder.path if folder else None)
 
 
 def _model_of(start: Start) -> str | Path | SharedModel:
@@ -125,11 +120,12 @@ def _model_of(start: Start) -> str | Path | SharedModel:
     return start
 
 
-def _go_back_to_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """The checkpoint; metrics of rounds after it are dropped, since they come again."""
-    saved = folder.checkpoint()
-    folder.rewrite_metrics(folder.metrics(up_to=saved.state.server.round) if saved else [])
-    return saved
+def _ledger_of(folder: RunFolder, config: Config, name: str) -> Ledger | None:
+    """Of a whole training's budget, or of its statistics' own."""
+    budget = statistics_budget(config)
+    if budget is None or plan_of(config) is not None:
+        return Ledger.of(folder.path, config, name)
+    return Ledger.of_statistics(folder.path, config, name, budget)
 
 
 def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: Config) -> ShardedRatings | None:
@@ -144,58 +140,21 @@ def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: C
     return ratings.held_out()
 
 
-def _judge_of(ratings: Ratings, test: Ratings | None, config: Config) -> Judge:
-    if isinstance(ratings, ShardedRatings):
-        return ShardJudge(ratings, _MOST_JUDGED)
-    return RatingsJudge(test if test is not None else _sample(ratings), Fallback.of(ratings, config))
+def _kind(ratings: Ratings) -> type[Training]:
+    if not isinstance(ratings, ShardedRatings):
+        return Training
+    from fedrecplus.training.sharded import ShardedTraining  # here: it brings the engine of clusters
+
+    return ShardedTraining
 
 
-def _sample(ratings: Ratings) -> Ratings:
-    """So many training ratings as make an evaluation cheap, drawn by a fixed key."""
-    if len(ratings) <= _MOST_JUDGED:
-        return ratings
-    return ratings.where(uniform(0, np.arange(len(ratings))) < _MOST_JUDGED / len(ratings))
-
-
-def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
-    """Attempts with ever smaller steps, until one doesn't diverge."""
-    retries = saved.retries if saved else 0
-    while True:
-        try:
-            return attempt(task, retries, saved)
-        except Diverged as diverged:
-            if task.config.privacy.part.has("plan"):
-                raise UserError(
-                    f"training {diverged}; another attempt would spend the privacy budget again",
-                    "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
-                ) from None
-            retries, saved = retries + 1, None
-            _start_again(task, diverged, retries)
-
-
-def _start_again(task: Task, diverged: Diverged, retries: int) -> None:
-    name, rate = step_size(with_smaller_step(task.config, retries))
-    if retries > MOST_RETRIES:
-        if task.folder:
-            task.folder.give_up()
-        raise UserError(
-            f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
-            f"set {name} to {rate:g} or less, or a lower server_optimizer.learning_rate",
-        ) from None
-    if task.folder:
-        task.folder.forget_attempt()
-    message = f"{diverged}; starting again with {name} = {rate:g}"
-    task.progress(Step(0, task.config.server.rounds, message=message))
-
-
-def _finish(task: Task, outcome: Outcome, data: Mapping[str, Any], made: Mapping[str, Any]) -> Run:
-    result = {**result_of(task, outcome, data), "made": made}
-    recommender = recommender_of(task.ratings, outcome, task.config)
-    if task.folder is not None:
-        recommender.save(task.folder.path)
-        task.folder.finish(result)
-    for callback in task.callbacks:
-        if task.folder is not None:
-            callback.files(task.folder.path, result)
+def _finish(training: Training, result: dict[str, Any], recommender: Recommender) -> None:
+    """Write what there is to write, and tell the callbacks."""
+    folder = training.folder
+    if folder is not None:
+        recommender.save(folder.path)
+        folder.finish(result)
+    for callback in training.callbacks:
+        if folder is not None:
+            callback.files(folder.path, result)
         callback.end(result)
-    return Run(task.config, result, recommender, task.folder.path if task.folder else None)

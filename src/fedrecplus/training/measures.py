@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.joining import join
+from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.training.evaluation import Fallback, Predictor, Scores, score
-from fedrecplus.training.groups import Errors, by_group, errors_of
+from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
+from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
 from fedrecplus.training.recommender import Recommender, places_of
-from fedrecplus.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,11 @@ def evaluate(
     the lengths ``at``. A test item is relevant from the rating ``relevant_from`` up, on the standard scale 1 to 5; if
     not given, as the model's config has it (4). Of likes alone every test item is relevant.
     """
-    recommender = model.recommender if isinstance(model, Run) else getattr(model, "recommender_", model)
+    recommender = getattr(model, "recommender", getattr(model, "recommender_", model))
     if not isinstance(recommender, Recommender):
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
-    training = as_ratings(training)
-    training, test = join(training, as_test(test, training))
+    training = load(training)
+    training, test = join(training, load(test, like=training))
     predictor, fallback = _aligned(recommender, training)
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
@@ -82,25 +81,22 @@ def measure(
     relevant_from: float = LIKED,
 ) -> Evaluation:
     """Judge predictions for clients and items that have the same numbers in both sets of ratings."""
-    scores = score(test, predictor.predict, fallback)
-    errors = errors_of(test, predictor.predict, fallback, training)
-    lists = lists_of(training, test, predictor, fallback, at, relevant_from)
-    return evaluation_of(training, scores, errors, lists, at)
+    errors = errors_of(test, predictor.predict, fallback, tail_items(training.item_counts()))
+    return evaluation_of(training, errors, lists_of(training, test, predictor, fallback, at, relevant_from), at)
 
 
-def evaluation_of(
-    training: Ratings, scores: Scores, errors: Errors, lists: Lists, at: Sequence[int] = DEPTHS
-) -> Evaluation:
+def evaluation_of(training: Ratings, errors: Errors, lists: Lists, at: Sequence[int] = DEPTHS) -> Evaluation:
     """All measures, from errors and lists, wherever these come from."""
-    groups, figures = by_group(errors, training), {name: getattr(scores, name) for name in ("mae", "rmse", "nmse")}
+    groups, total = by_group(errors, training), errors.total
+    figures = {name: getattr(total, name) for name in ("mae", "rmse", "nmse")}
     if lists.relevant_from is None:  # likes alone, in training and tests
         figures = dict.fromkeys(figures)
         groups = {name: {**group, "mae": None, "rmse": None} for name, group in groups.items()}
-    depth = min((each for each in at if each >= 10), default=max(at))
+    depth = min((length for length in at if length >= 10), default=max(at))
     return Evaluation(
         **figures,
-        ratings=scores.ratings,
-        cold=scores.cold,
+        ratings=total.ratings,
+        cold=total.cold,
         groups=groups,
         ranking=lists.figures(training),
         rmse_by_client=errors.rmse_by_client(),
@@ -117,7 +113,7 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
     model, parts = recommender.model, recommender.clients
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
     items, known_items = _numbers(model.item_ids, training.item_ids)
-    X, has_lists = model.X[items], model.config.scores_lists
+    X, has_lists = model.X[items], model.config.model.scores_lists
     W = np.zeros((training.clients, X.shape[1]))
     Z = np.zeros(W.shape) if has_lists else None
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0

@@ -1,8 +1,8 @@
 """The ledger of releases in a run folder, what it has spent, and what ``result.json`` says of it.
 
-A line is written before its release, so that a kill can't hide one. A run that goes on draws the same noise again, and
-a release that is repeated bit for bit tells nothing new: it has one line. The ledger outlives ``--overwrite``, since
-what was published can't be taken back.
+A line is written before its release, so that a kill can't hide one. A release that is repeated has fresh noise and a
+line of its own; with ``seeded_noise`` it is the same to the last bit, tells nothing new, and has one line. The ledger
+outlives ``--overwrite``, since what was published can't be taken back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ledger:
         plan = plan_of(config)
         if plan is None:
             return None
-        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.options.delta))
+        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.settings.delta))
 
     @classmethod
     def of_model(cls, folder: Path, config: Config, model: str) -> Ledger | None:
@@ -60,15 +60,15 @@ class Ledger:
         plan = ReleasePlan(budget.multiplier, (), 1.0, budget.accountant)
         return cls(folder / LEDGER, _name(config, fingerprint), plan, budget.delta)
 
-    def before_statistics(self) -> None:
-        """Note that the statistics are about to be released."""
+    def before_statistics(self, *, fresh: bool = False) -> None:
+        """Note that the statistics are about to be released; with ``fresh`` noise a repeated sum counts again."""
         if self.plan.statistics is not None:
-            self._note("statistics", self.plan.statistics, 1.0)
+            self._note("statistics", self.plan.statistics, 1.0, again=fresh)
 
-    def before_each(self, left: Iterator[Report], round_number: int) -> Iterator[Report]:
+    def before_each(self, left: Iterator[Report], round_number: int, *, fresh: bool) -> Iterator[Report]:
         """The rounds that are left, each noted before it begins."""
         while round_number < len(self.plan.rounds):
-            self.before_round(round_number)
+            self.before_round(round_number, fresh=fresh)
             yield next(left)
             round_number += 1
 
@@ -129,27 +129,25 @@ def spent(lines: list[dict[str, Any]], delta: float) -> float:
     return epsilon_of(releases, delta, accountant)
 
 
-def privacy_of(config: Config, public: PublicItems, most_numbers: int, *, seeded: bool = True) -> dict[str, Any] | None:
+def privacy_of(config: Config, public: PublicItems, most_numbers: int, ledger: Ledger | None) -> dict[str, Any] | None:
     """What ``result.json`` says of the whole training's privacy; None where nothing is claimed.
 
-    ``most_numbers`` are those of the largest upload, for a claim that is made number by number; ``seeded`` says whether
-    the noise came from the seed, as in simulation, or from the operating system.
+    ``most_numbers`` are those of the largest upload, for a claim that is made number by number. A release that a kill
+    made come twice is in the ledger twice, and is paid for twice.
     """
-    plan, options, part = plan_of(config), config.privacy.options, config.privacy.part
-    if part.has("claim"):
-        claim: dict[str, Any] = part.claim(options, most_numbers, config.server.rounds)
-        return claim
+    plan, mechanism = plan_of(config), config.privacy
     if plan is None:
-        return None
+        return mechanism.claim(most_numbers, config.server.rounds)
+    planned = epsilon_of(plan.releases(), mechanism.settings.delta, plan.accountant)
     return {
-        "epsilon": epsilon_of(plan.releases(), options.delta, plan.accountant),
-        "delta": options.delta,
-        "unit": part.UNIT,
+        "epsilon": planned if ledger is None else max(planned, ledger.spent()),
+        "delta": mechanism.settings.delta,
+        "unit": mechanism.UNIT,
         "neighbouring": neighbouring(config),
-        "mechanism": part.MECHANISM,
+        "mechanism": mechanism.MECHANISM,
         "accountant": f"{plan.accountant} (dp-accounting)",
         "noise_multiplier": list(plan.rounds),
         "sampling": {"probability": plan.sampling, "rounds": len(plan.rounds)},
         "statistics": {"source": public.source, "epsilon": public.epsilon, "noise_multiplier": plan.statistics},
-        "seeded_noise": seeded,
+        "seeded_noise": config.seeded_noise,
     }

@@ -4,7 +4,8 @@
 figures and where it comes from. ``current`` holds a number. A folder is written beside and renamed, then ``current`` is
 replaced: whoever is killed in between leaves the model current that was.
 
-What a client keeps to itself is never here: a model is read and written anew, field by field of ``SharedModel``.
+What a client keeps to itself is never here: a model is read and written anew, field by field of ``SharedModel``, as
+``published_model`` makes it for everybody.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +25,7 @@ from typing import Any
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_writable, locked, write_json, write_text
 from fedrecplus.training.model_files import MODEL, SharedModel
+from fedrecplus.training.publishing import Disclosure, published_figure, published_model
 from fedrecplus.training.run_folder import RunFolder
 
 CURRENT, PUBLISHED = "current", "published.json"
@@ -31,8 +34,8 @@ _PATIENCE = 60.0
 """seconds that one publication waits for another"""
 _FIGURES = ("dataset", "algorithm", "rounds", "rmse", "mae", "channel", "simulation_only", "likes_alone", "statistics")
 """of ``result.json``, for everybody to see"""
-_MADE = ("version", "commit", "seed", "when")
-"""of a run's provenance: the command stays out, since it names the operator's files"""
+_MADE = ("version", "commit", "when")
+"""of a run's provenance: the command stays out, since it names the operator's files, and so does the seed"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class PublishedModel:
     figures: Mapping[str, Any]
     """errors and lists on test ratings, what it was trained on and by"""
     made: Mapping[str, Any]
-    """version, commit, seed and time of the training"""
+    """version, commit and time of the training"""
 
     @classmethod
     def read(cls, folder: Path) -> PublishedModel:
@@ -175,16 +178,20 @@ class Registry:
 
 
 def finished_model(run: Path, allow: Collection[str]) -> tuple[SharedModel, dict[str, Any]]:
-    """A finished run's public model and what may be said of it; of one moment, though somebody trains there anew."""
+    """A finished run's model as it may be published, and what may be said of it; of one moment, though somebody trains
+    there anew."""
     if not run.is_dir():
         raise UserError(f"{run}: no such folder", "give the folder that train wrote")
     result = RunFolder(run).result()
     model = SharedModel.read(run, allow)
     if RunFolder(run).result() != result:
         raise UserError(f"{run} changed meanwhile", "publish it when its training has ended")
+    model = published_model(model, result)
     figures = {name: result.get(name) for name in _FIGURES}
-    figures["ndcg@10"] = (result.get("ranking") or {}).get("ndcg@10")
-    figures["items"] = len(model.item_ids)
+    measured = {"rmse": result.get("rmse"), "mae": result.get("mae")}
+    measured["ndcg@10"] = (result.get("ranking") or {}).get("ndcg@10")
+    figures |= {name: published_figure(value) for name, value in measured.items()}
+    figures["items"], figures["gives_away"] = len(model.item_ids), Disclosure.of(model, result).lines()
     made = {name: (result.get("made") or {}).get(name) for name in _MADE}
     return model, {"when": datetime.now(UTC).isoformat(timespec="seconds"), "figures": figures, "made": made}
 
@@ -208,6 +215,13 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def digest_of(model: SharedModel) -> str:
+    """The digest that a model has, or would have, in a registry."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.write(Path(folder))
+        return file_digest(Path(folder) / MODEL)
 
 
 def file_digest(path: Path) -> str:

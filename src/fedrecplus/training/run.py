@@ -11,12 +11,11 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
-from fedrecplus.training.attempt import Outcome
-from fedrecplus.training.evaluation import Fallback, Predictor
-from fedrecplus.training.groups import Errors, errors_of
+from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.running import Training
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,16 +39,12 @@ class Run:
     def _shown(self) -> list[tuple[str, str]]:
         """What a person wants to see of a run."""
         result = self.result
-        found = [
-            ("MAE", result["mae"]),
-            ("RMSE", result["rmse"]),
-            ("NDCG@10", (result["ranking"] or {}).get("ndcg@10")),
-        ]
-        told = [(name, f"{value:.4f}") for name, value in found if value is not None]
+        figures = {"MAE": result["mae"], "RMSE": result["rmse"], "NDCG@10": (result["ranking"] or {}).get("ndcg@10")}
+        known = [(name, f"{value:.4f}") for name, value in figures.items() if value is not None]
         fold = [] if result.get("fold") is None else [("fold", str(result["fold"]))]
         place = [] if self.folder is None else [("folder", str(self.folder))]
         costs = [("rounds", str(result["rounds"])), ("seconds", f"{result['seconds']:.1f}")]
-        return [("algorithm", result["algorithm"]), ("data", result["dataset"]), *fold, *told, *costs, *place]
+        return [("algorithm", result["algorithm"]), ("data", result["dataset"]), *fold, *known, *costs, *place]
 
     @property
     def mae(self) -> float:
@@ -89,19 +84,19 @@ class Run:
         """Errors by client, for paired tests."""
         training, test = join(training, test)
         predictor = Predictor(self.recommender.clients.W, self.recommender.model.X)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config), training)
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
 
 
-def recommender_of(training: Ratings, outcome: Outcome, config: Config) -> Recommender:
+def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:
     """The trained model, with its clients' private parts beside it."""
-    titles, genres = (training.catalogue.titles, training.catalogue.genre_names) if training.catalogue else ((), ())
-    V, public = outcome.state.server.V, outcome.problem.public
-    model = SharedModel(config, training.scale, V, public, training.item_ids, titles, genres)
-    if outcome.predictor is None:
+    ratings, public = training.problem.ratings, training.problem.public
+    titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
+    V = training.state.server.V
+    model = SharedModel(training.config, ratings.scale, V, public, ratings.item_ids, titles, genres)
+    if predictor is None:
         return Recommender(model, nobodys_parts())
-    W, Z = outcome.predictor.W, outcome.predictor.Z
-    parts = PrivateParts(W, training.indptr, training.items, training.codes, training.client_ids, Z)
-    return Recommender(model, parts)
+    rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)
+    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

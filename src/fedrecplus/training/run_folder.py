@@ -8,13 +8,18 @@ finished.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrecplus.config import Config, dumps, load_config, to_tables
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.errors import UserError
 from fedrecplus.files import check_writable, write_json, write_text
 from fedrecplus.training.checkpoint import Checkpoint
@@ -80,6 +85,12 @@ class RunFolder:
         path = self.path / CHECKPOINT
         return Checkpoint.read(path) if path.exists() else None
 
+    def go_back_to_checkpoint(self) -> Checkpoint | None:
+        """The checkpoint; metrics of rounds after it are dropped, since they come again."""
+        saved = self.checkpoint()
+        self.rewrite_metrics(self.metrics(up_to=saved.state.server.round) if saved else [])
+        return saved
+
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint."""
         checkpoint.write(self.path / CHECKPOINT)
@@ -136,6 +147,23 @@ class RunFolder:
                 f"{self.path / name}: {error}", "the file is damaged; train again with --overwrite"
             ) from None
         return content
+
+
+def fingerprint(training: Ratings, test: Ratings | None) -> str:
+    """A hash over what is trained and tested on, names and titles aside."""
+    if isinstance(training, ShardedRatings):
+        return hashlib.sha256(f"{training.folder.fingerprint()} fold {training.fold}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256()
+    for ratings in (training, test):
+        if ratings is None:
+            digest.update(b"no test")
+            continue
+        digest.update(str(ratings.scale).encode())
+        for table in (ratings.indptr, ratings.items, ratings.codes):
+            digest.update(np.ascontiguousarray(table).tobytes())
+    for ids in (training.client_ids, training.item_ids):
+        digest.update(ids.tobytes() if ids.dtype.kind in "iu" else json.dumps(ids.tolist()).encode())
+    return digest.hexdigest()[:32]
 
 
 def _differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.shards.read import ShardedRatings
-from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
+from fedrecplus.engines import SimulationState, item_columns
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.randomness import uniform
-from fedrecplus.training.divergence import Watch
-from fedrecplus.training.evaluation import ErrorSums, Fallback, Predictor, Scores, error_sums
-from fedrecplus.training.groups import Errors, errors_of, tail_items
-from fedrecplus.training.judging import Judge
+from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, score, score_of_mean
+from fedrecplus.training.groups import tail_items
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.ranking import Lists, ListTerms, clients_with_ratings, drawn_clients, judged_lists
+from fedrecplus.training.running import MOST_JUDGED, Scored, Training
 
 
 class Question(NamedTuple):
@@ -44,18 +43,19 @@ class OwnPart(NamedTuple):
     """clients whose lists are judged, by their number in the shard"""
 
 
-@dataclass(frozen=True)
-class ShardJudge(Judge):
-    """Judges by the ratings of shards, without bringing them together."""
-
-    ratings: ShardedRatings
-    """those of training"""
-    most: int
-    """training ratings that are looked at, where there are no test ratings"""
+class ShardedTraining(Training):
+    """A training on shards, which is judged without bringing them together."""
 
     @property
-    def likes_alone(self) -> bool:
-        """See ``Judge.likes_alone``."""
+    def ratings(self) -> ShardedRatings:
+        """Those of training."""
+        ratings = self.problem.ratings
+        assert isinstance(ratings, ShardedRatings)
+        return ratings
+
+    @property
+    def judges_likes(self) -> bool:
+        """See ``Training.judges_likes``."""
         return self.ratings.likes_alone
 
     @cached_property
@@ -63,66 +63,55 @@ class ShardJudge(Judge):
         """How many training ratings come before each shard."""
         return [int(self.ratings.indptr[shard.first]) for shard in self.ratings.folder.shards]
 
-    def watch(self, engine: Engine, problem: Problem, state: SimulationState) -> Watch:
-        """See ``Judge.watch``."""
-        trivial = self._sums(engine, problem, state, np.zeros((0, 0))).scores()
-        return Watch.between(trivial, self.scores(engine, problem, state), self.likes_alone)
+    @cached_property
+    def score_of_mean(self) -> Scores:
+        """See ``Training.score_of_mean``."""
+        return self._scores(self.state, np.zeros((0, 0)))
 
-    def scores(self, engine: Engine, problem: Problem, state: SimulationState) -> Scores:
-        """See ``Judge.scores``."""
-        return self._sums(engine, problem, state, item_columns(problem, state.server.V)).scores()
+    def score(self, state: SimulationState) -> Scored:
+        """See ``Training.score``."""
+        return Scored(self._scores(state, item_columns(self.problem, state.server.V)))
 
-    def final(self, engine: Engine, problem: Problem, state: SimulationState) -> tuple[Predictor | None, Scores]:
-        """See ``Judge.final``."""
-        return None, self.scores(engine, problem, state)
-
-    def evaluation(self, engine: Engine, problem: Problem, state: SimulationState) -> Evaluation:
-        """All measures on the test ratings; workers judge the lists of those of their people who were drawn."""
+    def final(self) -> tuple[Evaluation | None, Predictor | None]:
+        """Workers judge the lists of those of their people who were drawn; nobody has everybody's weights."""
+        self.scored = self.scored or self.score(self.state)
         test = self.ratings.held_out()
-        assert test is not None, "without test ratings there is nothing to evaluate"
-        least = problem.config.evaluation.relevant_from
-        terms = ListTerms.of(self.ratings, test, relevant_from=least)
-        asked = self._question(problem, state)._replace(terms=terms)
-        able = _look(engine, problem, state, _able_in_shard, terms, None)
+        if test is None:
+            return None, None
+        terms = ListTerms.of(self.ratings, test, relevant_from=self.config.evaluation.relevant_from)
+        question = self._question(item_columns(self.problem, self.state.server.V))._replace(terms=terms)
+        able = self._look(self.state, _able_in_shard, terms, None)
         firsts = [shard.first for shard in self.ratings.folder.shards]
-        chosen = drawn_clients(np.concatenate([some + first for (some, _), first in zip(able, firsts, strict=True)]))
-        cuts = np.searchsorted(chosen, firsts)[1:]
-        own = [part - first for part, first in zip(np.split(chosen, cuts), firsts, strict=True)]
-        parts = list(map(OwnPart, self._ends, own))
-        found = _look(engine, problem, state, _all_in_shard, asked, parts)
-        lists = Lists.together([part for _, _, part in found], firsts, sum(left for _, left in able))
-        scores = ErrorSums.together([sums for sums, _, _ in found]).scores()
-        return evaluation_of(self.ratings, scores, Errors.together([errors for _, errors, _ in found]), lists)
+        drawn = drawn_clients(np.concatenate([own + first for (own, _), first in zip(able, firsts, strict=True)]))
+        cuts = np.searchsorted(drawn, firsts)[1:]
+        judged = [part - first for part, first in zip(np.split(drawn, cuts), firsts, strict=True)]
+        parts = self._look(self.state, _all_in_shard, question, list(map(OwnPart, self._ends, judged)))
+        lists = Lists.together([lists for _, lists in parts], firsts, sum(left for _, left in able))
+        return evaluation_of(self.ratings, Errors.together([errors for errors, _ in parts]), lists), None
 
-    def _question(self, problem: Problem, state: SimulationState, X: NDArray[Any] | None = None) -> Question:
+    def largest_upload(self) -> int:
+        """Rows in the largest upload of all shards."""
+        return int(max(self._look(self.state, _largest_in_shard, None, None)))
+
+    def _question(self, X: NDArray[Any]) -> Question:
         known = self.ratings.item_counts() > 0
-        if problem.config.model.part.has("PREDICTS_COLD_ITEMS"):
+        if self.config.model.PREDICTS_COLD_ITEMS:
             known[:] = True
-        share = 0.0 if self.ratings.fold is not None else min(1.0, self.most / max(len(self.ratings), 1))
-        X = item_columns(problem, state.server.V) if X is None else X
+        share = 0.0 if self.ratings.fold is not None else min(1.0, MOST_JUDGED / max(len(self.ratings), 1))
         return Question(X, self.ratings.mean(), known, share)
 
-    def _sums(self, engine: Engine, problem: Problem, state: SimulationState, X: NDArray[Any]) -> ErrorSums:
-        asked = self._question(problem, state, X)
-        return ErrorSums.together(_look(engine, problem, state, _sums_in_shard, asked, self._ends))
+    def _scores(self, state: SimulationState, X: NDArray[Any]) -> Scores:
+        return Scores.together(self._look(state, _scores_in_shard, self._question(X), self._ends))
+
+    def _look(self, state: SimulationState, function: Any, shared: Any, own: Any) -> list[Any]:
+        assert isinstance(self.engine, RayEngine), "ratings in shards are refused for other engines"
+        return self.engine.look(self.problem, state.private, function, shared, own)
 
 
-def largest_upload(engine: Engine, problem: Problem, state: SimulationState) -> int:
-    """Rows in the largest upload of all shards."""
-    return int(max(_look(engine, problem, state, _largest_in_shard, None, None)))
-
-
-def _look(engine: Engine, problem: Problem, state: SimulationState, function: Any, shared: Any, own: Any) -> list[Any]:
-    assert isinstance(engine, RayEngine), "ratings in shards are refused for other engines"
-    return engine.look(problem, state.private, function, shared, own)
-
-
-def _sums_in_shard(view: ShardView, asked: Question, before: int) -> ErrorSums:
+def _scores_in_shard(view: ShardView, question: Question, before: int) -> Scores:
     """One shard's errors, added up."""
-    test, predictor, fallback = _to_judge(view, asked, before)
-    if not len(asked.X):
-        return error_sums(test, lambda clients, _: np.full(len(clients), asked.mean), fallback)
-    return error_sums(test, predictor.predict, fallback)
+    test, predictor, fallback = _to_judge(view, question, before)
+    return score_of_mean(test, fallback) if not len(question.X) else score(test, predictor.predict, fallback)
 
 
 def _able_in_shard(view: ShardView, terms: ListTerms, own: None) -> tuple[NDArray[np.int64], int]:
@@ -136,28 +125,27 @@ def _able_in_shard(view: ShardView, terms: ListTerms, own: None) -> tuple[NDArra
     return drawn_clients(able + view.first) - view.first, left_out
 
 
-def _all_in_shard(view: ShardView, asked: Question, own: OwnPart) -> tuple[ErrorSums, Errors, Lists]:
-    """One shard's errors, added up over all, by client and on tail items, and some of its clients' lists."""
-    test, predictor, fallback = _to_judge(view, asked, own.before)
-    assert asked.terms is not None
-    sums, training = error_sums(test, predictor.predict, fallback), view.problem.ratings
-    errors = errors_of(test, predictor.predict, fallback, training, tail_items(asked.terms.popularity))
-    Z = view.engine.list_weights(view.problem, predictor.W, predictor.X)
-    ranks, liked = replace(predictor, Z=Z), asked.terms.relevant(test)
-    return sums, errors, judged_lists(training, liked, np.array(own.judged), ranks, fallback, asked.terms)
+def _all_in_shard(view: ShardView, question: Question, own: OwnPart) -> tuple[Errors, Lists]:
+    """One shard's errors, and some of its clients' lists."""
+    test, predictor, fallback = _to_judge(view, question, own.before)
+    terms, training = question.terms, view.problem.ratings
+    assert terms is not None
+    errors = errors_of(test, predictor.predict, fallback, tail_items(terms.popularity))
+    ranks = replace(predictor, Z=view.engine.list_weights(view.problem, predictor.W, predictor.X))
+    return errors, judged_lists(training, terms.relevant(test), np.array(own.judged), ranks, fallback, terms)
 
 
-def _to_judge(view: ShardView, asked: Question, before: int) -> tuple[Any, Predictor, Fallback]:
+def _to_judge(view: ShardView, question: Question, before: int) -> tuple[Any, Predictor, Fallback]:
     """What is judged, by what, and what is predicted where the model knows too little."""
     training = view.problem.ratings
     test = view.test
-    if asked.share > 0.0 or test is None:
-        test = training.where(uniform(0, before + np.arange(len(training))) < asked.share)
-    fallback = Fallback.of(training, mean=asked.mean, known_item=np.array(asked.known_item))
-    X = np.array(asked.X)
+    if question.share > 0.0 or test is None:
+        test = training.where(uniform(0, before + np.arange(len(training))) < question.share)
+    fallback = Fallback.of(training, mean=question.mean, known_item=np.array(question.known_item))
+    X = np.array(question.X)
     W = view.engine.user_weights(view.problem, view.private, X) if len(X) else np.zeros((0, 0))
     return test, Predictor(W, X), fallback
 
 
-def _largest_in_shard(view: ShardView, asked: None, own: None) -> int:
+def _largest_in_shard(view: ShardView, question: None, own: None) -> int:
     return int((np.diff(view.problem.ratings.indptr) + np.diff(view.problem.pseudo_indptr)).max(initial=0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.engines import Problem, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.protocol import PublicItems
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.rounds import ServerState, extend_server
 from fedrecplus.training.model_files import SharedModel
 
@@ -44,7 +44,7 @@ class Earlier:
         order = np.concatenate([known, new])
         rows = self.model.V[places[known]].astype(state.server.V.dtype)
         before = ServerState(0, rows, rows * 0, state.server.last_covariance[:0], [])
-        of_known, of_all = (_ordered(problem.public, some) for some in (known, order))
+        of_known, of_all = (problem.public.of_items(some) for some in (known, order))
         grown = extend_server(before, of_known, of_all, problem.config)
         V = np.empty_like(state.server.V)
         V[order] = grown.V
@@ -70,26 +70,19 @@ class Earlier:
 
 def _check(model: SharedModel, config: Config) -> None:
     chosen, earlier = config.model, model.config.model
-    if chosen.part.user_columns(chosen.options) > 0:
+    if chosen.user_columns > 0:
         raise UserError(
             f"model.rule = {chosen.rule!r} keeps factors on devices, which the earlier model's file has not",
             "take a model that solves for them anew: reconstruction, ials, joint",
         )
-    tables = chosen.part.tables(chosen.options) if chosen.part.has("tables") else {}
     columns = model.V.shape[1]
-    if chosen.rule != earlier.rule or (tables and sum(tables.values()) != columns):
+    if chosen.rule != earlier.rule or sum(chosen.tables().values()) != columns:
         raise UserError(
             f"the model to begin with is {earlier.rule!r} with {columns} columns, the settings ask for another",
             "leave --algorithm and its factors as they were in that run",
         )
-    if config.privacy.part.has("plan"):
+    if isinstance(config.privacy, BudgetMechanism):
         raise UserError(
             "a privacy budget covers what is released from now on, not the model that this training would begin with",
             "begin without an earlier model",
         )
-
-
-def _ordered(public: PublicItems, order: NDArray[np.int64]) -> PublicItems:
-    names = ("content", "popularity", "average", "years")
-    tables = {name: getattr(public, name) for name in names}
-    return replace(public, **{name: table[order] if len(table) else table for name, table in tables.items()})

@@ -101,7 +101,7 @@ def item_columns(names: Sequence[str], header: bool, options: FileOptions, sourc
     own = replace(options, item=options.item if header and options.item in names else None)
     found = {"item": _position("item", names, header, own, source) if header else 0}
     found |= _further(OF_ITEMS, "items", names, header, options, source, found)
-    if len(found) == 1:
+    if len(found) == 1 and not options.listed:
         raise UserError(
             f"{source}: no column tells titles, genres or years",
             f"name one: --title-column, --genres-column, --year-column; the columns are {', '.join(map(repr, names))}",

@@ -45,6 +45,9 @@ class FileOptions:
     """the column of their years; without one, a year in brackets at the end of a title counts"""
     items: str | None = None
     """a second file: a line per item, with its id and what is known of it"""
+    listed: bool = False
+    """the items are those of ``items``, a list that was public before anybody rated: one that nobody rated is there,
+    and ratings of others are left out. Without it, the list of items tells what somebody rated"""
 
     def __post_init__(self) -> None:
         if self.duplicates not in DUPLICATES:

@@ -1,8 +1,9 @@
-"""A user's own file of ratings: read it, and refuse what isn't one."""
+"""A user's own file or frame of ratings: read it, and refuse what isn't one."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from fedrecplus.data.files.contents import read_bytes
 from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
+from fedrecplus.data.files.listing import over_list
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.scale_inference import infer_scale
-from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table
+from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table, table_of_frame
+from fedrecplus.data.frames import as_polars
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
@@ -30,10 +33,27 @@ def read_file(path: Path, options: FileOptions | None = None, *, few: bool = Fal
     """
     options = options or FileOptions()
     table = read_table(read_bytes(path), str(path), options)
-    items = None
-    if options.items is not None:
-        items = read_table(read_bytes(Path(options.items).expanduser()), options.items, options, ITEMS)
-    return checked_ratings(table, path.name, options, items, few=few)
+    return checked_ratings(table, path.name, options, _items_table(None, options), few=few)
+
+
+def ratings_of_frame(
+    frame: Any, options: FileOptions, name: str = "frame", items: Any = None, *, few: bool = False
+) -> Ratings:
+    """The ratings in a frame, checked as those of a file are; ``items`` is a frame or a file of items."""
+    of_items = _items_table(items, options)
+    # titles, genres and years are looked for in one of the two tables
+    table = table_of_frame(as_polars(frame, name), name, options if of_items is None else replace(options, items=name))
+    return checked_ratings(table, name, options, of_items, few=few)
+
+
+def _items_table(items: Any, options: FileOptions) -> Table | None:
+    """What a frame or a file tells of the items."""
+    items = options.items if items is None else items
+    if items is None:
+        return None
+    if isinstance(items, str | Path):
+        return read_table(read_bytes(Path(items).expanduser()), str(items), options, ITEMS)
+    return table_of_frame(as_polars(items, "items"), "items", options, ITEMS)
 
 
 def checked_ratings(
@@ -65,7 +85,7 @@ def checked_ratings(
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
         cell, order = cell[starts], order[ends - 1]
     counts = np.bincount(cell // len(item_ids), minlength=len(client_ids))
-    return Ratings(
+    ratings = Ratings(
         name=name,
         scale=scale,
         indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -77,6 +97,7 @@ def checked_ratings(
         timestamps=None if timestamps is None else timestamps[order],
         folds=None if folds is None else folds[order],
     )
+    return over_list(ratings, items_table, options) if options.listed else ratings
 
 
 def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:

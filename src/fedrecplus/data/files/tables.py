@@ -63,16 +63,14 @@ ITEMS = FileKind(names_items, item_columns, "item")
 
 
 def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
-    """The columns that matter. The first bytes say what sort of file it is."""
+    """The columns that matter; the first bytes say what sort of file it is.
+
+    Of text, lines with more or fewer columns than the first are refused.
+    """
     if data.startswith(PARQUET_MAGIC):
         return _read_parquet(data, source, options, kind)
     if is_excel(data):
         return table_of_frame(_excel_frame(data, source), source, options, kind)
-    return read_text(data, source, options, kind)
-
-
-def read_text(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
-    """The columns of a text file; refuses lines with more or fewer columns than the first."""
     data = as_utf8(data, source)
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")  # as old Macs end lines

@@ -49,7 +49,7 @@ def load_cached(known: KnownSet) -> Ratings | None:
             arrays = {field: stored[field] for field in _ARRAYS}
     except (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
-    ratings = Ratings(name=known.name, scale=Scale.parse(facts["scale"]), catalogue=catalogue, **arrays)
+    ratings = Ratings(name=known.name, scale=Scale.parse(facts["scale"]), catalogue=catalogue, listed=True, **arrays)
     return None if known.differs(ratings) else ratings
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedrecplus.data.movielens.cache import cached_path, load_cached, store, work_folder
-from fedrecplus.data.movielens.read import read_set
 from fedrecplus.data.movielens.sets import RECBOLE, KnownSet
 from fedrecplus.data.progress import Progress
 from fedrecplus.data.ratings import Ratings
@@ -42,6 +41,8 @@ def load_known(known: KnownSet, progress: Progress | None = None) -> Ratings:
 
 
 def _from_sources(known: KnownSet, work: Path, progress: Progress | None) -> Ratings:
+    from fedrecplus.data.movielens.read import read_set  # here: most runs find the set in the cache, and need no polars
+
     path = cached_path(known.name)
     state = "is damaged, of another version or not the whole set" if path.exists() else "is not there"
     tried = [f"cache: {path} {state}"]

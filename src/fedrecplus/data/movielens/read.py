@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.read import checked_ratings
-from fedrecplus.data.files.tables import read_text
+from fedrecplus.data.files.tables import read_table
 from fedrecplus.data.movielens.movies import read_catalogue
 from fedrecplus.data.movielens.sets import RECBOLE, KnownSet, Layout
 from fedrecplus.data.ratings import Ratings
@@ -55,11 +55,11 @@ def _contents(path: Path, layout: Layout) -> tuple[bytes | None, bytes | None]:
 
 def _published_ratings(data: bytes, known: KnownSet, source: str) -> Ratings:
     options = FileOptions(1, 2, 3, known.layout.separator, known.scale, timestamp=4)
-    ratings = checked_ratings(read_text(data, source, options), known.name, options)
+    ratings = checked_ratings(read_table(data, source, options), known.name, options)
     if difference := known.differs(ratings):
         remedy = "download the set again, or give this one as a file of your own: --dataset PATH"
         raise UserError(f"{source} has {difference}", remedy)
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if known.ratings_md5 not in ("", md5):
         raise UserError(f"{source} has md5 {md5}, as published it has {known.ratings_md5}", "download the set again")
-    return ratings
+    return replace(ratings, listed=True)  # GroupLens has published which films there are

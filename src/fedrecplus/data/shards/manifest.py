@@ -58,6 +58,8 @@ class ShardFolder:
     """of the folds"""
     items_digest: str
     shards: tuple[Shard, ...]
+    listed: bool = False
+    """as ``Ratings.listed``"""
 
     def write(self) -> None:
         """Write the manifest."""

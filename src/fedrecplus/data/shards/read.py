@@ -37,6 +37,7 @@ def read_shard(folder: ShardFolder, shard: Shard) -> Ratings:
         item_ids=np.arange(folder.items),
         timestamps=np.array(table["timestamp"].to_numpy()) if timed else None,
         folds=np.array(table["fold"].to_numpy()),
+        listed=folder.listed,
     )
 
 
@@ -173,6 +174,7 @@ def sharded_ratings(folder: ShardFolder, fold: int | None) -> ShardedRatings:
         client_ids=np.concatenate(ids),
         item_ids=item_ids,
         catalogue=catalogue,
+        listed=folder.listed,
         folder=folder,
         fold=fold,
         counts=counts[kept].sum(axis=0),

@@ -119,7 +119,7 @@ def _write(
     digest = _write_table(out / ITEMS, _item_table(whole, counts, levels))
     total = sum(one.ratings for one in written)
     sizes = (clients, whole.item_count, total)
-    folder = ShardFolder(out, whole.name, whole.scale, *sizes, *about, digest, tuple(written))
+    folder = ShardFolder(out, whole.name, whole.scale, *sizes, *about, digest, tuple(written), whole.listed)
     folder.write()
     return folder
 

@@ -63,6 +63,7 @@ def generate_some(
         codes=codes,
         client_ids=everybody,
         item_ids=np.arange(options.items),
+        listed=True,
     )
 
 

@@ -26,7 +26,7 @@ from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
 from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
@@ -163,7 +163,7 @@ def newcomer(
 ) -> Device:
     """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
     model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
-    U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
+    U = model.start_users(key, np.array([person]), catalogue.public)[0]
     return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
 
@@ -181,7 +181,7 @@ def train_locally(
         remember(problem, private, replace(client, client=number))
     tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
-    none = None if config.redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
+    none = None if config.redraws else Decoys(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
     after = [device_of(problem, private, upload.client) for upload in uploads]
     persons = [clients[upload.client].client for upload in uploads]
     return [
@@ -207,9 +207,9 @@ def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scal
 def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
     """Squared error on the node's own ratings, before this round moves V."""
     model, squared = config.model, 0.0
-    X = model.part.item_columns(message.V, message.public, model.options)
+    X = model.item_columns(message.V, message.public)
     for one in clients:
-        w = model.part.user_weights(one.U, X, one.items, one.ratings, model.options, message.public)
+        w = model.user_weights(one.U, X, one.items, one.ratings, message.public)
         squared += float(((X[one.items] @ w - one.ratings) ** 2).sum())
     return ErrorReport(squared, sum(len(one.items) for one in clients))
 
@@ -233,7 +233,7 @@ def load_clients(store: Store, model: str) -> dict[int, Device]:
     for person, items, ratings, U, pseudo, virtual in store.connection.execute(
         "SELECT person, items, ratings, U, pseudo_items, virtual_ratings FROM taking_part WHERE model = ?", (model,)
     ):
-        kept = None if pseudo is None else PseudoItems(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
+        kept = None if pseudo is None else Decoys(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
         own, rated = client_secret(store, person), np.frombuffer(items, np.int64)
         clients[person] = Device(person, rated, np.frombuffer(ratings), step, np.frombuffer(U), own, kept)
     return clients

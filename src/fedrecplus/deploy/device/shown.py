@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.rounds.client import virtual_ratings
 
@@ -41,11 +41,11 @@ class ShownRows:
         pseudo, virtual = _known(self.pseudo, catalogue)
         one = replace(one, items=items, ratings=ratings)
         missing = np.isnan(virtual)
-        if config.virtual_ratings.options.refresh:
+        if config.virtual_ratings.settings.refresh:
             virtual = np.zeros(len(virtual))
         elif missing.any():
             virtual[missing] = virtual_ratings(pseudo[missing], one, message, config)
-        return replace(one, kept=PseudoItems(pseudo, virtual))
+        return replace(one, kept=Decoys(pseudo, virtual))
 
     def after(self, client: Device, catalogue: ItemCatalogue, config: Config) -> ShownRows:
         """What is shown after a round: the client's rows, and those of items that this catalogue lacks."""
@@ -53,7 +53,7 @@ class ShownRows:
         assert kept is not None
         names = catalogue.ids
         rated = {names[item]: rating for item, rating in _pairs(client.items, client.ratings)}
-        if config.virtual_ratings.options.refresh:
+        if config.virtual_ratings.settings.refresh:
             pseudo = {names[item]: self.pseudo.get(names[item]) for item in kept.items.tolist()}
         else:
             pseudo = {names[item]: rating for item, rating in _pairs(kept.items, kept.ratings)}

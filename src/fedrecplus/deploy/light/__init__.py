@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedrecplus.deploy.light.addresses import is_loopback, split_address
+    from fedrecplus.deploy.light.facts import NODE_KEY, NODE_PUBLIC
     from fedrecplus.deploy.light.fleet import Fleet, trust
-    from fedrecplus.deploy.light.home import NODE_KEY, NODE_PUBLIC, STORE, NodeHome
+    from fedrecplus.deploy.light.home import STORE, NodeHome
     from fedrecplus.deploy.light.keys import Key, make_node_key
     from fedrecplus.deploy.light.messages import ATTACHED
     from fedrecplus.deploy.light.metrics import NodeMetrics
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "addresses": ("is_loopback", "split_address"),
     "fleet": ("Fleet", "trust"),
-    "home": ("NODE_KEY", "NODE_PUBLIC", "STORE", "NodeHome"),
+    "facts": ("NODE_KEY", "NODE_PUBLIC"),
+    "home": ("STORE", "NodeHome"),
     "keys": ("Key", "make_node_key"),
     "messages": ("ATTACHED",),
     "metrics": ("NodeMetrics",),

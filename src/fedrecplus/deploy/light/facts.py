@@ -9,6 +9,8 @@ from pathlib import Path
 from fedrecplus.deploy.device import Store
 from fedrecplus.errors import UserError
 
+NODE_KEY, NODE_PUBLIC = "node.key", "node.pub"
+"""files of its key, in its home"""
 log = logging.getLogger("fedrecplus")
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrecplus.deploy.device import remove_store
+from fedrecplus.deploy.light.facts import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 
-STORE, NODE_KEY, NODE_PUBLIC = "store.db", "node.key", "node.pub"
+STORE = "store.db"
 LOCK, LOG, METRICS = "node.lock", "node.log", "node.prom"
 CA, MODEL = "ca.crt", "model"
 """what `fedrecplus join` brings: the server's authority, and its model"""

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from fedrecplus.deploy.device import check_private
-from fedrecplus.deploy.light.home import NODE_KEY, NODE_PUBLIC
+from fedrecplus.deploy.light.facts import NODE_KEY, NODE_PUBLIC
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_private
 

@@ -14,8 +14,9 @@ from types import FrameType
 
 from fedrecplus.deploy.device import answer, check_private
 from fedrecplus.deploy.light.addresses import is_loopback, split_address
+from fedrecplus.deploy.light.facts import NODE_KEY
 from fedrecplus.deploy.light.fleet import Fleet, trust
-from fedrecplus.deploy.light.home import LOCK, NODE_KEY, STORE
+from fedrecplus.deploy.light.home import LOCK, STORE
 from fedrecplus.deploy.light.keys import Key
 from fedrecplus.deploy.light.metrics import NodeMetrics
 from fedrecplus.deploy.light.node import Answer, LightNode

@@ -32,13 +32,13 @@ from fedrecplus.files import locked, write_json
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
-from fedrecplus.training.checkpoint import Checkpoint
+from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import nobodys_parts
 from fedrecplus.training.privacy import Ledger, privacy_of
+from fedrecplus.training.publishing import PUBLIC_LIST
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
-from fedrecplus.training.tally import Tally
 
 DEPLOYMENT, LOG = "deployment.json", "server.log"
 log = logging.getLogger("fedrecplus")
@@ -140,19 +140,19 @@ def begin(
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
     """Refuse what no secure sum can come of."""
-    model, least = config.model, config.channel.options.least_cohort
+    model, least = config.model, config.channel.settings.least_cohort
     if deployment.nodes < least:
         raise UserError(
             f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
             "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
         )
-    V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
+    V = model.start_items(config.seed, len(catalogue.ids), catalogue.public)
     check_vector(config, V.shape)
 
 
 def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
     """Refuse a budget that the catalogue's figures are no part of, and a δ that means nothing for so many people."""
-    public, options, plan = catalogue.public, config.privacy.options, plan_of(config)
+    public, options, plan = catalogue.public, config.privacy.settings, plan_of(config)
     rule, remedy = f"privacy.rule={config.privacy.rule}", "make a catalogue of a public data set with `deploy items`"
     if catalogue.tells_participants:
         raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)
@@ -231,9 +231,7 @@ def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, st
     catalogue.model(config, state.V).write(folder.path)
     nobodys_parts().write(folder.path)
     public, model = catalogue.public, Deployment.read(folder.path).model
-    privacy = privacy_of(config, public, 0, seeded=False)
-    if privacy is not None and (ledger := Ledger.of_model(folder.path, config, model)) is not None:
-        privacy["epsilon"] = ledger.spent()  # a round that was repeated after a crash is paid for twice
+    privacy = privacy_of(config, public, 0, Ledger.of_model(folder.path, config, model))
     (folder.path / PREVIOUS).unlink(missing_ok=True)
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
     folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})
@@ -256,5 +254,6 @@ def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dic
             "dropouts": sum(len(line["lost"]) + len(line["silent"]) for line in lines),
             **last.get("refusals", {}),
         },
+        "item_list": PUBLIC_LIST,  # devices have the catalogue before they have a rating to send
         "config": to_tables(config),
     }

@@ -43,10 +43,10 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
 from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
+from fedrecplus.training.checkpoint import Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.run_folder import CONFIG, RunFolder
-from fedrecplus.training.tally import Tally
 
 log = logging.getLogger("fedrecplus")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
@@ -99,7 +99,7 @@ class _ServedRun:
         self.deployment = Deployment.read(path)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(path, self.config, self.deployment.model)
-        self.noise_on_devices = self.config.privacy.part.has("NOISE_ON_DEVICES")
+        self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
         self.informed: set[int] = set()

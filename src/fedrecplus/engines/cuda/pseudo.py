@@ -15,7 +15,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.device import PseudoItems
+from fedrecplus.device import Decoys
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, real_type, to_card
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
@@ -51,10 +51,10 @@ class CardPseudo:
         """Everybody's virtual ratings."""
         return self.rows.virtual_ratings.cpu().numpy()
 
-    def of(self, client: int) -> PseudoItems:
+    def of(self, client: int) -> Decoys:
         """One client's."""
         places = slice(self.indptr[client], self.indptr[client + 1])
-        return PseudoItems(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
+        return Decoys(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
 
 
 def pseudo_rows(
@@ -105,7 +105,7 @@ def _select(some: Round, redraw: bool, kept: Tensor | None) -> Tensor:
         out = torch.zeros(places, dtype=torch.int32, device=DEVICE)
         if kept is not None:
             out = kept.to(torch.int32)
-        found.select(some, chosen.options, key, out)
+        found.select(some, chosen.settings, key, out)
         return out.to(some.rows.ratings.items.dtype)
     say_on_processor(chosen.kind, chosen.rule)
     items = np.zeros(places, dtype=dtype) if kept is None else kept.cpu().numpy().copy()
@@ -119,8 +119,8 @@ def _fill(some: Round, refresh: bool, out: Tensor) -> None:
     """Write the virtual ratings of the round's clients to their places."""
     problem, chosen = some.problem, some.problem.config.virtual_ratings
     found, key = kernel_of(chosen), some.message.round if refresh else 0
-    if found is not None and found.fill(some, chosen.options, key, out):
-        put_on_scale(some, chosen.options.rounding, key, out)
+    if found is not None and found.fill(some, chosen.settings, key, out):
+        put_on_scale(some, chosen.settings.rounding, key, out)
         return
     say_on_processor(chosen.kind, chosen.rule)
     ratings = out.cpu().numpy().copy()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numba
 from filelock import FileLock
-from numba.core import caching, registry
+from numba.core import caching, registry, runtime
 
 from fedrecplus import randomness
 
@@ -21,6 +21,7 @@ _INNER = {"forceinline": True, "no_cpython_wrapper": True}
 _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
 _registry: Any = registry
+_runtime: Any = runtime
 _SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
@@ -64,7 +65,8 @@ class ForgivingCache(_caching.FunctionCache):  # type: ignore[misc]
 
     def _read(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            _runtime.rtsys.initialize(target_context)  # not all that infers types: no kept kernel needs it
+            return self._load_overload(sig, target_context)
         except Exception:
             return None
 

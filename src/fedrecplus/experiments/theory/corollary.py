@@ -70,7 +70,7 @@ def corollary(
 
 
 def _train(training: Ratings, config: Config, rounds: int, first: int, k: Constants, looks: int) -> Horizon:
-    rate, eta = corollary_steps(rounds, first, config.model.options.local_epochs, k)
+    rate, eta = corollary_steps(rounds, first, config.model.local_epochs, k)
     steps = (f"model.learning_rate={rate}", f"server_optimizer.learning_rate={eta}", f"server.rounds={rounds}")
     config = assign(config, steps)
     seen, _, _ = look_at_states(engine_of(config), prepare(training, config), looks)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import PseudoItems, Rows, merge
+from fedrecplus.device import Decoys, Rows, merge
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, device_of, message_of
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
@@ -86,7 +86,7 @@ class GradientRows:
 def rows_at(engine: Engine, problem: Problem, state: SimulationState) -> GradientRows:
     """The rows of the next round's cohort. See ``parts/model/mf.py`` for the equations."""
     clients, message = problem.cohort(state.server.round), message_of(problem, state)
-    decay, parts = problem.config.model.options.regularisation, []
+    decay, parts = problem.config.model.settings.regularisation, []
     for number, own in enumerate(_device_rows(engine, problem, state.private, message, clients)):
         U, V = state.private.U[clients[number]].astype(np.float64), state.server.V[own.items].astype(np.float64)
         gradient = V - mf.item_step(U, V, own.ratings, 1.0, decay)
@@ -104,11 +104,11 @@ def _device_rows(
     sets, config, found = engine.item_sets(problem, private, message, clients), problem.config, []
     for client in clients.tolist():
         device = device_of(problem, private, client)
-        if device.kept is not None and not config.virtual_ratings.options.refresh:
+        if device.kept is not None and not config.virtual_ratings.settings.refresh:
             pseudo = device.kept
         else:
             items = np.setdiff1d(sets[client], device.items)
             ratings = virtual_ratings(items, device, message, config) if len(items) else np.empty(0)
-            pseudo = PseudoItems(items, ratings)
+            pseudo = Decoys(items, ratings)
         found.append(merge(device, pseudo))
     return found

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from fedrecplus.config import Config, load_config
-from fedrecplus.data import FileOptions, Ratings, as_test, load, split
+from fedrecplus.data import FileOptions, Ratings, load, split
 from fedrecplus.data.joining import together
 from fedrecplus.engines import Engine, Problem, SimulationState, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.requirements import require_federation
-from fedrecplus.training.fingerprint import fingerprint
 from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.run_folder import CONFIG, RunFolder
+from fedrecplus.training.run_folder import CONFIG, RunFolder, fingerprint
 
 LOOKS = 24
 """how many rounds are looked at: many early ones, where most happens, and few late ones"""
@@ -40,12 +39,12 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     require_federation(config, model="mf")
     if config.server.rounds < 3:
         raise UserError(f"{folder} has fewer than three rounds", "train longer")
-    config = replace(config, model=config.model.with_options(learning_rate=result["learning_rate"]))
+    config = replace(config, model=config.model.with_settings(learning_rate=result["learning_rate"]))
     name = dataset or data.get("dataset") or result["dataset"]
     ratings = load(name, options=FileOptions(**data.get("options", {})))
     fold = data.get("fold")
     if data.get("test"):
-        ratings = together(ratings, as_test(data["test"], ratings))
+        ratings = together(ratings, load(data["test"], like=ratings))
     how = (data.get("folds", 5), config.seed, data.get("split", "random"))
     training, test = (ratings, None) if fold is None else split(ratings, fold, *how)
     if fingerprint(training, test) != data.get("fingerprint"):

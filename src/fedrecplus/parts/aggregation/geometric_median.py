@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
-
-Array = NDArray[np.float64]
-NEEDS = frozenset({"uploads"})
 
 
 class Settings(_Settings):
@@ -23,19 +21,22 @@ class Settings(_Settings):
     smoothing: Annotated[float, number(1e-300, 1e3, "ν, the least distance: a row may lie on the median")] = 1e-6
 
 
-def aggregate(uploads: Sequence[Upload], broadcast: Broadcast, settings: Settings) -> Array:
-    """Per item, argmin_z Σ ‖Δ_u − z‖ over its rows, by the smoothed Weiszfeld algorithm from their mean.
+class GeometricMedian(RobustAggregation[Settings]):
+    """Geometric medians by item."""
 
-    Deviation: RFA takes the median of whole models. Clients send different rows here, so each item has its own.
-    After: Pillutla, Kakade, Harchaoui 2022 (RFA).
-    """
-    table = np.zeros(broadcast.V.shape)
-    if uploads:
-        items, rows, starts = sorted_rows(uploads)
-        counts = np.diff(starts, append=len(rows))
-        median = weighted_means(rows, np.ones(len(rows)), starts)
-        for _ in range(settings.iterations):
-            distances = np.linalg.norm(rows - np.repeat(median, counts, axis=0), axis=1)
-            median = weighted_means(rows, 1.0 / np.maximum(distances, settings.smoothing), starts)
-        table[items] = median
-    return table
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+        """Per item, argmin_z Σ ‖Δ_u − z‖ over its rows, by the smoothed Weiszfeld algorithm from their mean.
+
+        Deviation: RFA takes the median of whole models. Clients send different rows here, so each item has its own.
+        After: Pillutla, Kakade, Harchaoui 2022 (RFA).
+        """
+        table = np.zeros(broadcast.V.shape)
+        if uploads:
+            items, rows, starts = sorted_rows(uploads)
+            counts = np.diff(starts, append=len(rows))
+            median = weighted_means(rows, np.ones(len(rows)), starts)
+            for _ in range(self.settings.iterations):
+                distances = np.linalg.norm(rows - np.repeat(median, counts, axis=0), axis=1)
+                median = weighted_means(rows, 1.0 / np.maximum(distances, self.settings.smoothing), starts)
+            table[items] = median
+        return table

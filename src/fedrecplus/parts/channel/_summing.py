@@ -54,17 +54,17 @@ class RingSettings(Settings):
         float, number(1e-9, 1e9, "largest number of the model's statistic; beyond it, a client drops out")
     ] = 64.0
     fewest_contributors: Annotated[
-        int, number(1, 10**6, "rows with fewer, by public counts, are zeroed before masking")
+        int, number(1, 10**6, "rows with fewer, by public counts (of whomever these count), are zeroed")
     ] = 3
     least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
 
 
 def check_ring(config: Any) -> None:
     """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
-    settings: RingSettings = config.channel.options
+    settings: RingSettings = config.channel.settings
     if settings.bits not in BITS:
         raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
-    if not config.uploads_all_items:
+    if not config.model.ALL_ITEMS:
         return
     if settings.rows != "whole":
         raise UserError(

@@ -1,8 +1,8 @@
-"""Noise: keyed Gaussians for simulations, and a discrete Gaussian from the operating system's generator for devices.
+"""Noise: a discrete Gaussian from the operating system's generator, and keyed Gaussians for research.
 
 A Gaussian in floating point has gaps that give values away (Mironov 2012), and a keyed one can be drawn again by
-whoever knows the key. Both are for simulation, and results say so (``seeded_noise``). Real noise is an integer in the
-ring, and its uniform bits come from ``os.urandom``.
+whoever knows the key: both are for runs with ``seeded_noise``, which nobody may publish. Real noise is an integer on a
+grid or in the ring, and its uniform bits come from ``os.urandom``.
 """
 
 from __future__ import annotations

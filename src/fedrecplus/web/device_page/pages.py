@@ -14,8 +14,9 @@ from typing import Any
 from fedrecplus.deploy.device import Store, chosen_table, is_paused, mark_item, marks_of, pause, used_model
 from fedrecplus.deploy.light import NodeHome
 from fedrecplus.errors import UserError
+from fedrecplus.training.model_files import SharedModel
 from fedrecplus.web.browser import media_type
-from fedrecplus.web.page.build import files_of_model, page_files, read_model
+from fedrecplus.web.page.build import computable, files_of_model, page_files
 
 _OF_MODEL = ("model.json", "model.bin", "items.json", "leaves.json", "leaves.bin")
 _LINES = 200
@@ -125,7 +126,8 @@ class DevicePages:
         key = (used.model, used.at) if used else (str(self.run), "")
         with self._making:
             if self._model[0] != key:
-                model = read_model(self.run, store.allowed_rules) if self.run else used_model(store)
+                allowed = store.allowed_rules
+                model = computable(SharedModel.read(self.run, allowed)) if self.run else used_model(store)
                 self._model = key, files_of_model(model, {"dataset": key[0], "when": key[1]})
             return self._model[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,9 +16,9 @@ import numpy as np
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
-from fedrecplus.parts.model import ials
+from fedrecplus.parts.model.ials import Ials, likeness_of_components
 from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.registry import finished_model
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
 from fedrecplus.web.page.what_leaves import facts_of, tables_beside
 
@@ -42,6 +42,8 @@ class Site:
     """bytes of all files as a server that compresses would send them"""
     cost: dict[str, float]
     """what quantising changes: see ``quantise.cost_of``"""
+    gives_away: tuple[str, ...]
+    """in plain words"""
 
 
 def build_site(run: Path, out: Path, bits: int = 8, allow: Collection[str] = (), besides: Sequence[Path] = ()) -> Site:
@@ -49,15 +51,16 @@ def build_site(run: Path, out: Path, bits: int = 8, allow: Collection[str] = (),
 
     ``besides`` are runs over the same items, whose tables the panel "What leaves" uses for presets of other models.
     """
-    model, others = read_model(run, allow), [read_model(one, allow) for one in besides]
+    (model, facts), others = read_model(run, allow), [read_model(one, allow)[0] for one in besides]
     check_writable(out)
-    contents = site_files(model, provenance(run), bits, others)
+    contents = site_files(model, provenance(facts), bits, others)
     for name, content in contents.items():
         with beside(out / name) as temporary:
             temporary.write_bytes(content)
     sizes = {name: len(content) for name, content in contents.items()}
     compressed = sum(len(gzip.compress(content, 9, mtime=0)) for content in contents.values())
-    return Site(out, sizes, compressed, json.loads(contents["model.json"])["precision"])
+    precision = json.loads(contents["model.json"])["precision"]
+    return Site(out, sizes, compressed, precision, tuple(facts["figures"]["gives_away"]))
 
 
 def site_files(
@@ -83,9 +86,14 @@ def files_of_model(
     }
 
 
-def read_model(run: Path, allow: Collection[str] = ()) -> SharedModel:
-    """A finished run's public model, if the page can compute it."""
-    model = SharedModel.read(run, allow)
+def read_model(run: Path, allow: Collection[str] = ()) -> tuple[SharedModel, dict[str, Any]]:
+    """A finished run's model as it may be published, if the page can compute it, and what may be said of it."""
+    model, facts = finished_model(run, allow)
+    return computable(model), facts
+
+
+def computable(model: SharedModel) -> SharedModel:
+    """The model, if the page can compute it."""
     if model.config.model.rule not in MODELS:
         raise UserError(
             f"the page can't compute the model {model.config.model.rule!r}", f"train one of {', '.join(MODELS)}"
@@ -112,12 +120,12 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "algorithm": config.algorithm,
         "dataset": str(made.get("dataset", "")),
         "scale": {"low": scale.low, "high": scale.high, "step": scale.step},
-        "model": {"rule": config.model.rule, "options": msgspec.to_builtins(config.model.options)},
+        "model": {"rule": config.model.rule, "options": msgspec.to_builtins(config.model.settings)},
         "mean": float(model.public.mean),
         "noise": float(model.public.noise),
         "rounds": config.server.rounds,
         "likes_alone": model.likes_alone,
-        "scores_lists": config.scores_lists,
+        "scores_lists": config.model.scores_lists,
         "lists": list_facts(as_shown),
         "arrays": arrays,
         "precision": {"bits": bits, **cost_of(model, as_shown)},
@@ -129,11 +137,11 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
 
 def list_facts(model: SharedModel) -> dict[str, Any] | None:
     """What everybody's list score has in common, where choices have a part in it. See ``ials.list_weights``."""
-    options, public = model.config.model.options, model.public
-    if not isinstance(options, ials.Settings):
+    chosen, public = model.config.model, model.public
+    if not isinstance(chosen, Ials):
         return None
-    of_rating, of_popularity = ials.mixing_weights(options, public)
-    alike, first = ials.likeness_of_components(model.V[:, -options.interaction_factors :], public)
+    of_rating, of_popularity = chosen.mixing_weights(public)
+    alike, first = likeness_of_components(model.V[:, -chosen.settings.interaction_factors :], public)
     return {"rating": of_rating, "popularity": of_popularity, "alike": alike, "first": first.tolist() if alike else []}
 
 
@@ -156,14 +164,10 @@ def item_facts(model: SharedModel) -> dict[str, Any]:
     }
 
 
-def provenance(run: Path) -> dict[str, Any]:
-    """Where the model comes from, as its run folder says; only what may be published."""
-    folder = RunFolder(run)
-    data, result = folder.data(), folder.result()
-    made = data.get("made", {})
-    told = {name: made[name] for name in ("version", "commit", "seed", "when") if name in made}
-    figures = {name: result[name] for name in ("rmse", "mae") if result.get(name) is not None}
-    return {"dataset": str(data.get("dataset", "")), **told, **figures}
+def provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a model comes from, of what a registry says of it."""
+    told = {name: facts["figures"].get(name) for name in ("dataset", "rmse", "mae")} | dict(facts["made"])
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def offline_worker(version: str, names: list[str], code: bytes) -> bytes:

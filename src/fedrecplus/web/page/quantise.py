@@ -115,11 +115,8 @@ def cost_of(model: SharedModel, rounded: SharedModel) -> dict[str, float]:
         first, second = (_list(one, items, ratings) for one in (model, rounded))
         shared.append(len(np.intersect1d(first, second)) / max(len(first), 1))
     errors = np.concatenate(changes)
-    return {
-        "mean_change": float(errors.mean()),
-        "largest_change": float(errors.max()),
-        "same_top_ten": float(np.mean(shared)),
-    }
+    measured = {"mean_change": errors.mean(), "largest_change": errors.max(), "same_top_ten": np.mean(shared)}
+    return {name: round(float(value), 4) for name, value in measured.items()}
 
 
 def _made_up(model: SharedModel, person: int) -> tuple[NDArray[np.int64], Array]:

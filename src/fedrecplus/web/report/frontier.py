@@ -43,7 +43,8 @@ def frontier_section(
             "control, few bytes. The control is the same attack on the same person without that person's uploads:",
             "popularity and public figures tell something about everybody.",
             "“Computational” holds against whoever can't break the cryptography and doesn't collude as its page says;",
-            "ε bounds every attack, for a person's whole data unless it says “per number”.",
+            "ε bounds what rounds and statistics tell of a person (“per number”: of one number of an upload),",
+            "not measurements; the noise of a run with seeded_noise is taken off by whoever knows its seed.",
         )
     ]
     for dataset in dict.fromkeys(case.dataset for case in found):

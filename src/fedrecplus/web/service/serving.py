@@ -14,12 +14,11 @@ from typing import Any
 
 from fedrecplus.errors import UserError
 from fedrecplus.training.lists import title_of
-from fedrecplus.training.model_files import MODEL
 from fedrecplus.training.recommender import Recommender
-from fedrecplus.training.registry import Registry, file_digest, finished_model
+from fedrecplus.training.registry import Registry, digest_of, finished_model
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.web.browser import media_type
-from fedrecplus.web.page.build import MODELS, site_files
+from fedrecplus.web.page.build import MODELS, provenance, site_files
 
 log = logging.getLogger("fedrecplus.service")
 
@@ -68,8 +67,7 @@ class ServedModel:
         model = self.recommender.model
         if model.config.model.rule not in MODELS:
             return {}
-        told = {name: self.figures[name] for name in ("dataset", "rmse", "mae") if self.figures.get(name) is not None}
-        contents = site_files(model, told | dict(self.made))
+        contents = site_files(model, provenance({"figures": self.figures, "made": self.made}))
         return {name: CachedAnswer.of(content, media_type(name)) for name, content in contents.items()}
 
     @cached_property
@@ -161,7 +159,7 @@ class ModelSource:
     def _load(self) -> ServedModel:
         if self.registry is None:
             model, facts = finished_model(self.place, self.allow)
-            digest, number = file_digest(self.place / MODEL), None
+            digest, number = digest_of(model), None
         elif self.registry.begun:
             published = self.registry.current()
             model, digest, number = published.model(self.allow), published.digest, published.number

@@ -1,0 +1,59 @@
+"""Ratings over a list of items that was public before anybody rated: who rated what then changes no list."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fedrecplus.data.files.further import catalogue_of
+from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.tables import Table, as_ids
+from fedrecplus.data.ratings import Ratings, narrowest
+from fedrecplus.errors import DataWarning, UserError
+
+
+def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ratings:
+    """The ratings with exactly the items that a table lists; ratings of other items are left out, with a warning."""
+    if table is None:
+        raise UserError("a public list of items needs the list", "give it: --catalogue FILE, or items=… in Python")
+    item_ids = _ids(table)
+    known, ids = ratings.item_ids, item_ids
+    if (known.dtype.kind in "iu") != (ids.dtype.kind in "iu"):
+        known, ids = known.astype(str), ids.astype(str)
+    places = {name: place for place, name in enumerate(ids.tolist())}
+    place_of = np.array([places.get(name, -1) for name in known.tolist()], dtype=np.int64)
+    kept = place_of[ratings.items] >= 0
+    _say_what_is_left_out(table, ratings, kept)
+    ratings = ratings.where(kept)
+    who, what = ratings.client_of_rating, place_of[ratings.items]
+    order = np.lexsort((what, who))
+    return replace(
+        ratings,
+        items=what[order].astype(narrowest(len(item_ids))),
+        codes=ratings.codes[order],
+        timestamps=None if ratings.timestamps is None else ratings.timestamps[order],
+        folds=None if ratings.folds is None else ratings.folds[order],
+        item_ids=item_ids,
+        catalogue=catalogue_of(table, item_ids, options),
+        listed=True,
+    )
+
+
+def _ids(table: Table) -> NDArray[Any]:
+    """The different ids of a list, ascending."""
+    ids = as_ids(table.columns["item"].str.strip_chars()).unique().sort()
+    return ids.to_numpy() if ids.dtype == pl.Int64 else np.array(ids.to_list(), dtype=np.str_)
+
+
+def _say_what_is_left_out(table: Table, ratings: Ratings, kept: NDArray[np.bool_]) -> None:
+    if not kept.any():
+        raise UserError(f"{table.source} lists none of the rated items", "give a list whose item ids mean the same")
+    if not kept.all():
+        some = f"{np.count_nonzero(~kept):,} of {len(ratings):,} ratings"
+        text = f"{table.source}: {some} are of items that it doesn't list, and are left out"
+        warnings.warn(text, DataWarning, stacklevel=2)

@@ -1,0 +1,162 @@
+"""What a comparison came to: figures over folds, and the table that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fedrecplus.data.frames import frame_of
+from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.experiments.published import Published
+from fedrecplus.experiments.statistics import FoldMean, PairedTest
+from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.markdown import html_table, markdown_table
+from fedrecplus.training.list_measures import MEASURES
+
+FIGURES = ("mae", "rmse", "nmse", "rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
+GROUPS = ("few_ratings", "tail_items", "worst_tenth")
+RANKING = (
+    "ndcg@10", "hr@10", "recall@10", "precision@10", "map@10", "mrr@10", "coverage@10", "popularity@10",
+    *(f"{measure}@{depth}" for depth in (5, 20) for measure in (*MEASURES, "coverage", "popularity")),
+)  # fmt: skip
+LIST_GROUPS = ("few_ratings", "many_ratings", "tail_items")
+SPARE = ("NMSE", "RMSE, 95 % interval", "p")
+"""columns of the first table that a narrow terminal goes without: the second table has them"""
+Table = tuple[Sequence[str], list[list[str]]]
+"""headings and rows"""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One algorithm over all folds."""
+
+    dataset: str
+    algorithm: str
+    figures: dict[str, FoldMean | None]
+    """errors are None for likes alone"""
+    groups: dict[str, FoldMean | None]
+    """RMSE by group; None where no fold has test ratings of that group"""
+    ranking: dict[str, FoldMean | None]
+    """None where no fold has a relevant test item"""
+    ranking_groups: dict[str, FoldMean | None]
+    """NDCG@10 by group"""
+    test: PairedTest | None
+    """of RMSE, against the baseline; None for the baseline itself, and for likes alone"""
+    list_test: PairedTest | None
+    """of NDCG@10, against the baseline; None for the baseline itself"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        content = asdict(self)
+        groups = {name: {"rmse": value} for name, value in content.pop("groups").items()}
+        by_group = {name: {"ndcg@10": value} for name, value in content.pop("ranking_groups").items()}
+        ranking = {**content.pop("ranking"), "groups": by_group}
+        tests = {"against_baseline": content.pop("test"), "lists_against_baseline": content.pop("list_test")}
+        return {**content, **content.pop("figures"), "groups": groups, "ranking": ranking, **tests}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What ``compare`` found on one data set."""
+
+    dataset: str
+    rows: list[dict[str, Any]]
+    """one per algorithm and fold, as in ``result.json``"""
+    trivial: list[dict[str, Any]]
+    """the same for trivial predictors that were not asked for by name: every table has them"""
+    summaries: list[Summary]
+    published: list[Published]
+    """what others report on random folds; theirs are not ours, so no test is made"""
+    split: str = "random"
+    """how training and test were cut"""
+
+    @property
+    def title(self) -> str:
+        """The data set and, where it isn't the usual one, the split."""
+        return self.dataset if self.split == "random" else f"{self.dataset}, split {self.split}"
+
+    def __repr__(self) -> str:
+        headings, rows = errors_table(self)
+        return f"Comparison({self.title!r})\n{markdown_table(headings, rows)}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*errors_table(self), self.title, notes(self))
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per algorithm and fold with its figures, trivial predictors included."""
+        every = [*self.rows, *self.trivial]
+        names = ("algorithm", "fold", *FIGURES)
+        columns = {name: [row[name] for row in every] for name in names}
+        columns |= {name: [row["ranking"].get(name) for row in every] for name in RANKING[:3]}
+        return frame_of(columns, backend)
+
+    def mean(self, algorithm: str, figure: str = "rmse") -> float:
+        """A figure's mean over the folds: ``rmse``, ``ndcg@10``."""
+        by_name = {summary.algorithm: summary for summary in self.summaries}
+        if algorithm not in by_name:
+            raise unknown_name("algorithm", algorithm, by_name)
+        figures = {**by_name[algorithm].figures, **by_name[algorithm].ranking}
+        if figure not in figures:
+            raise unknown_name("figure", figure, figures)
+        found = figures[figure]
+        if found is None:
+            raise UserError(f"{algorithm} has no {figure} here", "likes alone have ranking measures, such as ndcg@10")
+        return found.mean
+
+
+def errors_table(comparison: Comparison) -> Table:
+    """A row per algorithm: errors and costs, means ± standard deviations over folds."""
+    headings = ("algorithm", "MAE", "RMSE", "NDCG@10", *SPARE, "rounds", "seconds", "KB up", "KB down")
+    rows = []
+    for summary in comparison.summaries:
+        mae, rmse, nmse, *costs = (summary.figures[name] for name in FIGURES)
+        figures = [mae, rmse, summary.ranking["ndcg@10"], nmse]
+        rounds, seconds, up, down = (cost.mean if cost else 0.0 for cost in costs)
+        ends = [f"{rounds:.0f}", f"{seconds:.1f}", f"{up / 1000:.1f}", f"{down / 1000:.1f}"]
+        rows.append([summary.algorithm, *map(figure_cell, figures), *test_cells(summary), *ends])
+    return headings, rows
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What a reader must know to read the tables: rows that nobody asked for, and errors that mean nothing."""
+    asked = list(dict.fromkeys(row["algorithm"] for row in comparison.rows))
+    added = [name for name in ADDED if name not in asked]
+    lines = []
+    if added:
+        names = " and ".join(added)
+        lines.append(f"{names} {'are' if len(added) > 1 else 'is'} added to every comparison: a floor to beat")
+    if "global-mean" in {summary.algorithm for summary in comparison.summaries}:
+        lines.append("as a list, global-mean is the most popular items")
+    ndcg = {summary.algorithm: summary.ranking["ndcg@10"] for summary in comparison.summaries}
+    floor = ndcg.get("global-mean")
+    worse = [name for name in asked if (found := ndcg[name]) and floor and found.mean < floor.mean]
+    if worse:
+        lines.append(f"the most popular items are a better list than those of {', '.join(worse)}")
+    errors = {summary.algorithm: summary.figures["rmse"] for summary in comparison.summaries}
+    biases = errors.get("bias-only")
+    trained = [name for name in asked if name not in TRIVIAL]
+    lost = [name for name in trained if biases and (own := errors[name]) and own.mean > biases.mean]
+    if lost:
+        lines.append(f"bias-only, which knows means alone, predicts ratings better than {', '.join(lost)}")
+    if is_of_likes(comparison):
+        counts = "there is no rating to predict, so NDCG@10 is what counts, and p is of it"
+        lines.append(f"all ratings are the same (likes alone): {counts}")
+    return lines
+
+
+def is_of_likes(comparison: Comparison) -> bool:
+    """Whether no rating tells more than that something was chosen."""
+    return all(row["rmse"] is None for row in comparison.rows)
+
+
+def figure_cell(figure: FoldMean | None) -> str:
+    """A figure as tables show it."""
+    return "–" if figure is None else str(figure)
+
+
+def test_cells(summary: Summary) -> list[str]:
+    """The interval of the RMSE, and p; of likes alone, p is that of NDCG@10."""
+    rmse = summary.figures["rmse"]
+    test = summary.list_test if rmse is None else summary.test
+    return ["–" if rmse is None else rmse.interval, "baseline" if test is None else f"{test.p:.2g}"]

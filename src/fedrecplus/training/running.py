@@ -1,0 +1,220 @@
+"""A training that runs: round after round, evaluations, checkpoints, and another attempt where one diverged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fedrecplus.config import Config
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import Diverged, Problem, RoundReport, SimulationState, compile_seconds, engine_of, rounds
+from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import BudgetMechanism
+from fedrecplus.randomness import uniform
+from fedrecplus.training.callbacks import Callback, Progress, Step
+from fedrecplus.training.checkpoint import Checkpoint, Tally
+from fedrecplus.training.divergence import MOST_RETRIES, refuse_blown_up, step_size, with_smaller_step
+from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, predictor_of, score_of_mean
+from fedrecplus.training.groups import tail_items
+from fedrecplus.training.measures import Evaluation, evaluation_of
+from fedrecplus.training.privacy import Ledger
+from fedrecplus.training.ranking import lists_of
+from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.warm_start import Earlier
+
+MOST_JUDGED = 200_000
+"""training ratings that are looked at where there are no test ratings"""
+_NO_ERRORS = dict.fromkeys(("mae", "rmse", "nmse"))
+
+
+class Scored(NamedTuple):
+    """How far a state's predictions are from the ratings that are looked at."""
+
+    scores: Scores
+    errors: Errors | None = None
+    """by client; None, as the predictions, where clients are in shards, and nobody has all of it"""
+    predictor: Predictor | None = None
+
+
+@dataclass
+class Training:
+    """What was asked for, who looks on, and, once it runs, the state that it has come to."""
+
+    config: Config
+    """as it was asked for; ``problem.config`` has the step of this attempt"""
+    problem: Problem
+    test: Ratings | None
+    folder: RunFolder | None
+    progress: Progress
+    stop: Callable[[], bool]
+    checkpoint_seconds: float
+    callbacks: tuple[Callback, ...] = ()
+    ledger: Ledger | None = None
+    """of releases, where the run has a privacy budget and a folder"""
+    earlier: Earlier | None = None
+    """the model that it begins with, where it does not begin anew"""
+    retries: int = 0
+    """attempts that diverged"""
+    tally: Tally = field(default_factory=Tally)
+    """what this attempt has cost"""
+    scored: Scored | None = None
+    """errors in the state that it has come to, where they were looked at"""
+
+    def run(self, saved: Checkpoint | None = None) -> None:
+        """All rounds that are left, with ever smaller steps until none diverges; KeyboardInterrupt on ``stop()``."""
+        if self.retries:
+            self.problem = replace(self.problem, config=with_smaller_step(self.config, self.retries))
+        self.engine = engine_of(self.problem.config)
+        state = self.engine.start(self.problem)
+        self.state = state if self.earlier is None else self.earlier.begin(self.problem, state)
+        if saved:
+            self.state, self.tally = saved.state, saved.tally
+        self._tell_start()
+        left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
+        if self.ledger is not None and self.ledger.plan.rounds:
+            left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
+        try:
+            for self.state, report in left:
+                self.tally = self.tally.after(report, _stopwatch() - began)
+                self.scored = self.score(self.state) if self._is_due() else None
+                self._after_round(report)
+                if any(callback.wants_stop() for callback in self.callbacks):
+                    break
+                began = _stopwatch()
+        except Diverged as diverged:
+            self._start_again(diverged)
+            self.run()
+
+    def _tell_start(self) -> None:
+        done, self._saved_at = self.state.server.round, time.monotonic()
+        for callback in self.callbacks:
+            callback.start(self.problem.config, done, self.folder.metrics(done) if self.folder else [])
+
+    def _is_due(self) -> bool:
+        """Learning curves begin with the first round and end with the last."""
+        number = self.state.server.round
+        return number % self.config.evaluation.every == 0 or number in (1, self.config.server.rounds)
+
+    def _after_round(self, report: RoundReport) -> None:
+        """Tell who looks on, and keep what was done."""
+        number, last, rmse = self.state.server.round, self.config.server.rounds, None
+        if self.scored is not None:
+            self._add_metrics(number, self.scored.scores)
+            rmse = self.scored.scores.rmse if self.test is not None and not self.likes_alone else None
+        self.progress(Step(number, last, rmse, seconds=report.seconds))
+        for callback in self.callbacks:
+            callback.round(number, last)
+        self._keep_safe(stopping=number < last and self.stop())
+
+    def _add_metrics(self, number: int, scores: Scores) -> None:
+        """A line of metrics, or ``Diverged``."""
+        if not self.state.private.finite():
+            raise Diverged(number, "U is not finite any more")
+        refuse_blown_up(scores, number, self.score_of_mean, self._untrained, likes_alone=self.judges_likes)
+        figures = {**scores.figures(), **(_NO_ERRORS if self.likes_alone else {})}
+        measured_on = "train" if self.test is None else "test"
+        line = {"round": number, "measured_on": measured_on, **figures, **self.tally.figures()}
+        if self.folder:
+            self.folder.add_metrics(line)
+        for callback in self.callbacks:
+            callback.metrics(number, line)
+
+    def _keep_safe(self, *, stopping: bool) -> None:
+        """Write a checkpoint when it is time to, or when the user wants to stop.
+
+        It comes after the round's metrics line, so that a run which goes on from it neither lacks a line nor has it
+        twice. Where a round that comes again would be paid for again, every round has one.
+        """
+        paid = self.ledger is not None and not self.config.seeded_noise
+        if self.folder and (stopping or paid or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            self.folder.save_checkpoint(Checkpoint.of(self.state, self.tally, self.retries, self.problem.public))
+            self._saved_at = time.monotonic()
+        if stopping:
+            raise KeyboardInterrupt
+
+    def _start_again(self, diverged: Diverged) -> None:
+        """Make ready for an attempt with a smaller step, or give up."""
+        if isinstance(self.config.privacy, BudgetMechanism):
+            raise UserError(
+                f"training {diverged}; another attempt would spend the privacy budget again",
+                "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",
+            ) from None
+        self.retries, self.tally = self.retries + 1, Tally()
+        name, rate = step_size(with_smaller_step(self.config, self.retries))
+        if self.retries > MOST_RETRIES:
+            if self.folder:
+                self.folder.give_up()
+            raise UserError(
+                f"training {diverged}, after {MOST_RETRIES} attempts with greater steps that diverged too",
+                f"set {name} to {rate:g} or less, or a lower server_optimizer.learning_rate",
+            ) from None
+        if self.folder:
+            self.folder.forget_attempt()
+        message = f"{diverged}; starting again with {name} = {rate:g}"
+        self.progress(Step(0, self.config.server.rounds, message=message))
+
+    @cached_property
+    def judged(self) -> Ratings:
+        """The test ratings or, without any, so many training ratings as make an evaluation cheap, by a fixed key."""
+        ratings = self.problem.ratings
+        if self.test is not None or len(ratings) <= MOST_JUDGED:
+            return ratings if self.test is None else self.test
+        return ratings.where(uniform(0, np.arange(len(ratings))) < MOST_JUDGED / len(ratings))
+
+    @cached_property
+    def fallback(self) -> Fallback:
+        """What is predicted where a client or an item has no training rating."""
+        return Fallback.of(self.problem.ratings, self.config)
+
+    @cached_property
+    def judges_likes(self) -> bool:
+        """Whether all ratings that are looked at are the same."""
+        return self.judged.likes_alone
+
+    @property
+    def likes_alone(self) -> bool:
+        """Whether all ratings are the same, so that errors mean nothing."""
+        return self.problem.ratings.likes_alone and self.judges_likes
+
+    def score(self, state: SimulationState) -> Scored:
+        """Errors in a state."""
+        predictor, tail = predictor_of(self.engine, self.problem, state), tail_items(self.problem.ratings.item_counts())
+        errors = errors_of(self.judged, predictor.predict, self.fallback, tail)
+        return Scored(errors.total, errors, predictor)
+
+    def _untrained(self) -> Scores:
+        state = self.engine.start(self.problem)
+        return self.score(state if self.earlier is None else self.earlier.begin(self.problem, state)).scores
+
+    @cached_property
+    def score_of_mean(self) -> Scores:
+        """The errors of who predicts everybody's mean rating."""
+        return score_of_mean(self.judged, self.fallback)
+
+    def final(self) -> tuple[Evaluation | None, Predictor | None]:
+        """All measures in the last state, where there are test ratings, and what ranks everybody's lists."""
+        self.scored = self.scored or self.score(self.state)
+        _, errors, plain = self.scored
+        assert errors is not None
+        assert plain is not None
+        predictor = replace(plain, Z=self.engine.list_weights(self.problem, plain.W, plain.X))
+        if self.test is None:
+            return None, predictor
+        least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
+        lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
+        return evaluation_of(ratings, errors, lists), predictor
+
+    def largest_upload(self) -> int:
+        """Rows in the largest upload of all clients."""
+        rows = np.diff(self.problem.ratings.indptr) + np.diff(self.problem.pseudo_indptr)
+        return int(rows.max(initial=0))
+
+
+def _stopwatch() -> float:
+    """A clock that stands still while kernels are compiled."""
+    return time.perf_counter() - compile_seconds()
