@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrecplus.experiments.family import shipped_settings
+
 PARTS = ("tune", "claims", "figure", "heterogeneity", "theory", "ours")
 OURS = "fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private"
 AUDITED = tuple(OURS.split(","))
@@ -100,7 +102,7 @@ def _of_model(extent: Extent, name: str, model: str, parts: tuple[str, ...]) -> 
     if "tune" in parts:
         points = ("--points", str(extent.points), "--out", tuned)
         found.append(("family", "tune", *how, *points, "--json", extent.file(f"tune-{name}-{model}.json")))
-    if "claims" in parts:
+    if "claims" in parts and ("tune" in parts or model in shipped_settings().get(name, {})):
         ours = ("--settings-file", tuned) if "tune" in parts else ()
         found.append((*run, "--tuned", *ours, "--json", extent.file(f"family-{name}-{model}-tuned.json")))
     return found

@@ -22,6 +22,8 @@ from fedrecplus.experiments.family import (
     family,
     member_config,
     own_settings,
+    shipped_settings,
+    verdict_of,
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
 from fedrecplus.experiments.statistics import PairedTest, holm
@@ -66,12 +68,33 @@ def test_claims_are_differences_of_the_means_beside_them(content: dict[str, Any]
     assert [claim["says"] for claim in content["claims"]] == [says for says, *_ in CLAIMS]
     for claim in content["claims"]:
         assert claim["difference"] == pytest.approx(rmse[claim["better"]] - rmse[claim["worse"]])
-        significant = claim["test"]["p"] < 0.05
-        expected = ("holds" if claim["difference"] < 0 else "fails") if significant else "no difference"
-        assert claim["verdict"] == expected
+        assert claim["verdict"] == verdict_of(claim["difference"], PairedTest(**claim["test"]))
     text = family_tables.to_markdown(content)
     assert all(f"{value:.4f}" in text for value in rmse.values())
     assert len(family_tables.findings(content)) == len(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("difference", "by_client", "p", "expected"),
+    [
+        (-0.01, -0.02, 0.01, "holds"),
+        (0.01, 0.02, 0.01, "fails"),
+        (0.01, -0.02, 0.01, "mixed"),
+        (-0.01, 0.02, 0.01, "mixed"),
+        (-0.01, -0.02, 0.05, "no difference"),
+    ],
+)
+def test_a_claim_needs_ratings_and_clients(difference: float, by_client: float, p: float, expected: str) -> None:
+    assert verdict_of(difference, PairedTest("x", 5, by_client, p)) == expected
+
+
+@pytest.mark.parametrize("dataset", ["ml-100k", "ml-1m"])
+def test_the_package_has_tuned_settings_of_every_member_on_both_data_sets(dataset: str) -> None:
+    for name in MEMBERS:
+        own = own_settings(name, "mf", shipped_settings(), dataset)
+        tuned = to_tables(member_config(name, "mf", own))
+        assert f"server.rounds={tuned['server']['rounds']}" in own
+        assert f"model.learning_rate={tuned['model']['learning_rate']}" in own
 
 
 def test_holm_corrects_for_every_claim() -> None:

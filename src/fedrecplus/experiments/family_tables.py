@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS
-from fedrecplus.experiments.statistics import FoldMean
+from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
+from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 
 Table = tuple[Sequence[str], list[list[str]]]
@@ -30,11 +30,11 @@ def title(content: dict[str, Any]) -> str:
 
 def column(content: dict[str, Any]) -> str:
     """What was run, in short."""
-    return f"{content['model']}, {'tuned' if content['tuned'] else 'fixed'}"
+    return f"{content['dataset']}, {content['model']}, {'tuned' if content['tuned'] else 'fixed'}"
 
 
 def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
-    """What each idea changes of the RMSE, a column per run of the family on one data set."""
+    """What each idea changes of the RMSE, a column per run of the family."""
     found = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
     rows = [[idea, *(_change(of_run.get(pair)) for of_run in found)] for idea, pair in IDEAS.items()]
     return ("RMSE", *map(column, contents)), rows
@@ -43,8 +43,18 @@ def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
 def _change(claim: dict[str, Any] | None) -> str:
     if claim is None:
         return "–"
-    doubt = " (no difference)" if claim["verdict"] == "no difference" else ""
-    return f"{claim['difference']:+.4f}{doubt}"
+    verdict = _verdict(claim)
+    return f"{claim['difference']:+.4f}" + (f" ({verdict})" if verdict in ("no difference", "mixed") else "")
+
+
+def _verdict(claim: dict[str, Any]) -> str:
+    return verdict_of(claim["difference"], PairedTest(**claim["test"]))
+
+
+def _p(claim: dict[str, Any]) -> str:
+    """Below the smallest number that a float holds, p is written as 0 there."""
+    p = claim["test"]["p"]
+    return f"{p:.2g}" if p > 0 else "< 1e-300"
 
 
 def errors_table(content: dict[str, Any]) -> Table:
@@ -60,17 +70,29 @@ def errors_table(content: dict[str, Any]) -> Table:
 def claims_table(content: dict[str, Any]) -> Table:
     """A row per claim."""
     rows = [
-        [claim["says"], claim["verdict"], f"{claim['difference']:+.4f}", f"{claim['test']['p']:.2g}"]
+        [
+            claim["says"],
+            _verdict(claim),
+            f"{claim['difference']:+.4f}",
+            f"{claim['test']['difference']:+.4f}",
+            _p(claim),
+        ]
         for claim in content["claims"]
     ]
-    return ("claim", "here", "difference of RMSE", "p (Holm)"), rows
+    return ("claim", "here", "difference of RMSE", "mean over clients", "p (Holm)"), rows
 
 
 def findings(content: dict[str, Any]) -> list[str]:
     """Which claims hold, which don't, and by how much."""
-    words = {"holds": "Holds", "fails": "The opposite holds", "no difference": "No difference is shown"}
+    words = {
+        "holds": "Holds",
+        "fails": "The opposite holds",
+        "mixed": "All ratings say one thing, the mean over clients another",
+        "no difference": "No difference is shown",
+    }
     return [
-        f"{words[claim['verdict']]}: {claim['says']} ({claim['difference']:+.4f}, p = {claim['test']['p']:.2g})."
+        f"{words[_verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
+        f"{claim['test']['difference']:+.4f}, p = {_p(claim)})."
         for claim in content["claims"]
     ]
 

@@ -1,7 +1,7 @@
 """Tables of a document, renewed between its marks: ``<!-- NAME -->`` before, ``<!-- end -->`` after.
 
-A name is a kind of study and what it is of: ``ideas ml-100k``, ``family ml-100k mf fixed``, ``figure ml-100k``,
-``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text.
+A name is a kind of study and what it is of: ``ideas mf of ml-100k, ml-1m``, ``family ml-100k mf fixed``,
+``figure ml-100k``, ``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def renewed(text: str, found: Sequence[Found]) -> str:
 def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
     """Every table that can be made, by name."""
     families = [each.content for each in found if each.kind == "family"]
-    for dataset in dict.fromkeys(content["dataset"] for content in families):
-        own = sorted((content for content in families if content["dataset"] == dataset), key=column)
-        yield f"ideas {dataset}", markdown_table(*ideas_table(own))
+    for model in dict.fromkeys(content["model"] for content in families):
+        own = sorted((content for content in families if content["model"] == model), key=column)
+        sets = ", ".join(dict.fromkeys(content["dataset"] for content in own))
+        yield f"ideas {model} of {sets}", markdown_table(*ideas_table(own))
     for kind, content in ((each.kind, each.content) for each in found):
         for name, table in _TABLES[kind](content) if kind in _TABLES else ():
             yield name, f"{table}{_origin(content)}"
@@ -103,5 +104,5 @@ def _origin(content: dict[str, Any]) -> str:
     made = content.get("made") or content.get("result", {}).get("made")
     if not made:
         return ""
-    commit = f"commit {made['commit'][:8]}" if made.get("commit") else "no git checkout"
+    commit = f"commit {made['commit']}" if made.get("commit") else "no git checkout"
     return f"\n`{made['command']}`, version {made['version']}, {commit}, {made['when'][:10]}.\n"
