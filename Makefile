@@ -129,7 +129,7 @@ $(CORE): $(PINS)
 
 $(CHECK): $(CORE)
 	@echo "Installing what the core's tests need ..."
-	@$(PIP_INSTALL) -e '.[check]'
+	@$(PIP_INSTALL) -e '.[check,privacy,serve]'
 	@touch $@
 
 $(DEV): $(CHECK)

@@ -1,7 +1,8 @@
 """What a setting is: a field with a default, a range and one line of meaning.
 
 Every part of a training owns a class of settings. One description serves TOML, ``--set``, Python, ``--help``, the
-search space of ``tune`` and the page of all settings.
+search space of ``tune`` and the page of all settings. What no preset, document or study varies is a constant of the
+class, a ``ClassVar``: code reads it as it reads a setting, and nobody can set it.
 
 >>> class Example(Settings):
 ...     ratio: Annotated[float, number(0, 10, "pseudo items per rated item")] = 1.0
@@ -23,7 +24,17 @@ from msgspec import Meta
 
 from fedrecplus.errors import UnknownName, UserError, unknown_name
 
-__all__ = ["Annotated", "Setting", "Settings", "number", "read_setting", "read_settings", "settings_of", "text"]
+__all__ = [
+    "Annotated",
+    "Setting",
+    "Settings",
+    "constants_of",
+    "number",
+    "read_setting",
+    "read_settings",
+    "settings_of",
+    "text",
+]
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -63,16 +74,16 @@ class Setting:
 def settings_of(owner: type[Settings]) -> tuple[Setting, ...]:
     """All settings of a class, described, in the order of the code."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
-    found = []
+    described = []
     for name, hint in _hints(owner).items():
         meta = _meta(hint)
         kind = typing.get_args(hint)[0] if meta else hint
         values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
-        described = meta or Meta()
-        found.append(
-            Setting(name, defaults[name], described.ge, described.le, described.description or "", values, kind is int)
+        limits = meta or Meta()
+        described.append(
+            Setting(name, defaults[name], limits.ge, limits.le, limits.description or "", values, kind is int)
         )
-    return tuple(found)
+    return tuple(described)
 
 
 def read_settings(
@@ -80,6 +91,7 @@ def read_settings(
 ) -> Own:
     """Settings from a table; what it leaves out has the default, or is as in ``start``."""
     read = {name: read_setting(owner, name, value, source, prefix) for name, value in values.items()}
+    read = {name: value for name, value in read.items() if name not in constants_of(owner)}
     return msgspec.structs.replace(start or owner(), **read)
 
 
@@ -87,6 +99,8 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     """One value, as the setting's type; text is read as a number or as true or false where these are wanted."""
     hints = _hints(owner)
     path = f"{prefix}{name}"
+    if name in constants_of(owner):
+        return _checked_constant(constants_of(owner)[name], value, source, path)
     if name not in hints:
         raise unknown_setting(path, [f"{prefix}{known}" for known in hints])
     if isinstance(value, float) and not math.isfinite(value):
@@ -97,6 +111,16 @@ def read_setting(owner: type[Settings], name: str, value: Any, source: str, pref
     except msgspec.ValidationError as error:
         raise UserError(f"{source}: {path} = {value!r} {_wrong(str(error), kind)}", _remedy(owner, name)) from None
     return read
+
+
+def _checked_constant(constant: Any, value: Any, source: str, path: str) -> Any:
+    """The constant, for a config of the time when it was a setting; one that had another value is refused."""
+    if value != constant and str(value) != str(constant):
+        raise UserError(
+            f"{source}: {path} = {value!r} can't be set any more: it is {constant!r} in every training",
+            "leave it away, or read this config with the version of fedrecplus that wrote it",
+        )
+    return constant
 
 
 def _from_text(value: str, kind: Any) -> Any:
@@ -127,8 +151,21 @@ def unknown_setting(path: str, known: Iterable[str]) -> UnknownName:
 
 
 @functools.cache
-def _hints(owner: type[Settings]) -> dict[str, Any]:
+def _all_hints(owner: type[Settings]) -> dict[str, Any]:
     return typing.get_type_hints(owner, include_extras=True)
+
+
+@functools.cache
+def _hints(owner: type[Settings]) -> dict[str, Any]:
+    hints = _all_hints(owner)
+    return {field.name: hints[field.name] for field in msgspec.structs.fields(owner)}
+
+
+def constants_of(owner: type[Settings]) -> dict[str, Any]:
+    """What is the same in every training, by name."""
+    fields = _hints(owner)
+    hints = _all_hints(owner)
+    return {name: getattr(owner, name) for name in hints if name not in fields and not name.startswith("_")}
 
 
 def _meta(hint: Any) -> Meta | None:

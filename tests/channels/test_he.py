@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import check, preset, with_channel
-from fedrecplus.config.budget import with_budget
+from fedrecplus.config import check, preset, with_budget, with_channel
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import _ckks, he

@@ -201,6 +201,7 @@ def test_what_is_written_is_what_is_read(write: Write, cells: dict[tuple[str, st
     assert {(str(user), str(item)): rating for user, item, rating in triples(ratings)} == cells
 
 
+@pytest.mark.whole
 def test_half_a_million_lines_are_not_read_one_by_one(write: Write) -> None:
     """Beside a loop that does nothing but take the lines apart, in processor time: a busy machine slows down both."""
     text = "".join(f"{row // 160}::{row * 7 % 3607}::{row % 5 + 1}::978300760\n" for row in range(480_000))

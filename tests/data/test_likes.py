@@ -91,6 +91,7 @@ def test_every_kind_of_model_takes_them_and_claims_no_error(likes: str, preset: 
 
 
 def test_commands_say_that_lists_count(likes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("optuna")
     train = ["train", "--dataset", likes, "--algorithm", "fedmf", "--set", "server.rounds=3", "--out", "run"]
     assert exit_code_of(train) == 0
     told = capsys.readouterr()

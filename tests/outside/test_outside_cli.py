@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fedrecplus
 from fedrecplus.config import loads
 from tests.outside.my_rules import OPTIONS
@@ -40,6 +42,7 @@ def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rul
     assert json.loads((tmp_path / "run" / "result.json").read_text())["rmse"] > 0
 
 
+@pytest.mark.whole
 def test_all_of_them_are_audited_together(tmp_path: Path, my_rules: Path) -> None:
     few = ["--users", "4", "--rounds", "2", "--workers", "1", "--attacks", "popularity,one-round", "--json", "-"]
     found = json.loads(run(my_rules, tmp_path, "audit", "fedrec", *DATA, *CHOOSE, *few))

@@ -58,6 +58,7 @@ def test_a_newcomer_with_a_client_s_ratings_gets_that_client_s_list(with_lists: 
     assert named(newcomer.recommend(8)) == named(with_lists.recommend(5, 8))
 
 
+@pytest.mark.whole
 def test_evaluation_ranks_by_them_too(with_lists: Recommender) -> None:
     training, test = fr.split(RATINGS, 0)
     run = fr.train(training, test, LISTS)

@@ -20,6 +20,7 @@ from fedrecplus.training.publishing import FEWEST_RATERS, published_model
 from fedrecplus.training.registry import PUBLISHED, Registry, finished_model
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.web.page.build import build_site
+from fedrecplus.web.service.serving import ModelSource
 from tests.small_data import small_ratings
 
 SEED = 7_654_321
@@ -164,7 +165,7 @@ def test_who_rated_a_film_alone_changes_no_list_of_items_under_a_budget(tmp_path
     assert "3" in lists[0][0]
 
 
-@pytest.mark.parametrize("command", ["publish", "page", "serve"])
+@pytest.mark.parametrize("command", ["publish", "page"])
 @pytest.mark.parametrize("budget", ["privacy.rule=central", "statistics.epsilon=2"])
 def test_seeded_noise_is_refused(tmp_path: Path, command: str, budget: str, capsys: pytest.CaptureFixture[str]) -> None:
     config = fr.with_budget(fr.preset("fedmf"), 5.0, 1e-4, "central", RATINGS.clients)
@@ -179,6 +180,8 @@ def test_seeded_noise_is_refused(tmp_path: Path, command: str, budget: str, caps
     assert "without --seeded-noise" in told
     assert not list(tmp_path.glob("registry/*")) or not Registry(tmp_path / "registry").models()
     assert not (tmp_path / "site").exists()
+    with pytest.raises(UserError, match="drawn from its seed"):
+        ModelSource(tmp_path / "run")  # what `serve` begins with
 
 
 def test_a_run_of_an_earlier_version_with_a_budget_is_seeded(run: Path) -> None:

@@ -52,6 +52,8 @@ COMMANDS = {
     "deploy": "Training across real machines.",
 }
 """the module ``cli/NAME.py`` has ``NAME_command`` or ``NAME_app``; it is imported when the command is used"""
+_TOGETHER = dict.fromkeys(("publish", "models", "rollback"), "registry")
+"""commands that share a module"""
 
 typer.core.HAS_RICH = False  # help is plain text here, in which typer would leave rich's escapes: "\\[default: 5]"
 
@@ -89,7 +91,10 @@ class LazyCommands(Commands):
         """One of them, imported."""
         if name not in COMMANDS:
             return None
-        module, parent = importlib.import_module(f"fedrecplus.cli.{name}"), typer.Typer(add_completion=False)
+        module, parent = (
+            importlib.import_module(f"fedrecplus.cli.{_TOGETHER.get(name, name)}"),
+            typer.Typer(add_completion=False),
+        )
         if own := getattr(module, f"{name}_app", None):
             for command in own.registered_commands:
                 command.cls = Command

@@ -167,8 +167,8 @@ def train_command(
             "differ: its lists are by popularity at best. "
             + ("No model for choices has a budget yet." if budget is not None else "Try --algorithm fedrec+secure.")
         )
-    how = (data.folds, chosen.seed, data.split)
-    training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *how)
+    cut = (data.folds, chosen.seed, data.split)
+    training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -265,8 +265,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     result = run.result
     write_json_to(json_file, result)
     headings = ["algorithm", "MAE", "RMSE", "NMSE", "NDCG@10", "rounds", "seconds", "KB up", "KB down"]
-    found = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
-    figures = ["–" if figure is None else f"{figure:.4f}" for figure in found]
+    values = [*(result[name] for name in ("mae", "rmse", "nmse")), (result["ranking"] or {}).get("ndcg@10")]
+    figures = ["–" if figure is None else f"{figure:.4f}" for figure in values]
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])

@@ -19,7 +19,7 @@ from fedrecplus.config.config import (
 )
 from fedrecplus.errors import UnknownName, UserError, unknown_name
 from fedrecplus.parts import KINDS, Part, choices, is_outside, kinds_of, part_class
-from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
+from fedrecplus.settings import Setting, Settings, constants_of, read_setting, settings_of, unknown_setting
 
 SECTIONS: dict[str, type[Settings]] = {
     "statistics": StatisticsSettings,
@@ -72,6 +72,8 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     if section in SECTIONS:
         old = getattr(config, section)
         read = read_setting(SECTIONS[section], option, value, source, f"{section}.")
+        if option in constants_of(SECTIONS[section]):  # of a config from before it was a constant
+            return config
         return _with(config, section, msgspec.structs.replace(old, **{option: read}))
     if section not in KINDS:
         raise unknown_setting(path, _known_paths(config))
@@ -79,6 +81,9 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
     if option == "rule":
         return _with(config, section, chosen.with_rule(str(value), source))
     own = chosen.settings_type
+    if option in constants_of(own):
+        read_setting(own, option, value, source, f"{section}.")
+        return config
     if option not in {setting.name for setting in settings_of(own)}:
         others = [name for name in choices(KINDS[section]) if option in own_names(section, name)]
         if others:
@@ -192,13 +197,13 @@ def _parts_called(only: str) -> list[tuple[str, str]]:
 
 def settings_in(config: Config) -> list[tuple[str, Setting]]:
     """Path and description of every setting that a config has, with the rules that it chose."""
-    found = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
+    paths = [(setting.name, setting) for setting in settings_of(GeneralSettings)]
     for name, owner in SECTIONS.items():
-        found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
+        paths += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
     for chosen in config.choices:
         own = settings_of(chosen.settings_type)
-        found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
-    return found
+        paths += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
+    return paths
 
 
 def value_of(config: Config, path: str) -> Any:

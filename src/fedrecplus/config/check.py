@@ -19,11 +19,11 @@ def check(config: Config) -> Config:
             f"{config.algorithm} trains in one place: nothing is uploaded by channel.rule={config.channel.rule}",
             "leave --channel and channel.rule away, or choose a federated algorithm, such as fedmf",
         )
-    how = config.aggregation
-    weighs = isinstance(how, WeightedAggregation)
-    if config.channel.VIEW != "uploads" and how.needs_uploads:
+    aggregation = config.aggregation
+    weighs = isinstance(aggregation, WeightedAggregation)
+    if config.channel.VIEW != "uploads" and aggregation.needs_uploads:
         raise UserError(
-            f"aggregation.rule={how.rule} needs single uploads; channel.rule={config.channel.rule} shows none",
+            f"aggregation.rule={aggregation.rule} needs single uploads; channel.rule={config.channel.rule} shows none",
             "set aggregation.weigh_on=client, or channel.rule=clear"
             if weighs
             else "set aggregation.rule=uniform or channel.rule=clear",
@@ -34,9 +34,9 @@ def check(config: Config) -> Config:
             f"channel.rule={config.channel.rule} shows the server single uploads",
             "set channel.rule=sums, or say that nobody's data is at stake: simulation_only=true, --simulation-only",
         )
-    if config.model.updates_items and weighs and how.normalise != "item":
+    if config.model.updates_items and weighs and aggregation.normalise != "item":
         raise UserError(
-            f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={how.normalise}",
+            f"model.rule={config.model.rule} weighs its own sums, not aggregation.normalise={aggregation.normalise}",
             "set aggregation.normalise=item or model.rule=mf",
         )
     if config.redraws and not config.virtual_ratings.settings.refresh:

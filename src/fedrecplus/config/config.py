@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,8 @@ class StatisticsSettings(Settings):
     file: Annotated[str, text("ratings of other people, for source=public: a data set's name or a file")] = ""
     epsilon: Annotated[float, number(0, 1e3, "ε of the secure sum where there is no other budget; 0: exact sums")] = 0.0
     delta: Annotated[float, number(1e-15, 0.1, "δ of that, below 1/clients")] = 1e-5
-    cap: Annotated[int, number(1, 10**6, "ratings of a person that count in full where there is no other budget")] = 50
+    cap: ClassVar[int] = 50
+    """ratings of a person that count in full where there is no other budget"""
 
 
 class CohortSettings(Settings):

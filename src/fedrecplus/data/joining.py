@@ -82,9 +82,9 @@ def _numbers(known: Ids, others: Ids, kind: str) -> tuple[Ids, NDArray[np.int64]
     places = {name: number for number, name in enumerate(known.tolist())}
     shared = sum(name in places for name in others.tolist())
     if shared == 0 and len(others):
-        some = [", ".join(map(str, ids[:3].tolist())) for ids in (known, others)]
+        examples = [", ".join(map(str, ids[:3].tolist())) for ids in (known, others)]
         raise UserError(
-            f"training and test ratings have no {kind} in common: {some[0]} there, {some[1]} here",
+            f"training and test ratings have no {kind} in common: {examples[0]} there, {examples[1]} here",
             f"give files whose {kind} ids mean the same",
         )
     numbers = np.array([places.setdefault(name, len(places)) for name in others.tolist()], dtype=np.int64)

@@ -108,9 +108,11 @@ def split(
     """
     ratings, way = load(ratings), Split.parse(how)
     numbers = way.numbers(ratings, count, seed)
-    there = way.count(ratings, count)
-    if not 0 <= fold < there:
-        which = f"the {there} folds are numbered 0 to {there - 1}" if there > 1 else "there is one fold, 0"
+    fold_count = way.count(ratings, count)
+    if not 0 <= fold < fold_count:
+        which = (
+            f"the {fold_count} folds are numbered 0 to {fold_count - 1}" if fold_count > 1 else "there is one fold, 0"
+        )
         raise UserError(f"there is no fold {fold}", which)
     return ratings.where(numbers != fold), ratings.where(numbers == fold)
 

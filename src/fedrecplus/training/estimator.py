@@ -180,8 +180,8 @@ class FedRec:
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
         wish = Wish(n, by, exclude_seen, explore, why)
-        found = recommend_many(self._fitted(), wanted, wish)
-        return frame_of(found, backend or self.backend_)
+        columns = recommend_many(self._fitted(), wanted, wish)
+        return frame_of(columns, backend or self.backend_)
 
     def similar_items(self, item: Any, n: int = 10, *, backend: str | None = None) -> Any:
         """The n items that are most like one, as a frame with columns item, similarity and title."""

@@ -159,7 +159,7 @@ def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: s
     whole = columns @ list_or_rating_weights(model, own, ratings, by)
     kept = np.ones((len(asked), len(own)), dtype=bool)
     kept[np.arange(len(asked)), asked] = False
-    without = [columns @ list_or_rating_weights(model, own[some], ratings[some], by) for some in kept]
+    without = [columns @ list_or_rating_weights(model, own[mask], ratings[mask], by) for mask in kept]
     contributions = whole - np.array(without).reshape(len(asked), len(wanted))
     return [tuple(_strongest(model, own[asked], contributions[:, place])) for place in range(len(wanted))]
 

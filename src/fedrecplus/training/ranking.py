@@ -52,9 +52,9 @@ class Lists:
         """What results hold: means over clients, and over groups of them; None where there is nobody."""
         rated = np.diff(training.indptr)[self.clients]
         chosen = {"few_ratings": few_ratings(rated), "many_ratings": many_ratings(rated)}
-        groups = {name: _group(self.by_client, some) for name, some in chosen.items()}
-        there = np.isfinite(next(iter(self.on_tail.values())))
-        groups["tail_items"] = _group(self.on_tail, there)
+        groups = {name: _group(self.by_client, members) for name, members in chosen.items()}
+        has_tail_items = np.isfinite(next(iter(self.on_tail.values())))
+        groups["tail_items"] = _group(self.on_tail, has_tail_items)
         return {
             "clients": len(self.clients),
             "left_out": self.left_out,
@@ -189,10 +189,10 @@ def judged_lists(
         _measure(everywhere, lists, relevant, depths)
         _measure(on_tail, lists, relevant & tail, depths)
         for depth in depths:
-            some, there = lists[:, :depth], lists[:, :depth] >= 0
-            shown[depth][some[there]] = True
-            sums = np.where(there, popularity[np.maximum(some, 0)], 0).sum(axis=1)
-            shares[depth].append(sums / np.maximum(there.sum(axis=1), 1) / terms.clients)
+            listed, filled = lists[:, :depth], lists[:, :depth] >= 0
+            shown[depth][listed[filled]] = True
+            sums = np.where(filled, popularity[np.maximum(listed, 0)], 0).sum(axis=1)
+            shares[depth].append(sums / np.maximum(filled.sum(axis=1), 1) / terms.clients)
     return Lists(
         clients,
         0,
@@ -210,10 +210,10 @@ def measure_named(name: str) -> tuple[str, int]:
     >>> measure_named("recall@20")
     ('recall', 20)
     """
-    found = _AT.fullmatch(name)
-    if found is None or found["measure"] not in MEASURES:
+    match = _AT.fullmatch(name)
+    if match is None or match["measure"] not in MEASURES:
         raise UserError(f"{name!r} is no ranking measure", f"write one of {', '.join(MEASURES)} with a length: ndcg@10")
-    return found["measure"], int(found["depth"])
+    return match["measure"], int(match["depth"])
 
 
 def top(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -257,7 +257,7 @@ def _scores(
 
 
 def _measure(
-    found: dict[str, list[Array]], lists: NDArray[np.int64], relevant: NDArray[np.bool_], depths: Sequence[int]
+    by_client: dict[str, list[Array]], lists: NDArray[np.int64], relevant: NDArray[np.bool_], depths: Sequence[int]
 ) -> None:
     """Add a block's figures; not a number for a client without a relevant item."""
     hits = np.take_along_axis(relevant, np.maximum(lists, 0), axis=1) & (lists >= 0)
@@ -265,7 +265,7 @@ def _measure(
     for depth in depths:
         for name, measure in MEASURES.items():
             values = measure(hits[:, :depth], np.maximum(counts, 1), depth)
-            found.setdefault(f"{name}@{depth}", []).append(np.where(counts > 0, values, np.nan))
+            by_client.setdefault(f"{name}@{depth}", []).append(np.where(counts > 0, values, np.nan))
 
 
 def _cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -69,7 +69,7 @@ class Person:
         best, price = top(ranked, model.public.popularity, wish.n), None
         if wish.explore > 0:
             plain, best = best, diversified(ranked, model, wish.n, wish.explore)
-            before, after = (figures_of(model, some, scores, ratings) for some in (plain, best))
+            before, after = (figures_of(model, items, scores, ratings) for items in (plain, best))
             price = Price(before, after)
         because: Sequence[tuple[Reason, ...]] = [()] * len(best)
         if wish.why and len(self._known_items):
@@ -197,8 +197,8 @@ def numbers_of(
         try:
             numbers.append(places[read(name)])
         except (KeyError, ValueError):
-            some = ", ".join(str(known) for known in ids[:3])
+            examples = ", ".join(str(known) for known in ids[:3])
             on_devices = "a deployed run has none; use `fedrecplus device recommend`"
-            remedy = f"{kind}s here have ids such as {some}" if some else on_devices
+            remedy = f"{kind}s here have ids such as {examples}" if examples else on_devices
             raise UserError(f"unknown {kind} {name!r}", remedy) from None
     return np.array(numbers, dtype=np.int64)

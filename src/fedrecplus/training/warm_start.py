@@ -44,7 +44,7 @@ class Earlier:
         order = np.concatenate([known, new])
         rows = self.model.V[places[known]].astype(state.server.V.dtype)
         before = ServerState(0, rows, rows * 0, state.server.last_covariance[:0], [])
-        of_known, of_all = (problem.public.of_items(some) for some in (known, order))
+        of_known, of_all = (problem.public.of_items(items) for items in (known, order))
         grown = extend_server(before, of_known, of_all, problem.config)
         V = np.empty_like(state.server.V)
         V[order] = grown.V
@@ -53,14 +53,14 @@ class Earlier:
     def places(self, item_ids: NDArray[Any]) -> NDArray[np.int64]:
         """Where each item is in the earlier model, by id; -1 for a new one."""
         places = {str(name): number for number, name in enumerate(self.model.item_ids.tolist())}
-        found = np.array([places.get(str(name), -1) for name in item_ids.tolist()], dtype=np.int64)
-        if not (found >= 0).any():
-            some = [", ".join(map(str, ids[:3].tolist())) for ids in (self.model.item_ids, item_ids)]
+        numbers = np.array([places.get(str(name), -1) for name in item_ids.tolist()], dtype=np.int64)
+        if not (numbers >= 0).any():
+            examples = [", ".join(map(str, ids[:3].tolist())) for ids in (self.model.item_ids, item_ids)]
             raise UserError(
-                f"the model to begin with knows none of these items: it has {some[0]}, the ratings {some[1]}",
+                f"the model to begin with knows none of these items: it has {examples[0]}, the ratings {examples[1]}",
                 "give ratings whose item ids mean the same, or begin without it",
             )
-        return found
+        return numbers
 
     def figures(self, item_ids: NDArray[Any]) -> dict[str, Any]:
         """For ``result.json``: where it began, and how many items were known there."""

@@ -6,12 +6,13 @@ with few is moved towards what its content says.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
-from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 _RIDGE = 1.0
@@ -20,7 +21,8 @@ _RIDGE = 1.0
 class Settings(_Settings):
     """Options of the encoder."""
 
-    prior_strength: Annotated[float, number(0, 1e6, "ratings at which an item is half its own factors")] = 20.0
+    prior_strength: ClassVar[float] = 20.0
+    """ratings at which an item is half its own factors"""
 
 
 class Learned(Encoder[Settings]):

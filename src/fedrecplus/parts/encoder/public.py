@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.parts.encoder import Encoder
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
-from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 
 class Settings(_Settings):
     """Options of the encoder."""
 
-    bands: Annotated[int, number(2, 64, "bands of popularity that an item belongs to more or less")] = 8
-    popularity_weight: Annotated[float, number(0, 100, "weight of popularity beside content")] = 1.0
+    bands: ClassVar[int] = 8
+    """bands of popularity that an item belongs to more or less"""
+    popularity_weight: ClassVar[float] = 1.0
+    """weight of popularity beside content"""
 
 
 class Public(Encoder[Settings]):

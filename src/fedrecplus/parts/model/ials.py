@@ -11,7 +11,7 @@ After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS re
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,38 +44,30 @@ class Settings(PublicSettings):
     """Options of the model."""
 
     interaction_factors: Annotated[int, number(1, 4096, "d, columns of W")] = 32
-    from_rating: Annotated[
-        float,
-        number(1, 5, "ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"),
-    ] = 1.0
-    confidence_slope: Annotated[
-        float,
-        number(
-            0, 10, "γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0; less on coarse scales"
-        ),
-    ] = 0.35
-    unobserved_weight: Annotated[float, number(1e-6, 1e3, "a, weight of s = 0 over all items")] = 0.25
-    interaction_ridge: Annotated[float, number(1e-9, 1e9, "λ, ridge of u, times √(choices + a × items)")] = 0.175
-    interaction_item_ridge: Annotated[
-        float, number(1e-9, 1e9, "λ_w, ridge of a row of W, times √(people who chose it + a × people)")
-    ] = 1.12
-    interaction_curvature: Annotated[
-        float, number(0, 1e3, "κ, how much more alike those are who chose an item than everybody: damps its steps")
-    ] = 2.0
-    popular_choices: Annotated[
-        float, number(0, 1e6, "pseudo-choices of the average person, drawn by popularity, that u is shrunk to")
-    ] = 1.0
-    interaction_scale: Annotated[
-        float, number(1e-6, 1e3, "prior sd of the weights of W's columns in predicted ratings")
-    ] = 0.9
+    from_rating: ClassVar[float] = 1.0
+    """ratings from here up, on the standard scale 1–5, are choices; or from the mean up, where lower"""
+    confidence_slope: ClassVar[float] = 0.35
+    """γ, confidence of a choice is 1 + γ(rating − mean of all ratings), at least 0; less on coarse scales"""
+    unobserved_weight: ClassVar[float] = 0.25
+    """a, weight of s = 0 over all items"""
+    interaction_ridge: ClassVar[float] = 0.175
+    """λ, ridge of u, times √(choices + a × items)"""
+    interaction_item_ridge: ClassVar[float] = 1.12
+    """λ_w, ridge of a row of W, times √(people who chose it + a × people)"""
+    interaction_curvature: ClassVar[float] = 2.0
+    """κ, how much more alike those are who chose an item than everybody: damps its steps"""
+    popular_choices: ClassVar[float] = 1.0
+    """pseudo-choices of the average person, drawn by popularity, that u is shrunk to"""
+    interaction_scale: ClassVar[float] = 0.9
+    """prior sd of the weights of W's columns in predicted ratings"""
     rating_weight: Annotated[float, number(0, 1e3, "of the predicted rating in the score that lists rank by")] = 0.06
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
     ] = 0.3
-    few_ratings: Annotated[
-        float, number(1e-6, 1e9, "of an item, averaged over ratings: there, popularity has half its weight in lists")
-    ] = 60.0
-    interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
+    few_ratings: ClassVar[float] = 60.0
+    """of an item, averaged over ratings: there, popularity has half its weight in lists"""
+    interaction_init: ClassVar[float] = 0.05
+    """standard deviation of W's start values"""
 
 
 C = TypeVar("C", bound=Settings)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -37,10 +37,8 @@ class Settings(ials.Settings):
         text("rows that an upload's weights are solved over: rated alone is more accurate, and gives the set away"),
     ] = "rated"
     init_scale: Annotated[float, number(0, 1e3, "standard deviation of V's start values")] = 0.05
-    choice_prior: Annotated[
-        float,
-        number(0, 100, "η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"),
-    ] = 0.6
+    choice_prior: ClassVar[float] = 0.6
+    """η, the prior mean of a person's weights of V moves by η Σ(V_j − mean)/√n over rated items"""
 
 
 class Joint(ials.Ials[Settings]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,14 @@ Items = NDArray[np.int64]
 class Settings(SetSettings):
     """Options of the rule."""
 
-    window: Annotated[int, number(1, 4096, "items next in popularity among which a group is gathered")] = 24
-    popularity_cost: Annotated[float, number(0, 100, "cost of a popularity e times as large, beside similarity")] = 2.0
-    year_weight: Annotated[float, number(0, 100, "weight of the same year beside the cosine of contents")] = 9.0
-    decoy_window: Annotated[int, number(1, 4096, "groups next in popularity among which a decoy group is chosen")] = 40
+    window: ClassVar[int] = 24
+    """items next in popularity among which a group is gathered"""
+    popularity_cost: ClassVar[float] = 2.0
+    """cost of a popularity e times as large, beside similarity"""
+    year_weight: ClassVar[float] = 9.0
+    """weight of the same year beside the cosine of contents"""
+    decoy_window: ClassVar[int] = 40
+    """groups next in popularity among which a decoy group is chosen"""
     noise: Annotated[float, number(0, 100, "weight of a secret draw beside similarity, in decoy groups")] = 0.5
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,8 @@ from fedrecplus.settings import Annotated, number
 class Settings(SetSettings):
     """Options of the rule."""
 
-    window: Annotated[int, number(1, 4096, "unrated items nearest in popularity that a match is chosen from")] = 32
+    window: ClassVar[int] = 32
+    """unrated items nearest in popularity that a match is chosen from"""
     noise: Annotated[float, number(0, 100, "weight of a secret draw beside the cosine, which anybody can compute")] = (
         0.3
     )

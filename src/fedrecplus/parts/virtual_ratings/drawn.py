@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,14 +13,15 @@ from fedrecplus.parts.similarity import similarity
 from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings, kept_round
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.settings import Annotated, number
 
 
 class Settings(FillSettings):
     """Options of the rule."""
 
-    temperature: Annotated[float, number(1e-6, 1e3, "of the cosine: 0 would be the nearest item's rating")] = 0.2
-    width: Annotated[float, number(1e-6, 1e3, "of what counts as the same public average, in standard units")] = 0.25
+    temperature: ClassVar[float] = 0.2
+    """of the cosine: 0 would be the nearest item's rating"""
+    width: ClassVar[float] = 0.25
+    """of what counts as the same public average, in standard units"""
 
 
 class Drawn(VirtualRatings[Settings]):

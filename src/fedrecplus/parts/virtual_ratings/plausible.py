@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,15 +12,13 @@ from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings, kept_round
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.settings import Annotated, number
 
 
 class Settings(FillSettings):
     """Options of the rule."""
 
-    share: Annotated[
-        float, number(0, 1, "of a deviation that is passed on: a model explains part of the real ones")
-    ] = 0.8
+    share: ClassVar[float] = 0.8
+    """of a deviation that is passed on: a model explains part of the real ones"""
 
 
 class Plausible(VirtualRatings[Settings]):

@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
 from fedrecplus.parts.model.ials import Ials, likeness_of_components
+from fedrecplus.settings import constants_of
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.registry import finished_model
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
@@ -120,7 +120,10 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "algorithm": config.algorithm,
         "dataset": str(made.get("dataset", "")),
         "scale": {"low": scale.low, "high": scale.high, "step": scale.step},
-        "model": {"rule": config.model.rule, "options": msgspec.to_builtins(config.model.settings)},
+        "model": {
+            "rule": config.model.rule,
+            "options": {**constants_of(type(config.model.settings)), **config.model.values},
+        },
         "mean": float(model.public.mean),
         "noise": float(model.public.noise),
         "rounds": config.server.rounds,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +17,7 @@ from fedrecplus.audit.transcript import assumptions
 from fedrecplus.config import Config, preset, preset_summary
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Part
+from fedrecplus.settings import constants_of
 from fedrecplus.training.model_files import SharedModel
 
 SHOWN = ("fedmf", "fedrec", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
@@ -106,4 +106,4 @@ def _factors(config: Config) -> int:
 
 
 def _choice(choice: Part[Any]) -> dict[str, Any]:
-    return {"rule": choice.rule, "options": msgspec.to_builtins(choice.settings)}
+    return {"rule": choice.rule, "options": {**constants_of(type(choice.settings)), **choice.values}}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,8 @@ _log = logging.getLogger("fedrecplus")
 class Settings(RingSettings):
     """Options of the channel."""
 
-    graph: Annotated[
-        Literal["sparse", "complete"], text("who shares masks: few neighbours in cohorts of 100 and more, or everybody")
-    ] = "sparse"
+    graph: ClassVar[Literal["sparse", "complete"]] = "sparse"
+    """who shares masks: few neighbours in cohorts of 100 and more, or everybody"""
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
     dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0

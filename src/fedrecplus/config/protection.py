@@ -1,18 +1,44 @@
-"""A config for a privacy budget: the settings that suit it, in place of those of a training without noise."""
+"""What ``--channel``, ``--rows`` and ``--epsilon`` stand for: uploads sent another way, and a privacy budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from fedrecplus.config.change import change
+from fedrecplus.config.change import change, own_names
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
-from fedrecplus.parts import Channel
+from fedrecplus.parts import Channel, choices
+from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.privacy import suited
 
 MECHANISMS = ("central", "distributed", "local")
+
+
+def with_channel(config: Config, channel: str | None = None, rows: str | None = None) -> Config:
+    """The config with another channel, and other rows in an upload, as ``channel.rule`` and ``channel.rows``.
+
+    Where the channel shows no uploads, clients weigh themselves: the server can't weigh what it doesn't see.
+
+    >>> sent = with_channel(Config(), "sums")
+    >>> sent.channel.rule, sent.aggregation.settings.weigh_on
+    ('sums', 'client')
+    """
+    if channel is not None:
+        config = change(config, "channel.rule", channel, "--channel")
+        if config.channel.VIEW != "uploads" and isinstance(config.aggregation, WeightedAggregation):
+            config = change(config, "aggregation.weigh_on", "client", "--channel")
+    if rows is None:
+        return config
+    rule = config.channel.rule
+    if "rows" not in own_names("channel", rule):
+        able = [name for name in choices(Channel) if "rows" in own_names("channel", name)]
+        raise UserError(
+            f"--rows {rows}: channel.rule = {rule!r} shows the server every upload: always the rated and pseudo rows",
+            f"add --channel {' or '.join(able)}, or leave --rows away",
+        )
+    return change(config, "channel.rows", rows, "--rows")
 
 
 def check_channel(channel: str | None, noise: str) -> None:
@@ -42,11 +68,11 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
-    found = {**suited(epsilon, delta, clients), **budget}
+    settings = {**suited(epsilon, delta, clients), **budget}
     if isinstance(config.channel, RingChannel):
-        found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
-        found["channel.bits"] = 32  # rounding must not lift an update over its clip
-    return _changed(config, found, source)
+        settings["channel.bound"] = settings["privacy.clip"]  # no number of a clipped update is greater
+        settings["channel.bits"] = 32  # rounding must not lift an update over its clip
+    return _changed(config, settings, source)
 
 
 def _changed(config: Config, settings: Mapping[str, Any], source: str) -> Config:
