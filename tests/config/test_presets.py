@@ -82,9 +82,12 @@ def test_the_paper_preset_is_algorithm_1() -> None:
     config = preset("fedrec+paper")
     assert (config.model.rule, config.model.settings.user_step, config.model.settings.batch_size) == ("mf", "all", 0)
     assert (config.pseudo_items.rule, config.pseudo_items.settings.redraw) == ("similar", True)
-    assert (config.aggregation.rule, config.aggregation.settings.normalise) == ("wasserstein", "cohort")
-    assert (config.aggregation.settings.temperature, config.aggregation.settings.bound) == (1.0, 0.0)
-    assert config.server_optimizer.rule == "sgd"
+    assert (config.encoder.rule, config.virtual_ratings.rule) == ("identity", "nearest")
+    assert (config.virtual_ratings.settings.refresh, config.virtual_ratings.settings.rounding) == (True, "none")
+    weights = config.aggregation.settings
+    assert (config.aggregation.rule, weights.normalise, weights.rows) == ("wasserstein", "cohort", "table")
+    assert (weights.temperature, weights.bound, weights.global_step, weights.covariance) == (1.0, 0.0, "last", "none")
+    assert (config.server_optimizer.rule, config.server.cooldown, config.channel.rule) == ("sgd", 0.0, "clear")
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("equal-*.toml")), ids=lambda file: file.stem)

@@ -34,6 +34,18 @@ def test_a_client_that_always_gives_the_same_rating_gives_it_to_pseudo_items_too
         np.testing.assert_allclose(found, 4.0, rtol=0, atol=1e-12)
 
 
+def test_the_nearest_rule_copies_the_rating_of_the_most_similar_rated_item() -> None:
+    """By hand: each pseudo item points the way of one rated item, whatever its length; a tie goes to the lower one."""
+    problem, message, devices = example_round("virtual_ratings.rule=nearest", "model.factors=2")
+    device = replace(devices[0], items=np.array([0, 1, 2]), ratings=np.array([1.0, 5.0, 3.0]))
+    features = np.zeros_like(message.features[:, :2])
+    features[:7] = [[1, 0], [0, 1], [-1, 0], [0.6, 0.8], [0.8, 0.6], [-0.8, 0.6], [0.5**0.5, 0.5**0.5]]
+    message = replace(message, features=features)
+    predict = predictions(device, message, problem.config)
+    found = problem.config.virtual_ratings.fill(np.array([3, 4, 5, 6]), device, message, predict)
+    np.testing.assert_array_equal(found, [5.0, 1.0, 3.0, 1.0])
+
+
 @settings(max_examples=50)
 @given(values, scales, st.sampled_from(["nearest", "stochastic"]))
 def test_rounding_moves_to_a_level_next_to_the_value(raw: list[float], scale: Scale, rounding: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import msgspec
@@ -46,7 +47,7 @@ def test_the_weights_minimise_the_objective_of_the_paper(seed: int, covariance: 
     uploads, message = some_uploads(5, seed), some_broadcast(seed, covariance=covariance)
     D = np.array([((on_table(u.items, u.delta) - message.last_step) ** 2).sum() for u in uploads])
     if covariance == "diagonal":
-        roots = [np.sqrt(len(u.items) - 1) * np.abs(u.delta) / np.sqrt(len(u.items)) for u in uploads]
+        roots = [np.sqrt(len(u.items) - 1) * np.abs(u.delta) for u in uploads]
         M = [np.sqrt(message.last_covariance) - on_table(u.items, r) for u, r in zip(uploads, roots, strict=True)]
         D += [(m**2).sum() for m in M]
     solved = scipy.optimize.minimize(
@@ -54,7 +55,7 @@ def test_the_weights_minimise_the_objective_of_the_paper(seed: int, covariance: 
         bounds=[(0.0, 1.0)] * 5, constraints={"type": "eq", "fun": lambda p: p.sum() - 1.0},
         options={"ftol": 1e-15, "maxiter": 500},
     )  # fmt: skip
-    how = changed(covariance=covariance)
+    how = changed(covariance=covariance, batch_size=1)
     weights = np.array([Wasserstein(how).weight(u.items, u.delta, message) for u in uploads])
     np.testing.assert_allclose(weights / weights.sum(), solved.x, rtol=0, atol=1e-5)
 
@@ -95,13 +96,13 @@ def test_exact_agreement_weighs_the_inverse_of_the_bound_more_than_idling_and_is
 @given(seeds)
 def test_the_full_trace_is_that_of_scipys_matrix_roots(seed: int) -> None:
     message, upload = some_broadcast(seed, covariance="full"), some_uploads(1, seed)[0]
-    own = update_covariance(upload.items, upload.delta, ITEMS, 0)
+    own = update_covariance(upload.items, upload.delta, ITEMS, 1)
     values, vectors = np.linalg.eigh(own)
     assert values.min() > -1e-9, "a covariance has no negative variance"
     # scipy's root of a singular matrix is inexact, so the covariance is lifted a little off zero
     lifted = (vectors * (np.maximum(values, 0.0) + 1e-12)) @ vectors.T
     M = np.real(scipy.linalg.sqrtm(message.last_covariance + 1e-12 * np.eye(CELLS)) - scipy.linalg.sqrtm(lifted))
-    trace = full_trace(upload.items, upload.delta, message.last_covariance, 0).sum()
+    trace = full_trace(upload.items, upload.delta, message.last_covariance, 1).sum()
     assert trace == pytest.approx(np.trace(M @ M), rel=1e-3, abs=1e-4)
 
 
@@ -110,14 +111,14 @@ def test_the_full_trace_is_that_of_scipys_matrix_roots(seed: int) -> None:
 def test_for_commuting_covariances_the_distance_is_the_true_one(seed: int) -> None:
     """W₂² = ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2 (Σ₁^½ Σ₂ Σ₁^½)^½), with Σ_g that has the client's own directions."""
     step, upload = some_broadcast(seed).last_step, some_uploads(1, seed)[0]
-    own = update_covariance(upload.items, upload.delta, ITEMS, 0)
+    own = update_covariance(upload.items, upload.delta, ITEMS, 1)
     _, vectors = np.linalg.eigh(own)
     covariance = (vectors * np.random.default_rng(seed).uniform(0.5, 2.0, CELLS)) @ vectors.T
     root = np.real(scipy.linalg.sqrtm(covariance))
     inner = np.real(scipy.linalg.sqrtm(root @ (own + 1e-10 * np.eye(CELLS)) @ root))
     means = ((on_table(upload.items, upload.delta) - step) ** 2).sum()
     true = means + np.trace(covariance + own - 2.0 * inner)
-    found = distance(upload.items, upload.delta, step, covariance, changed(covariance="full"))
+    found = distance(upload.items, upload.delta, step, covariance, changed(covariance="full", batch_size=1))
     assert found == pytest.approx(true, rel=1e-4, abs=1e-3)
 
 
@@ -129,8 +130,10 @@ def test_diagonal_and_full_agree_where_the_covariance_is_diagonal(seed: int, row
     delta = np.zeros_like(upload.delta)
     delta[seed % len(delta), seed % COLUMNS] = 1.7
     narrow, wide = message.last_covariance, np.diag(message.last_covariance.ravel())
-    expected = distance(upload.items, delta, message.last_step, narrow, changed(covariance="diagonal", rows=rows))
-    found = distance(upload.items, delta, message.last_step, wide, changed(covariance="full", rows=rows))
+    expected, found = (
+        distance(upload.items, delta, message.last_step, given, changed(covariance=kind, rows=rows, batch_size=1))
+        for kind, given in (("diagonal", narrow), ("full", wide))
+    )
     assert found == pytest.approx(expected)
 
 
@@ -147,15 +150,29 @@ def test_the_variance_is_that_of_drawing_one_row_at_a_time_and_the_diagonal_of_t
             np.testing.assert_allclose(full, variance, rtol=0, atol=1e-12)
 
 
-def test_large_batches_leave_the_distance_between_the_means() -> None:
-    """Eq. (23) is the limit of Eq. (19): with B as large as the client, tr(M²) shrinks against B = 1."""
-    step, upload = some_broadcast().last_step, some_uploads()[0]
-    sizes = [
-        distance(upload.items, upload.delta, step, np.zeros_like(step), changed(covariance="diagonal", batch_size=B))
-        for B in (1, 2, len(upload.items))
-    ]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] > distance(upload.items, upload.delta, step, np.zeros((0, COLUMNS)), PAPER)
+def test_a_batch_of_several_rows_has_the_covariance_of_every_batch_there_is() -> None:
+    """Drawn without replacement, as a local epoch draws them: a batch of all rows is the gradient itself."""
+    delta = np.array([[1.0, -2.0, 0.5], [3.0, 0.0, 1.0], [0.0, 1.0, 2.0], [-1.0, 0.5, 1.5]])
+    for size in (1, 2, 3, 4):
+        batches = [np.array(batch) for batch in itertools.combinations(range(4), size)]
+        draws = np.stack([on_table(batch, 4 / size * delta[batch])[:4].ravel() for batch in batches])
+        covariance = update_covariance(np.arange(4), delta, 4, size)
+        np.testing.assert_allclose(covariance, np.cov(draws.T, bias=True), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_large_batches_leave_the_distance_between_the_means(covariance: str) -> None:
+    """Eq. (23) is the limit of Eq. (19): tr(M²) shrinks with B, and with all rows in a batch nothing is left of it."""
+    step, uploads = some_broadcast().last_step, [upload for upload in some_uploads() if len(upload.items) > 2]
+    cells = (CELLS, CELLS) if covariance == "full" else step.shape
+    for upload in uploads:
+        sizes = [
+            distance(upload.items, upload.delta, step, np.zeros(cells), changed(covariance=covariance, batch_size=size))
+            for size in (1, 2, len(upload.items), 10**9, 0)
+        ]
+        of_means = distance(upload.items, upload.delta, step, np.zeros((0, COLUMNS)), PAPER)
+        assert sizes[0] > sizes[1] > sizes[2]
+        assert sizes[2:] == pytest.approx([of_means] * 3)
 
 
 def test_a_full_covariance_of_a_large_table_is_refused() -> None:

@@ -151,10 +151,10 @@ def test_cut_neighbour_lists_still_give_the_exact_top_k(monkeypatch: pytest.Monk
 
 def test_full_covariances_agree_and_are_not_the_diagonal_ones() -> None:
     ratings = small_ratings(clients=8, items=12)
-    rule = ["model.factors=2", "aggregation.rule=wasserstein", "aggregation.rows=table"]
+    rule = ["model.factors=2", "aggregation.rule=wasserstein", "aggregation.rows=table", "model.batch_size=2"]
     tables = []
     for kind in ("full", "diagonal"):
-        config = assign(START, [*rule, f"aggregation.covariance={kind}"])
+        config = assign(START, [*rule, f"aggregation.covariance={kind}", "aggregation.batch_size=2"])
         assert_engines_agree(config, ratings)
         tables.append(state_after(prepare(ratings, config), 3).server)
     assert tables[0].last_covariance.shape == (24, 24)

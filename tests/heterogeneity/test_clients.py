@@ -17,6 +17,8 @@ from fedrecplus.experiments.heterogeneous_clients import (
     promote,
     promoted_item,
     rate_at_random,
+    rotate,
+    shift,
 )
 from fedrecplus.training.evaluation import predictor_of
 from tests.small_data import small_ratings
@@ -104,3 +106,19 @@ def test_a_push_raises_the_promoted_item_whatever_the_model(name: str) -> None:
         told = predictor_of(engine, problem, state).predict(honest, np.full(len(honest), target))
         predicted.append(told.mean())
     assert predicted[1] > predicted[0] + 0.3
+
+
+def test_shifted_clients_rate_lower_and_rotated_ones_keep_their_ratings_but_not_where_they_are() -> None:
+    who = affected_clients(RATINGS, 0.3, seed=1)
+    lower, other = shift(RATINGS, who, 1), rotate(RATINGS, who, 1)
+    mine = who[RATINGS.client_of_rating]
+    expected = np.clip(RATINGS.standard_values - 1.5, 1.0, 5.0)
+    assert (np.abs(lower.standard_values[mine] - expected[mine]) <= 0.5).all()
+    assert lower.standard_values[mine].mean() < RATINGS.standard_values[mine].mean() - 0.5
+    for changed in (lower, other):
+        np.testing.assert_array_equal(changed.codes[~mine], RATINGS.codes[~mine])
+        np.testing.assert_array_equal(changed.items, RATINGS.items)
+    for client in np.flatnonzero(who):
+        own = RATINGS.client_of_rating == client
+        assert sorted(other.codes[own]) == sorted(RATINGS.codes[own])
+    assert (other.codes[mine] != RATINGS.codes[mine]).mean() > 0.3

@@ -18,9 +18,19 @@ from fedrecplus.web.report.elements import plot, table
 from fedrecplus.web.report.frontier import to_markdown
 from fedrecplus.web.report.inputs import gather, kind_of
 from fedrecplus.web.report.origins import made_of_runs
-from tests.report.small_report import DATA, small_inputs
+from tests.report.small_report import DATA, small_inputs, typed
 
-SECTIONS = {"results", "pseudo-items", "two-by-two", "heterogeneity", "theory", "convergence", "frontier", "audit"}
+SECTIONS = {
+    "claims",
+    "results",
+    "pseudo-items",
+    "two-by-two",
+    "heterogeneity",
+    "theory",
+    "convergence",
+    "frontier",
+    "audit",
+}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +107,7 @@ def test_numbers_of_studies_say_command_version_commit_seed_and_time(report: str
         assert all(f"<dt>{name}</dt>" in origin for name in ("command", "version", "commit"))
         assert "not recorded" not in origin
         assert f"fedrecplus {fedrecplus.__version__}" in origin
-    for name in ("compare", "ablate", "ablate heterogeneity", "theory", "audit"):
+    for name in ("compare", "family run", "ablate", "ablate heterogeneity", "theory", "audit"):
         assert f"<dd><code>fedrecplus {name} " in report
 
 
@@ -129,14 +139,32 @@ def test_a_resumed_run_shows_both_commands() -> None:
     assert ">def<" in shown
 
 
-def test_the_paper_s_numbers_stand_beside_and_what_was_not_run_is_said(folder: Path, report: str) -> None:
-    assert "was not run" not in report
+def test_the_paper_s_numbers_stand_beside_its_own_family_and_not_beside_our_presets(folder: Path) -> None:
     named = (folder / "table" / "comparison.json").read_text().replace(DATA, "ml-100k")
-    assert "was not run" not in page_of([json.loads(named)])  # nobody asked for the paper
-    page = page_of([json.loads(named.replace('"fedrec"', '"fedrec+paper"'))])
-    assert "ml-1m was not run for this page" in page
-    assert "1.1713" in page
-    assert "1.1014" in page
+    ours = own_part(page_of([json.loads(named)]))
+    assert "In the paper" not in ours
+    assert "is not the paper&#x27;s algorithm" in ours
+    content = json.loads((folder / "family.json").read_text().replace(DATA, "ml-100k"))
+    page = own_part(page_of([content]))
+    assert "The paper prints 1.1713 for FedRec+ and 1.3179 for FedRec, a change of -0.1466" in page
+    for claim in content["claims"]:
+        assert f"{claim['difference']:+.4f}" in page
+        assert claim["says"].replace("'", "&#x27;") in page
+
+
+def test_a_document_s_tables_are_renewed_between_its_marks_and_nothing_else_is(folder: Path, tmp_path: Path) -> None:
+    family = json.loads((folder / "family.json").read_text())
+    name = f"family {DATA} mf fixed"
+    text = f"before\n<!-- {name} -->\nstale\n<!-- end -->\nafter\n<!-- figure elsewhere -->\nkept\n<!-- end -->\n"
+    (tmp_path / "doc.md").write_text(text)
+    assert typed(["report", str(folder), "--out", str(tmp_path / "r.html"), "--into", str(tmp_path / "doc.md")]) == 0
+    found = (tmp_path / "doc.md").read_text()
+    assert found.startswith(f"before\n<!-- {name} -->\n")
+    assert found.endswith("<!-- end -->\nafter\n<!-- figure elsewhere -->\nkept\n<!-- end -->\n")
+    assert "stale" not in found
+    for member in family["members"]:
+        assert f"{member['figures']['rmse']['mean']:.4f}" in found
+    assert family["made"]["command"] in found
 
 
 def test_two_comparisons_of_one_data_set_both_have_their_table(folder: Path) -> None:

@@ -19,6 +19,7 @@ from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_
 from tests.rounds.engines import ENGINES, run_rounds
 
 RATINGS = small_ratings()
+SMALL_BATCHES = ["model.batch_size=2", "aggregation.batch_size=2"]
 WEIGHED = example_config("aggregation.rule=wasserstein")
 
 
@@ -41,7 +42,9 @@ def test_fedrec_plus_plus_is_the_same_as_no_pseudo_items(engine: str, changes: l
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("changes", [[], ["aggregation.normalise=cohort", "aggregation.covariance=diagonal"]])
+@pytest.mark.parametrize(
+    "changes", [[], ["aggregation.normalise=cohort", "aggregation.covariance=diagonal", *SMALL_BATCHES]]
+)
 def test_weights_computed_by_clients_give_the_same_rounds(engine: str, changes: list[str]) -> None:
     on_server, on_client = (
         run_rounds(RATINGS, assign(WEIGHED, [*changes, f"aggregation.weigh_on={who}"]), engine, rounds=4)
@@ -89,12 +92,14 @@ def test_distances_to_this_rounds_mean_are_to_the_step_that_uniform_weights_woul
 
 def test_the_covariance_is_the_clients_mean_times_the_square_of_the_rate() -> None:
     message, uploads = some_broadcast(covariance="diagonal"), some_uploads()
-    how = assign(WEIGHED, ["aggregation.covariance=diagonal", "server_optimizer.learning_rate=0.5"])
+    how = assign(
+        WEIGHED, ["aggregation.covariance=diagonal", "aggregation.batch_size=1", "server_optimizer.learning_rate=0.5"]
+    )
     state = ServerState(3, message.V, message.last_step, message.last_covariance, [])
     expected = np.zeros_like(message.V)
     for upload in uploads:
         n = len(upload.items)
-        expected[upload.items] += 0.25 * (n - 1) / n * upload.delta**2 / len(uploads)
+        expected[upload.items] += 0.25 * (n - 1) * upload.delta**2 / len(uploads)
     same(server_round(state, sums_of(uploads, message, how), message.public, how).last_covariance, expected)
 
 

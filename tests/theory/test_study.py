@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
+from fedrecplus.cli.theory import theory_command
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.theory.rerun import looked_at, open_run
 from fedrecplus.experiments.theory.study import theory
@@ -62,6 +64,30 @@ def test_rules_without_weights_leave_their_lemmas_out(tmp_path: Path) -> None:
     found = theory(trained(tmp_path / "run", "fedrec", "aggregation.rule=coordinate-median", rounds=6), looks=4)
     assert found["lemmas"]["wasserstein"] is None
     assert found["lemmas"]["gradient_distance"] is None
+
+
+def test_the_corollary_s_steps_meet_the_theorem_s_conditions_and_the_gradient_falls(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "fedrec+paper", "model.local_epochs=2", rounds=20)
+    file = tmp_path / "theory.json"
+    assert exit_code_of(["theory", str(run), "--looks", "5", "--corollary", "160,40,10", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())["corollary"]
+    first, *_, last = found["horizons"]
+    assert [each["rounds"] for each in found["horizons"]] == [10, 40, 160]
+    assert first["learning_rate"] / last["learning_rate"] == pytest.approx(4.0)
+    assert first["server_rate"] == last["server_rate"]
+    assert not first["failed"], first
+    assert first["bound"] >= first["smallest"]
+    assert last["smallest"] < first["smallest"]
+    points = [(each["rounds"], each["smallest"]) for each in found["horizons"]]
+    assert found["slope"] == pytest.approx(np.polyfit(*np.log(points).T, 1)[0])
+    assert f"{found['slope']:.2f}" in found["says"][0]
+
+
+@pytest.mark.parametrize(("given", "said"), [("10,100", "several T"), ("ten,20,30", "numbers of rounds")])
+def test_too_few_numbers_of_rounds_are_refused(given: str, said: str, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "fedrec+paper", rounds=3)
+    with pytest.raises(UserError, match=said):
+        theory_command(run, corollary=given, looks=4)
 
 
 def test_rounds_that_are_looked_at_begin_with_the_first() -> None:

@@ -89,7 +89,7 @@ def ablate_command(
     if study == HETEROGENEITY:
         extent = clients.StudyExtent(
             None if scenarios is None else tuple(names_in(scenarios)),
-            tuple(clients.RULES) if rules is None else tuple(names_in(rules)),
+            None if rules is None else tuple(names_in(rules)),
             clients.SHARE if share is None else share,
             folds or 1,
         )

@@ -29,6 +29,7 @@ COMMANDS = {
     "train": "Train one algorithm and test it on the fold that was left out.",
     "compare": "Train several algorithms on the same folds and say whether they differ.",
     "ablate": "Vary settings of a preset, and say what they are worth.",
+    "family": "Train the paper's algorithms under equal settings.",
     "audit": "Attack what clients upload, and say how much a curious server learns.",
     "privacy": "Say what a run has spent of its privacy budget.",
     "theory": "Set the paper's convergence theorem beside a run.",

@@ -10,6 +10,7 @@ import typer
 
 from fedrecplus.cli.display import say
 from fedrecplus.cli.options import check_file_place
+from fedrecplus.errors import UserError
 from fedrecplus.files import write_text
 from fedrecplus.provenance import command_line
 
@@ -18,13 +19,20 @@ def report_command(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN…", help="Run folders, JSON files of compare, ablate, theory, audit, or folders of them."
+            metavar="RUN…",
+            help="Run folders, JSON files of compare, family, ablate, theory, audit, or folders of them.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     markdown_file: Annotated[
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A Markdown file whose tables between <!-- NAME --> and <!-- end --> to renew."
+        ),
     ] = None,
     title: Annotated[str, typer.Option(help="Its heading.")] = "FedRec+ measured",
 ) -> None:
@@ -42,6 +50,7 @@ def report_command(
     from fedrecplus.web.report.build import page  # here: it brings what most commands don't need
     from fedrecplus.web.report.frontier import to_markdown
     from fedrecplus.web.report.inputs import gather
+    from fedrecplus.web.report.marked import renewed
 
     check_file_place(out, markdown_file)
     found = gather(paths)
@@ -49,5 +58,16 @@ def report_command(
     if markdown_file is not None:
         contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit", "run"))
         write_text(markdown_file, to_markdown(*contents))
+    if into is not None:
+        write_text(into, renewed(_text_of(into), found))
     kinds = sorted({each.kind for each in found})
     say(f"{out}: {len(found)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{file} can't be read: {error}", "give a Markdown file with marks, such as docs/paper.md"
+        ) from None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, write_files
+from fedrecplus.cli.options import Allow, JsonFile, PlotFile, check_file_place, names_in, write_files
+from fedrecplus.errors import UserError
+from fedrecplus.experiments.theory import corollary as horizons
+from fedrecplus.experiments.theory.constants import Constants
 from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
 from fedrecplus.experiments.theory.study import theory
 from fedrecplus.provenance import Stopwatch
@@ -20,6 +24,10 @@ def theory_command(
         str | None, typer.Option(metavar="NAME-OR-FILE", help="Ratings, where the folder doesn't name them.")
     ] = None,
     looks: Annotated[int, typer.Option(min=4, help="How many rounds to look at.")] = 24,
+    corollary: Annotated[
+        str | None,
+        typer.Option(metavar="T1,T2,…", help="Also train for these numbers of rounds with the corollary's step sizes."),
+    ] = None,
     allow: Allow = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
@@ -29,16 +37,27 @@ def theory_command(
     \b
     Example:
       fedrecplus theory runs/ml-100k-fedrec+paper-fold0-seed0 --plot theory.html
+      fedrecplus theory runs/ml-100k-fedrec+paper-fold0-seed0 --corollary 10,32,100,316,1000
 
     The theorem is about gradient steps, so the run must have model.rule=mf. The run is trained again from its config.
     Where a condition of the theorem doesn't hold, no bound is given.
     """
     check_file_place(json_file, plot=plot_file)
-    watch = Stopwatch()
+    watch, lengths = Stopwatch(), _whole_numbers(corollary or "")
     found = theory(run, dataset=dataset, looks=looks, allow=allow or ())
+    if lengths:
+        k = Constants(**{field.name: found["estimates"][field.name] for field in fields(Constants)})
+        found["corollary"] = horizons.corollary(run, lengths, k, dataset=dataset, looks=looks, allow=allow or ())
     found["made"] = watch.made(found["seed"])
     _show(found)
     write_files(found, json_file, plot_file, {})
+
+
+def _whole_numbers(text: str) -> list[int]:
+    names = names_in(text) if text else []
+    if not all(name.isdecimal() for name in names):
+        raise UserError(f"--corollary {text} has no numbers of rounds", "write them with commas: 10,100,1000")
+    return [int(name) for name in names]
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -47,12 +66,16 @@ def _show(found: dict[str, Any]) -> None:
     rows = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in found["conditions"]]
     show_table(["condition", "holds", "found"], rows)
     say("")
-    headings, lines = ["T", "min ‖∇f‖²", "fit", "bound"], []
+    headings, lines = ["T", "min ‖∇f‖²", "fit", "bound", "χ² of the weights"], []
     bounds = found["bounds"] or [None] * len(found["rounds"])
-    for t, small, curve, limit in zip(found["rounds"], found["smallest"], found["fit"]["curve"], bounds, strict=True):
-        lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–"])
+    columns = (found[name] for name in ("rounds", "smallest", "chi_wp"))
+    for t, small, chi, curve, limit in zip(*columns, found["fit"]["curve"], bounds, strict=True):
+        lines.append([str(t), f"{small:.4g}", f"{curve:.4g}", f"{limit['bound']:.4g}" if limit else "–", f"{chi:.3g}"])
     show_table(headings, lines)
     say("")
     show_table(HEADINGS, lemma_rows(found["lemmas"]))
-    for sentence in found["says"]:
+    if "corollary" in found:
+        say("")
+        show_table(horizons.HEADINGS, horizons.horizon_rows(found["corollary"]))
+    for sentence in [*found["says"], *found.get("corollary", {}).get("says", [])]:
         say(sentence)

@@ -27,8 +27,11 @@ from fedrecplus.experiments.heterogeneous_clients import (
     promote,
     promoted_item,
     rate_at_random,
+    rotate,
+    shift,
 )
 from fedrecplus.experiments.requirements import require_federation
+from fedrecplus.experiments.scaffold import ScaffoldEngine, require_plain_mf
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
 from fedrecplus.parts.model.mf import Mf
 from fedrecplus.training.divergence import refuse_blown_up
@@ -75,32 +78,49 @@ SCENARIOS: dict[str, Scenario] = {
     "clean": Scenario("everybody is honest"),
     "random": Scenario("a share of the clients rates at random", rate_at_random),
     "noisy": Scenario("a share of the clients errs by a star and a half", add_noise),
+    "shifted": Scenario("a share of the clients rates everything a star and a half lower", shift),
+    "rotated": Scenario("a share of the clients has the ratings of its items dealt out anew", rotate),
     "few": Scenario("a share of the clients has five ratings left", leave_few),
     **{
         f"drift-{K}": Scenario(f"everybody trains K = {K} epochs before it uploads", settings=(f"{_EPOCHS}={K}",))
         for K in (5, 10, 20)
     },
+    "small-cohorts": Scenario("one client in twenty takes part in a round", settings=("cohort.fraction=0.05",)),
     "skewed": Scenario("some take part nearly always, others hardly ever", skewed=True),
     "promotion": Scenario("a share of the clients gives one item the best rating", promote, pushes=True),
     "copycat": Scenario("a share of the clients sends the last step back", adaptive=True),
     "copycat-push": Scenario("the same, with one item pushed", promote, adaptive=True, pushes=True),
 }
 _ON_SERVER = "aggregation.weigh_on=server"  # an attacker that weighs itself would take any weight it likes
+_WASSERSTEIN = ("aggregation.rule=wasserstein", _ON_SERVER)
+SCAFFOLD = "scaffold"
+PAPER = "wasserstein table τ=1"
+"""the paper's own: the whole table, and no temperature"""
 RULES: dict[str, tuple[str, ...]] = {
     "uniform": ("aggregation.rule=uniform", _ON_SERVER),
+    "size": ("aggregation.rule=size", _ON_SERVER),
     **{
         f"wasserstein {rows} τ={temperature:g}": (
-            "aggregation.rule=wasserstein",
-            _ON_SERVER,
+            *_WASSERSTEIN,
             f"aggregation.rows={rows}",
             f"aggregation.temperature={temperature}",
         )
-        for rows, temperature in itertools.product(("own", "mean-own", "table"), (0.5, 1.0))
+        for rows, temperature in itertools.product(("table", "own", "mean-own"), (0.5, 1.0))
     },
+    "wasserstein mean-own τ=0.5 to the mean": (
+        *_WASSERSTEIN,
+        "aggregation.rows=mean-own",
+        "aggregation.temperature=0.5",
+        "aggregation.global_step=mean",
+    ),
+    "actvagg": ("aggregation.rule=actvagg",),
+    SCAFFOLD: ("aggregation.rule=uniform", _ON_SERVER),
+    "geometric-median": ("aggregation.rule=geometric-median",),
     "coordinate-median": ("aggregation.rule=coordinate-median",),
     "trimmed-mean": ("aggregation.rule=trimmed-mean",),
     "krum": ("aggregation.rule=krum",),
 }
+"""ways to join updates; scaffold is one of training, beside uniform weights"""
 
 
 @dataclass(frozen=True)
@@ -109,11 +129,12 @@ class StudyExtent:
 
     scenarios: tuple[str, ...] | None = None
     """None: all that the model can be trained in"""
-    rules: tuple[str, ...] = tuple(RULES)
+    rules: tuple[str, ...] | None = None
+    """None: all that the model can be trained by"""
     share: float = SHARE
     """of the clients that is not like the others"""
     folds: int = 1
-    """so many of five"""
+    """so many of five, each with a seed of its own: other affected clients, other start values"""
 
 
 @dataclass(frozen=True)
@@ -195,8 +216,8 @@ def heterogeneity(
     done: Callable[[StudyTrial], None] = lambda _: None,
 ) -> Study:
     """Every scenario under every rule, on the first of five folds or some more of them."""
-    scenarios, folds = check_extent(extent, config), range(extent.folds)
-    rules = [BASELINE, *(rule for rule in extent.rules if rule != BASELINE)]
+    (scenarios, named), folds = check_extent(extent, config), range(extent.folds)
+    rules = [BASELINE, *(rule for rule in named if rule != BASELINE)]
     # expensive rules first, so that no core waits at the end
     jobs = sorted(itertools.product(rules, scenarios, folds), key=lambda job: -list(RULES).index(job[0]))
     trials = {}
@@ -208,14 +229,16 @@ def heterogeneity(
     return Study(ratings.name, config.algorithm, extent.share, extent.folds, dumps(config), cells)
 
 
-def check_extent(extent: StudyExtent, config: Config) -> tuple[str, ...]:
-    """The scenarios to run. Refuses unknown names, numbers out of range, and settings that can't be together."""
+def check_extent(extent: StudyExtent, config: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The scenarios and rules to run. Refuses unknown names, numbers out of range, settings that can't be together."""
     require_federation(config, any_weights=True)
-    scenarios = extent.scenarios
+    scenarios, rules = extent.scenarios, extent.rules
+    own = isinstance(config.model, Mf)
     if scenarios is None:
-        epochs = isinstance(config.model, Mf)
-        scenarios = tuple(name for name in SCENARIOS if epochs or not SCENARIOS[name].settings)
-    for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (extent.rules, RULES, "rule")):
+        scenarios = tuple(name for name in SCENARIOS if own or not name.startswith("drift"))
+    if rules is None:
+        rules = tuple(name for name in RULES if own or name != SCAFFOLD)
+    for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (rules, RULES, "rule")):
         if not names:
             raise UserError(f"no {kind} is named", f"name some of {', '.join(known)}")
         for name in names:
@@ -225,9 +248,11 @@ def check_extent(extent: StudyExtent, config: Config) -> tuple[str, ...]:
         raise UserError(f"{extent.share:g} is no share of the clients", "give a share from 0 to below 1")
     if not 1 <= extent.folds <= FOLDS:
         raise UserError(f"{extent.folds} of {FOLDS} folds can't be run", f"give 1 to {FOLDS} folds")
-    for scenario, rule in itertools.product(scenarios, extent.rules):
-        _config_of(config, scenario, rule)
-    return scenarios
+    for scenario, rule in itertools.product(scenarios, rules):
+        changed = _config_of(config, scenario, rule)
+        if rule == SCAFFOLD:
+            require_plain_mf(changed)
+    return scenarios, rules
 
 
 def _config_of(config: Config, scenario: str, rule: str) -> Config:
@@ -237,15 +262,16 @@ def _config_of(config: Config, scenario: str, rule: str) -> Config:
 def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int], _: Tell, stop: Stop) -> StudyTrial:
     """Train under one rule where clients are as the scenario says; test honest and affected clients apart."""
     rule, name, fold = job
-    began, scenario, config = time.perf_counter(), SCENARIOS[name], _config_of(start, name, rule)
-    training, test = split(ratings, fold, FOLDS, config.seed)
+    began, scenario = time.perf_counter(), SCENARIOS[name]
+    training, test = split(ratings, fold, FOLDS, start.seed)
+    config = _config_of(replace(start, seed=start.seed + fold), name, rule)
     someone = scenario.change is not None or scenario.adaptive
     affected = affected_clients(ratings, share if someone else 0.0, config.seed)
     target = promoted_item(training, config.seed)
     changed = scenario.change(training, affected, config.seed) if scenario.change else training
     problem = prepare(changed, config)
     problem = SkewedProblem(**vars(problem)) if scenario.skewed else problem
-    engine = engine_of(config)
+    engine = ScaffoldEngine(engine_of(config)) if rule == SCAFFOLD else engine_of(config)
     attacked = AttackedEngine(engine, affected, target if scenario.pushes else None)
     fallback = Fallback.of(training, config)
     figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)

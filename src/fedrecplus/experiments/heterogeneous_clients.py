@@ -54,6 +54,24 @@ def add_noise(ratings: Ratings, who: Mask, seed: int) -> Ratings:
     return replace(ratings, codes=np.where(who[ratings.client_of_rating], noisy, ratings.codes))
 
 
+def shift(ratings: Ratings, who: Mask, seed: int) -> Ratings:
+    """All ratings are a star and a half lower, and on the scale again: clients that are hard to please."""
+    lower = ratings.scale.codes(ratings.scale.restore(ratings.standard_values - NOISE))
+    return replace(ratings, codes=np.where(who[ratings.client_of_rating], lower, ratings.codes))
+
+
+def rotate(ratings: Ratings, who: Mask, seed: int) -> Ratings:
+    """Each client's ratings move on by one of its items, in an order that is drawn: its own ratings, another taste."""
+    client = ratings.client_of_rating
+    order = np.lexsort((keys(subkey(seed, "rotated-ratings"), np.arange(len(ratings))), client))
+    first, last = ratings.indptr[client], ratings.indptr[client + 1] - 1
+    place = np.arange(len(ratings))
+    following = np.where(place == last, first, place + 1)
+    codes = np.empty_like(ratings.codes)
+    codes[order] = ratings.codes[order[following]]
+    return replace(ratings, codes=np.where(who[client], codes, ratings.codes))
+
+
 def leave_few(ratings: Ratings, who: Mask, seed: int) -> Ratings:
     """All but a few ratings are gone."""
     client = ratings.client_of_rating

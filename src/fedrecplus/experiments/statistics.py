@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,19 @@ def paired_test(errors: NDArray[np.float64], baseline_errors: NDArray[np.float64
     moved = np.count_nonzero(differences)
     p = float(stats.wilcoxon(differences).pvalue) if moved else 1.0
     return PairedTest(baseline, int(both.sum()), float(differences.mean()) if len(differences) else 0.0, p)
+
+
+def holm(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    """The same tests with p corrected for how many there are. After: Holm 1979.
+
+    >>> [test.p for test in holm([PairedTest("fedrec", 9, -0.1, p) for p in (0.01, 0.04, 0.03)])]
+    [0.03, 0.06, 0.06]
+    """
+    corrected, least = list(tests), 0.0
+    for rank, place in enumerate(sorted(range(len(tests)), key=lambda place: tests[place].p)):
+        least = min(1.0, max(least, (len(tests) - rank) * tests[place].p))
+        corrected[place] = replace(tests[place], p=least)
+    return corrected
 
 
 def client_means(by_fold: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

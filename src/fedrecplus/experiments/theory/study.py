@@ -36,7 +36,7 @@ def theory(
     """Train the run again, estimate what the theorem assumes, and say whether it applies. All of it for JSON."""
     case = open_run(folder, dataset, allow)
     config, problem, engine = case.config, prepare(case.training, case.config), engine_of(case.config)
-    seen, transport, last = _look_at_states(engine, problem, looks)
+    seen, transport, last = look_at_states(engine, problem, looks)
     k = constants(seen)
     checked = conditions(k, config)
     failed = [condition.what for condition in checked if not condition.holds]
@@ -58,6 +58,7 @@ def theory(
         "rounds": rounds,
         "gradient": [each.gradient for each in seen],
         "smallest": smallest,
+        "chi_wp": [each.chi_wp for each in seen],
         "bounds": None if failed else [bound(k, config, gap, t) for t in rounds],
         "fit": {**asdict(curve), "curve": curve.at(rounds), "theorem_floor": 2.0 * k.chi_wp * k.sigma_G**2},
         "lemmas": {
@@ -70,7 +71,7 @@ def theory(
     }
 
 
-def _look_at_states(
+def look_at_states(
     engine: Engine, problem: Problem, looks: int
 ) -> tuple[list[Look], list[dict[str, float]], SimulationState]:
     """Measures of the states, the Wasserstein bound at each where clients have weights, and the last state."""

@@ -35,6 +35,8 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
     local, optimizer, cohort = config.model.settings, config.server_optimizer, config.cohort
     rate, eta, how = local.learning_rate, optimizer.settings.learning_rate, config.aggregation
     decays = local.learning_rate_decay, optimizer.settings.learning_rate_decay
+    cooldown = config.server.cooldown
+    constant = (*decays, cooldown) == (1.0, 1.0, 0.0)
     normalise = how.normalise
     limit, c = 1.0 / (8.0 * k.L * local.local_epochs), constant_c(k, config)
     return [
@@ -42,7 +44,7 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
         Condition("c > 0", c > 0.0, f"c = {c:.3g}"),
         Condition("η_L < c", rate < c, f"{rate:.3g} against {c:.3g}"),
         Condition("η ≤ 1/(η_L L)", eta <= 1.0 / (rate * k.L), f"{eta:.3g} against {1.0 / (rate * k.L):.3g}"),
-        Condition("constant step sizes", decays == (1.0, 1.0), f"decay {decays[0]}, {decays[1]}"),
+        Condition("constant step sizes", constant, f"decay {decays[0]}, {decays[1]}, cooldown {cooldown:g}"),
         Condition("a plain server step", optimizer.rule == "sgd", f"server_optimizer.rule={optimizer.rule}"),
         Condition("one weight per client", weighs(config), f"aggregation.rule={how.rule}"),
         Condition("Σ p_u = 1 over all", normalise == "cohort", f"aggregation.normalise={normalise}"),

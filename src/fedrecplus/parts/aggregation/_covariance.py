@@ -2,7 +2,8 @@
 
 A client's gradient over n rows is a sum, and row i touches V_i alone. Drawn one row at a time, the estimate of the sum
 is n·g_i in row i and zero elsewhere, with probability 1/n: its covariance is n·blockdiag(g_i g_iᵀ) − g gᵀ, whose
-diagonal is (n − 1) g². With Δ = −Kη_L g the factors K²η_L² are in Δ already.
+diagonal is (n − 1) g². A local step draws B of the n rows without replacement, which leaves (n − B)/((n − 1) B) of
+that: nothing where B is all rows. With Δ = −Kη_L g the factors K²η_L² are in Δ already.
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ def check_full(table_size: int) -> None:
         )
 
 
-def batch_rows(rows: int, batch_size: int) -> int:
-    """B: rows in a local step; all of them where the batch size is 0."""
-    return min(batch_size, rows) if batch_size > 0 else rows
+def variance_left(rows: int, batch_size: int) -> float:
+    """(n − B)/B: a batch's variance beside the square of what it estimates; none where the batch is all rows.
+
+    >>> variance_left(10, 1), variance_left(10, 5), variance_left(10, 0), variance_left(10, 99)
+    (9.0, 1.0, 0.0, 0.0)
+    """
+    batch = min(batch_size or rows, rows)
+    return (rows - batch) / batch
 
 
 def update_variance(delta: Array, batch_size: int) -> Array:
     """Diagonal of K²η_L²Σ_u/B. Ours: the paper has Σ_u in M of Eq. (18) and leaves open what it is."""
-    n = len(delta)
-    variance: Array = (n - 1) * delta**2 / batch_rows(n, batch_size)
+    variance: Array = variance_left(len(delta), batch_size) * delta**2
     return variance
 
 
@@ -49,7 +54,7 @@ def update_covariance(items: NDArray[np.int64], delta: Array, table_rows: int, b
     flat = delta.ravel()
     own = block_diag(*(n * np.outer(row, row) for row in delta)) - np.outer(flat, flat)
     covariance = np.zeros((table_rows * columns, table_rows * columns))
-    covariance[np.ix_(cells, cells)] = own / batch_rows(n, batch_size)
+    covariance[np.ix_(cells, cells)] = own * variance_left(n, batch_size) / max(n - 1, 1)
     return covariance
 
 

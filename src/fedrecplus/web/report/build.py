@@ -17,6 +17,7 @@ from fedrecplus.provenance import commit
 from fedrecplus.web.report.ablations import ablation_sections
 from fedrecplus.web.report.audits import audit_section
 from fedrecplus.web.report.elements import Section, text, unique
+from fedrecplus.web.report.families import family_sections
 from fedrecplus.web.report.frontier import frontier_section
 from fedrecplus.web.report.heterogeneity import heterogeneity_section
 from fedrecplus.web.report.inputs import Found, kind_of
@@ -62,6 +63,7 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
 
     comparisons, runs = all_of("comparison"), all_of("run")
     sections = [
+        *family_sections(all_of("family")),
         results_section(comparisons) if comparisons else None,
         *(section for content in all_of("ablation") for section in ablation_sections(content)),
         *map(heterogeneity_section, all_of("heterogeneity")),

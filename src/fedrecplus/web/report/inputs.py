@@ -1,4 +1,4 @@
-"""Finding what there is to report on: run folders and the JSON files of compare, ablate, theory and audit."""
+"""Finding what there is to report on: run folders and the JSON files of compare, family, ablate, theory and audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RESULT, RunFolder
 
 _AUDIT_ROW = {"scheme", "attack"}
-_OURS = "JSON files of compare, ablate, theory or audit"
+_OURS = "JSON files of compare, family, ablate, theory or audit"
 
 
 class Found(NamedTuple):
@@ -34,7 +34,7 @@ def kind_of(content: Any) -> str | None:
         return "audit"
     if not isinstance(content, dict):
         return None
-    if content.get("kind") in ("ablation", "heterogeneity", "theory", "run"):
+    if content.get("kind") in ("ablation", "family", "heterogeneity", "theory", "run"):
         return str(content["kind"])
     return "comparison" if {"rows", "summary"} <= set(content) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedrecplus.experiments.theory import corollary
 from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
 from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
 from fedrecplus.web.report.origins import made
@@ -35,6 +36,7 @@ def theory_section(content: dict[str, Any]) -> Section:
         details("estimates", table(["estimate", "value"], estimates)),
         _gaussian(content["lemmas"]["gaussian"]),
         table(HEADINGS, lemma_rows(content["lemmas"])),
+        *(_corollary(content["corollary"]) if "corollary" in content else []),
         made(content.get("made"), {"config": content["config"]}),
     ]
     hold = "hold" if content["applies"] else "do not hold"
@@ -54,6 +56,17 @@ def _gradient_norm(content: dict[str, Any]) -> str:
     layout = {"xaxis": axis("T, rounds begun", type="log"), "yaxis": axis("‖∇f‖²", type="log")}
     ending = "with the theorem's bound" if content["bounds"] else "without a bound, since the conditions do not hold"
     return plot(traces, layout, f"Squared gradient norm over rounds, {ending}.")
+
+
+def _corollary(found: dict[str, Any]) -> list[str]:
+    """The rate over numbers of rounds beside 1/√T, both through the first point."""
+    T, smallest = ([each[name] for each in found["horizons"]] for name in ("rounds", "smallest"))
+    rate = [smallest[0] * (T[0] / t) ** 0.5 for t in T]
+    traces = [trace("min ‖∇f‖², measured", T, smallest, "lines+markers"), trace("1/√T", T, rate, line=_DOTTED)]
+    layout = {"xaxis": axis("T, rounds of a training", type="log"), "yaxis": axis("min ‖∇f‖²", type="log")}
+    caption = f"Trainings with the corollary's step sizes: slope {found['slope']:.2f}; 1/√T has −0.50."
+    shown = table(corollary.HEADINGS, corollary.horizon_rows(found))
+    return [bullets(found["says"]), plot(traces, layout, caption, height=340), shown]
 
 
 def _gaussian(found: dict[str, Any]) -> str:

@@ -1,0 +1,103 @@
+"""The family's results as tables and sentences, from its JSON: for terminals, Markdown and the report alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
+from fedrecplus.experiments.statistics import FoldMean, PairedTest
+from fedrecplus.markdown import markdown_table
+
+Table = tuple[Sequence[str], list[list[str]]]
+IDEAS = {
+    "FedRec+ against FedRec, user average (Table I)": (FEDREC_PLUS, FEDREC),
+    "the first idea alone: similar items, nearest ratings": ("FedRec+, similar items alone", FEDREC),
+    "… of it, nearest ratings of random items": ("random items, nearest ratings", FEDREC),
+    "the second idea alone: Wasserstein weights": ("FedRec+, Wasserstein weights alone", FEDREC),
+    "the second idea beside the first": (FEDREC_PLUS, "FedRec+, similar items alone"),
+    "FedRec+ against FedRec, hybrid filling": (FEDREC_PLUS, "FedRec, hybrid filling"),
+    "FedRec+ against FedMF, which has no pseudo items": (FEDREC_PLUS, "FedMF"),
+}
+"""what the paper's ideas bring: one member against another"""
+
+
+def title(content: dict[str, Any]) -> str:
+    """What was run."""
+    settings = "each tuned by the same budget" if content["tuned"] else "every setting the same"
+    return f"{content['dataset']}, model {content['model']}, {settings}"
+
+
+def column(content: dict[str, Any]) -> str:
+    """What was run, in short."""
+    return f"{content['dataset']}, {content['model']}, {'tuned' if content['tuned'] else 'fixed'}"
+
+
+def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
+    """What each idea changes of the RMSE, a column per run of the family."""
+    found = [{(claim["better"], claim["worse"]): claim for claim in content["claims"]} for content in contents]
+    rows = [[idea, *(_change(of_run.get(pair)) for of_run in found)] for idea, pair in IDEAS.items()]
+    return ("RMSE", *map(column, contents)), rows
+
+
+def _change(claim: dict[str, Any] | None) -> str:
+    if claim is None:
+        return "–"
+    verdict = _verdict(claim)
+    return f"{claim['difference']:+.4f}" + (f" ({verdict})" if verdict in ("no difference", "mixed") else "")
+
+
+def _verdict(claim: dict[str, Any]) -> str:
+    return verdict_of(claim["difference"], PairedTest(**claim["test"]))
+
+
+def _p(claim: dict[str, Any]) -> str:
+    """Below the smallest number that a float holds, p is written as 0 there."""
+    p = claim["test"]["p"]
+    return f"{p:.2g}" if p > 0 else "< 1e-300"
+
+
+def errors_table(content: dict[str, Any]) -> Table:
+    """A row per member."""
+    rows = []
+    for member in content["members"]:
+        mae, rmse, nmse = (FoldMean(**member["figures"][name]) for name in ("mae", "rmse", "nmse"))
+        up = member["figures"]["bytes_up_per_client_round"]["mean"] / 1000
+        rows.append([member["name"], str(mae), str(rmse), str(nmse), rmse.interval, f"{up:.1f}"])
+    return ("member", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "KB up"), rows
+
+
+def claims_table(content: dict[str, Any]) -> Table:
+    """A row per claim."""
+    rows = [
+        [
+            claim["says"],
+            _verdict(claim),
+            f"{claim['difference']:+.4f}",
+            f"{claim['test']['difference']:+.4f}",
+            _p(claim),
+        ]
+        for claim in content["claims"]
+    ]
+    return ("claim", "here", "difference of RMSE", "mean over clients", "p (Holm)"), rows
+
+
+def findings(content: dict[str, Any]) -> list[str]:
+    """Which claims hold, which don't, and by how much."""
+    words = {
+        "holds": "Holds",
+        "fails": "The opposite holds",
+        "mixed": "All ratings say one thing, the mean over clients another",
+        "no difference": "No difference is shown",
+    }
+    return [
+        f"{words[_verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
+        f"{claim['test']['difference']:+.4f}, p = {_p(claim)})."
+        for claim in content["claims"]
+    ]
+
+
+def to_markdown(content: dict[str, Any]) -> str:
+    """Both tables, with what they are about above them."""
+    head = f"{title(content)}; {content['folds']} folds, mean ± standard deviation:\n\n"
+    return f"{head}{markdown_table(*errors_table(content))}\n{markdown_table(*claims_table(content))}"

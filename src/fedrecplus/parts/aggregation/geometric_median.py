@@ -1,0 +1,42 @@
+"""The row that lies nearest to all rows that clients sent for an item: a median in space, not number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.parts.aggregation import RobustAggregation
+from fedrecplus.parts.aggregation._rows_by_item import sorted_rows, weighted_means
+from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as _Settings
+
+
+class Settings(_Settings):
+    """Options of the rule."""
+
+    iterations: Annotated[int, number(1, 1000, "steps of Weiszfeld's algorithm")] = 10
+    smoothing: Annotated[float, number(1e-300, 1e3, "ν, the least distance: a row may lie on the median")] = 1e-6
+
+
+class GeometricMedian(RobustAggregation[Settings]):
+    """Geometric medians by item."""
+
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+        """Per item, argmin_z Σ ‖Δ_u − z‖ over its rows, by the smoothed Weiszfeld algorithm from their mean.
+
+        Deviation: RFA takes the median of whole models. Clients send different rows here, so each item has its own.
+        After: Pillutla, Kakade, Harchaoui 2022 (RFA).
+        """
+        table = np.zeros(broadcast.V.shape)
+        if uploads:
+            items, rows, starts = sorted_rows(uploads)
+            counts = np.diff(starts, append=len(rows))
+            median = weighted_means(rows, np.ones(len(rows)), starts)
+            for _ in range(self.settings.iterations):
+                distances = np.linalg.norm(rows - np.repeat(median, counts, axis=0), axis=1)
+                median = weighted_means(rows, 1.0 / np.maximum(distances, self.settings.smoothing), starts)
+            table[items] = median
+        return table

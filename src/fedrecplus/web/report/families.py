@@ -1,0 +1,81 @@
+"""The paper's claims: its family of algorithms under equal settings, and where the gain comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedrecplus.experiments.family import FEDREC
+from fedrecplus.experiments.family_tables import (
+    claims_table,
+    column,
+    errors_table,
+    findings,
+    ideas_table,
+    title,
+)
+from fedrecplus.experiments.published import published
+from fedrecplus.experiments.statistics import fold_mean
+from fedrecplus.web.report.elements import Section, bullets, figure_axis, paragraph, plot, table, text, trace
+from fedrecplus.web.report.origins import made
+
+_PAPER = "FedRec+ paper"
+
+
+def family_sections(contents: Sequence[dict[str, Any]]) -> list[Section]:
+    """A section per data set, with all runs of the family on it."""
+    by_set: dict[str, list[dict[str, Any]]] = {}
+    for content in sorted(contents, key=column):
+        by_set.setdefault(content["dataset"], []).append(content)
+    return [_section(name, own) for name, own in by_set.items()]
+
+
+def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
+    parts = [
+        paragraph(
+            "The same data, folds, model, rounds and seeds; members differ in the parts that their names say.",
+            "Fixed: every setting is the same. Tuned: each has the best of the same points, by a validation cut.",
+            "p: Wilcoxon's signed-rank test over clients, with Holm's correction for all claims of a table.",
+        ),
+        table(*ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."),
+        bullets(_printed(name)),
+        _gain(contents),
+    ]
+    for content in contents:
+        settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
+        parts += [
+            f"<h3>{text(title(content))}</h3>",
+            table(*errors_table(content)),
+            table(*claims_table(content)),
+            bullets(findings(content)),
+            made(content.get("made"), {"what all members share": content["config"], **settings}),
+        ]
+    return Section("claims", f"The paper's claims on {name}", parts)
+
+
+def _printed(name: str) -> list[str]:
+    """What the paper prints, beside which ours stands."""
+    paper = [row for row in published(name) if row.source == _PAPER]
+    if len(paper) < 2:
+        return []
+    return [
+        f"The paper prints {paper[1].rmse:.4f} for FedRec+ and {paper[0].rmse:.4f} for FedRec, "
+        f"a change of {paper[1].rmse - paper[0].rmse:+.4f}; it doesn't say by which settings."
+    ]
+
+
+def _gain(contents: Sequence[dict[str, Any]]) -> str:
+    """Each member's RMSE less FedRec's, over folds."""
+    traces = []
+    for content in contents:
+        errors = {member["name"]: [row["rmse"] for row in member["rows"]] for member in content["members"]}
+        names = [name for name in errors if name != FEDREC and FEDREC in errors]
+        changes = [fold_mean([a - b for a, b in zip(errors[n], errors[FEDREC], strict=True)]) for n in names]
+        spread = {"type": "data", "array": [change.sd for change in changes]}
+        means = [change.mean for change in changes]
+        traces.append(trace(column(content), means, names, "markers", error_x=spread, marker={"size": 10}))
+    layout = {
+        "xaxis": figure_axis(f"RMSE less that of {FEDREC}", zeroline=True),
+        "yaxis": {"automargin": True, "autorange": "reversed", "type": "category"},
+    }
+    return plot(traces, layout, f"Where the gain comes from: RMSE less that of {FEDREC}, mean ± sd over folds.")

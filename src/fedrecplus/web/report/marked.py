@@ -1,0 +1,108 @@
+"""Tables of a document, renewed between its marks: ``<!-- NAME -->`` before, ``<!-- end -->`` after.
+
+A name is a kind of study and what it is of: ``ideas mf of ml-100k, ml-1m``, ``family ml-100k mf fixed``,
+``figure ml-100k``, ``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fedrecplus.experiments.family_tables import column, ideas_table, to_markdown
+from fedrecplus.experiments.statistics import FoldMean
+from fedrecplus.experiments.theory import corollary, lemmas
+from fedrecplus.markdown import markdown_table
+from fedrecplus.web.report.inputs import Found
+
+_MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n).*?(<!-- end -->)", re.S)
+_MARKS = {"helps": " ↓", "harms": " ↑"}
+PAPER_PRESET = "fedrec+paper"
+
+
+def renewed(text: str, found: Sequence[Found]) -> str:
+    """The document with new tables where the studies have any."""
+    blocks = dict(_blocks(found))
+
+    def renew(mark: re.Match[str]) -> str:
+        return f"{mark[1]}{blocks[mark['name']]}{mark[3]}" if mark["name"] in blocks else mark[0]
+
+    return _MARKED.sub(renew, text)
+
+
+def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
+    """Every table that can be made, by name."""
+    families = [each.content for each in found if each.kind == "family"]
+    for model in dict.fromkeys(content["model"] for content in families):
+        own = sorted((content for content in families if content["model"] == model), key=column)
+        sets = ", ".join(dict.fromkeys(content["dataset"] for content in own))
+        yield f"ideas {model} of {sets}", markdown_table(*ideas_table(own))
+    for kind, content in ((each.kind, each.content) for each in found):
+        for name, table in _TABLES[kind](content) if kind in _TABLES else ():
+            yield name, f"{table}{_origin(content)}"
+
+
+def _family(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    settings = "tuned" if content["tuned"] else "fixed"
+    yield f"family {content['dataset']} {content['model']} {settings}", to_markdown(content)
+
+
+def _figure(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for study in content["studies"]:
+        if (study["study"], study["algorithm"]) == ("pseudo-items", PAPER_PRESET):
+            errors = [FoldMean(**cell["rmse"]) for cell in study["cells"]]
+            ratios = [str(cell["settings"]["pseudo_items.ratio"]) for cell in study["cells"]]
+            rows = [["RMSE", *map(str, errors)]]
+            yield f"figure {study['dataset']}", markdown_table(["pseudo items per rated item", *ratios], rows)
+
+
+def _heterogeneity(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    rows: dict[str, list[str]] = {rule: [rule] for rule in content["rules"]}
+    for cell in content["cells"]:
+        error = "diverged" if cell["rmse"] is None else f"{cell['rmse']['mean']:.4f}"
+        rows[cell["rule"]].append(error + _MARKS.get(cell["verdict"], ""))
+    said = "".join(f"- {line}\n" for line in content["findings"])
+    table = markdown_table(["RMSE", *content["scenarios"]], list(rows.values()))
+    yield f"heterogeneity {content['dataset']}", f"{table}\n{said}"
+
+
+def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
+    tables = [markdown_table(["condition", "holds", "found"], conditions)]
+    tables.append(markdown_table(lemmas.HEADINGS, lemmas.lemma_rows(content["lemmas"])))
+    said = content["says"][-1:]
+    if "corollary" in content:
+        tables.append(markdown_table(corollary.HEADINGS, corollary.horizon_rows(content["corollary"])))
+        said = [*said, *content["corollary"]["says"]]
+    yield f"theory {content['algorithm']}", "\n".join([*tables, *(f"{line}\n" for line in said)])
+
+
+def _course(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """How a run went on after its best round."""
+    result, errors = content["result"], {line["round"]: line["rmse"] for line in content["metrics"] if "rmse" in line}
+    if result["algorithm"] == PAPER_PRESET and errors:
+        best, last = min(errors, key=errors.__getitem__), max(errors)
+        yield (
+            f"course {result['dataset']}",
+            f"`{PAPER_PRESET}`, fold {result['fold']} of {result['dataset']}, has its lowest RMSE, {errors[best]:.4f}, "
+            f"in round {best} of those that were tested, and ends after {last} rounds with {errors[last]:.4f}.\n",
+        )
+
+
+_TABLES: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, str]]]] = {
+    "family": _family,
+    "ablation": _figure,
+    "heterogeneity": _heterogeneity,
+    "theory": _theory,
+    "run": _course,
+}
+
+
+def _origin(content: dict[str, Any]) -> str:
+    """The command and the commit, as the study itself recorded them."""
+    made = content.get("made") or content.get("result", {}).get("made")
+    if not made:
+        return ""
+    commit = f"commit {made['commit']}" if made.get("commit") else "no git checkout"
+    return f"\n`{made['command']}`, version {made['version']}, {commit}, {made['when'][:10]}.\n"
