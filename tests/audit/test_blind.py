@@ -17,13 +17,17 @@ from fedrecplus.settings import Settings
 FIXED_COHORT = ("fedrec+secure", "model.interaction_factors=6")
 IGNORES = '''"""Scores items by a public figure and by who is asked about, whatever was seen."""
 import numpy as np
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess
+from fedrecplus.settings import Settings
 
-SEES = ("sums", "values", "lists")
 
-def attack(transcript, client):
-    items = np.arange(len(transcript.public.popularity))
-    return (Guess(0, items, np.full(len(items), 3.0), transcript.public.popularity * (1.0 + client % 3) + items),)
+class Stranger(Attack[Settings]):
+    SEES = ("sums", "values", "lists")
+
+    def attack(self, transcript, client):
+        items = np.arange(len(transcript.public.popularity))
+        return (Guess(0, items, np.full(len(items), 3.0), transcript.public.popularity * (1.0 + client % 3) + items),)
 '''
 READS = IGNORES.replace("transcript.public.popularity * (1.0 + client % 3)", "transcript.sums[0].total[:, 0]")
 

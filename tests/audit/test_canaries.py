@@ -12,20 +12,22 @@ from fedrecplus.audit.canaries import audited, epsilon_bound, gaussian_epsilon, 
 from fedrecplus.config import assign, check, dumps, preset
 from fedrecplus.engines import Problem, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import central, distributed, local
+from fedrecplus.parts.privacy import local
+from fedrecplus.parts.privacy.central import Central
+from fedrecplus.parts.privacy.distributed import Distributed
 from tests.audit.conftest import small_town
 from tests.audit.test_audit import written
 
 BUDGET = (
     "precision=float64", "model.rule=reconstruction", "model.factors=8", "server.rounds=4", "privacy.delta=1e-4",
-    "aggregation.rule=uniform",
+    "aggregation.rule=uniform", "seeded_noise=true",
 )  # fmt: skip
 CLAIMS = {
     "central": ("privacy.rule=central", "privacy.epsilon=1"),
     "central, ε = 10": ("privacy.rule=central", "privacy.epsilon=10"),
     "distributed": ("privacy.rule=distributed", "privacy.epsilon=1"),
     "local, Laplace": ("privacy.rule=local", "privacy.epsilon=1", "channel.rule=clear"),
-    "local, Gaussian": ("privacy.rule=local", "privacy.epsilon=1", "privacy.noise=gaussian", "channel.rule=clear"),
+    "local, Gaussian": ("privacy.rule=local", "privacy.noise=gaussian", "privacy.epsilon=1", "channel.rule=clear"),
 }
 
 
@@ -35,10 +37,10 @@ def problem_of(*settings: str) -> Problem:
 
 def cut_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every mechanism adds a tenth of the noise that it claims."""
-    for mechanism in (central, distributed):
+    for mechanism in (Central, Distributed):
         noisy = mechanism.noisy
         monkeypatch.setattr(
-            mechanism, "noisy", lambda vector, z, *rest, noisy=noisy: noisy(vector, z / 10, *rest), raising=True
+            mechanism, "noisy", lambda self, vector, z, *rest, noisy=noisy: noisy(self, vector, z / 10, *rest)
         )
     scale, gaussian = local.laplace_scale, local.seeded_gaussian
     monkeypatch.setattr(local, "laplace_scale", lambda settings: scale(settings) / 10)

@@ -79,7 +79,7 @@ def test_a_floor_and_rounding_give_none(tmp_path: Path) -> None:
 def test_a_seed_beside_a_budget_is_named_and_without_a_budget_it_is_not(tmp_path: Path) -> None:
     ratings = with_rare_items()
     assert opened(SharedModel.read(published(tmp_path, ratings, True, "seed=7"))).seed is None
-    budget = ("seed=7", "privacy.rule=local", "privacy.epsilon=5")
+    budget = ("seed=7", "seeded_noise=true", "privacy.rule=local", "privacy.epsilon=5")
     found = opened(SharedModel.read(published(tmp_path, ratings, True, *budget)))
     assert found.seed == 7
 

@@ -13,8 +13,8 @@ from fedrecplus.audit.audit import AuditExtent, audit_case, cases, strongest_sco
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
 
-TWELVE = ("model.interaction_factors=16", "cohort.fraction=0.2")
-"""of sixty, fewer than there are columns"""
+TWELVE = ("model.interaction_factors=16", "cohort.fraction=0.2", "channel.fewest_contributors=1")
+"""of sixty, fewer than there are columns, and no row is left out"""
 
 
 def test_a_sum_over_few_names_every_item_and_rating_of_everybody_in_it(recorded) -> None:

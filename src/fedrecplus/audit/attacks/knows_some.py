@@ -83,7 +83,7 @@ def _rows(transcript: Transcript, round_number: int, W: Array, columns: slice) -
     raters = np.maximum(transcript.public.popularity.astype(np.float64), 1.0)
     summed = np.abs(total).max(axis=1) > 0.0
     X = np.hstack([np.ones((len(W), 1)), W]) * np.sqrt(raters)[:, None]
-    X = X / np.maximum(np.sqrt((X[summed] ** 2).mean(axis=0)), 1e-12)
+    X = X / np.maximum(np.sqrt((X[summed] ** 2).sum(axis=0) / max(int(summed.sum()), 1)), 1e-12)
     y = total / np.sqrt(raters)[:, None]
     gram = X[summed].T @ X[summed] + np.eye(X.shape[1])
     rest = y - X @ np.linalg.solve(gram, X[summed].T @ y[summed])
