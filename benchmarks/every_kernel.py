@@ -12,10 +12,10 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 from fedrecplus import data
+from fedrecplus.arrays.compiling import Inner
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, fast, item_columns, prepare
 from fedrecplus.engines.fast import likeness
-from fedrecplus.engines.fast.compiling import Inner
 from fedrecplus.parts import KINDS, built_in
 
 

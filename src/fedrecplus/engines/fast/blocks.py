@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.summing import add_up, empty_sums

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel, mix, to_unit
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import PseudoItems
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill, Select
 from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.sorting import sort_by

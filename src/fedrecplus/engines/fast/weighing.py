@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import exact_kernel, inner, mix, section, to_unit
+from fedrecplus.arrays.compiling import exact_kernel, inner, mix, section, to_unit
 
 TABLE, OWN, MEAN_OWN = 0, 1, 2
 """which rows a distance runs over"""

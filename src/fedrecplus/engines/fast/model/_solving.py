@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import section
+from fedrecplus.arrays.compiling import section
 
 
 @section

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import exact_kernel
 from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.model.ials import ChoiceTerms, factors_of
 from fedrecplus.engines.fast.model.reconstruction import listed, rated_rows

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import exact_kernel
 from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, list_rows, sums_of, updates_of
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import exact_kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model._solving import add_rows, solve
 from fedrecplus.engines.fast.model.reconstruction import Prior, listed, predict_clients, rated_rows, solve_clients

@@ -21,7 +21,9 @@ _INNER = {"forceinline": True, "no_cpython_wrapper": True}
 _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
 _registry: Any = registry
-_SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
+_PACKAGE = Path(randomness.__file__).parent
+_SOURCES = [Path(randomness.__file__), *sorted((_PACKAGE / "arrays").glob("*.py"))]
+_SOURCES += sorted((_PACKAGE / "engines" / "fast").rglob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
 
