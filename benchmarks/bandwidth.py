@@ -27,7 +27,7 @@ NUMBER = 4  # bytes
 def measure() -> list[Line]:
     """FedMF's local training, K=5, d=20, on one thread."""
     problem = prepare(fold()[0], settings("fedmf", *MF))
-    factors, epochs = problem.config.model.options.factors, problem.config.model.options.local_epochs
+    factors, epochs = problem.config.model.settings.factors, problem.config.model.settings.local_epochs
     rows = len(problem.ratings)
     moved = rows * (epochs * bytes_per_row_epoch(factors, epochs) + bytes_per_row(factors))
     flops = rows * epochs * flops_per_row_epoch(factors)

@@ -142,7 +142,7 @@ def curve(
     where: Cut, config: Config, way: Way, hours: float, spread: float, seed: int, looks: int = 60
 ) -> list[tuple[float, float]]:
     """Seconds on the clock and RMSE, some ``looks`` times on the way."""
-    prior, options = list[str](), config.model.options
+    prior, options = list[str](), config.model.settings
     if hasattr(options, "item_prior"):  # of a small step it is for so many of all persons, as the ratings in it are
         prior = [f"model.item_prior={options.item_prior * min(1.0, way.enough / where.fitted.clients)}"]
     config = assign(

@@ -137,7 +137,7 @@ def _honest(uploads: list[Upload], encoding: Encoding) -> Iterator[RingVector]:
 def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> Iterator[SimulationState]:
     """The state before the first round, and after each."""
     config, engine = problem.config, engine_of(problem.config)
-    state, options, clients = engine.start(problem), problem.config.channel.options, problem.able
+    state, options, clients = engine.start(problem), problem.config.channel.settings, problem.able
     yield state
     while state.server.round < config.server.rounds:
         message = message_of(problem, state, clients)
@@ -158,7 +158,7 @@ def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> I
 def outcome(where: Cut, config: Config, attack: Attack, honest: NDArray[np.int64] | None) -> tuple[Outcome, Any]:
     """Train under an attack; the outcome, and everybody's lists."""
     problem = prepare(where.fitted, config)
-    persons, targets = problem.able, targets_of(problem.public.popularity, config.channel.options.fewest_contributors)
+    persons, targets = problem.able, targets_of(problem.public.popularity, config.channel.settings.fewest_contributors)
     if attack.clients:
         first = int(persons[-1]) + 1
         ratings = with_fakes(where.fitted, range(first, first + attack.clients), targets)

@@ -17,7 +17,7 @@ from mkdocs.utils import get_relative_url
 from fedrecplus.cli.main import COMMANDS, app
 from fedrecplus.config import describe
 from fedrecplus.markdown import markdown_table
-from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.parts import KINDS, built_in, part_class, summary_of
 from fedrecplus.settings import Setting
 
 _HEAD = """\
@@ -66,7 +66,7 @@ def settings_page() -> str:
         text += f"## {kind}\n\n"
         for rule in built_in(known):
             settings = [setting for _, _, setting in describe(f"{kind}.{rule}")]
-            text += f"### {kind}: {rule}\n\n{part(kind, rule).summary}\n\n"
+            text += f"### {kind}: {rule}\n\n{summary_of(part_class(known, rule))}\n\n"
             text += f"{_table(settings)}\n" if settings else "No settings.\n\n"
     return text.rstrip() + "\n"
 

@@ -9,6 +9,7 @@ import ast
 import functools
 import graphlib
 import importlib
+import inspect
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import sys
 from pathlib import Path
 
 import fedrecplus
-from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.parts import KINDS, built_in, part_class
 
 ROOT = Path(fedrecplus.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs"
@@ -200,7 +201,7 @@ def test_every_part_says_what_an_attacker_may_assume_where_its_kind_wants_that()
         f"{kind}.{rule}"
         for kind in WITH_ATTACKER
         for rule in built_in(KINDS[kind])
-        if rule != "none" and not part(kind, rule).has("ATTACKER")
+        if rule != "none" and part_class(KINDS[kind], rule).ATTACKER is None
     ]
     assert silent == []
 
@@ -209,9 +210,9 @@ def test_functions_of_parts_say_where_they_come_from() -> None:
     wrong = []
     for kind in WITH_ORIGIN:
         for rule in built_in(KINDS[kind]):
-            for name in [name for names in KINDS[kind].functions for name in names]:
-                function = getattr(part(kind, rule).module, name, None)
-                if callable(function):
+            chosen = part_class(KINDS[kind], rule)
+            for name in {name for base in chosen.__mro__ for name in getattr(base, "__abstractmethods__", ())}:
+                if inspect.isfunction(function := getattr(chosen, name)):
                     last = (function.__doc__ or "").split("\n\n")[-1]
                     if not re.search(r"\b(Paper|After|Ours): \S", last):
                         wrong.append(f"{kind}.{rule}.{name}: end the docstring with Paper: …, After: … or Ours: …")

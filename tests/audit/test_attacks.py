@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.audit import ORDER, guesses, strongest_score
-from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.scoring import area, score
-from fedrecplus.parts import choices, part
+from fedrecplus.parts import choices, part_class
 from fedrecplus.settings import Settings, read_settings
 
 KEPT = ("pseudo_items.redraw=false", "encoder.rule=public", "pseudo_items.size_classes=false")
@@ -90,11 +90,11 @@ def result_of(
         said = {
             client: [replace(one, items=random.permutation(one.items)) for one in some] for client, some in said.items()
         }
-    return score(said, recording.truth, 1.0 / (1.0 + getattr(config.pseudo_items.options, "ratio", 0.0)))
+    return score(said, recording.truth, 1.0 / (1.0 + config.pseudo_items.ratio))
 
 
 def test_every_attack_has_a_scheme_that_it_must_break_and_a_place_in_the_table() -> None:
-    assert set(choices(ATTACKS)) == {*TELLS_ROWS, *TELLS_PRESENCE, *NEED_A_SECOND_DATA_SET} == set(ORDER)
+    assert set(choices(Attack)) == {*TELLS_ROWS, *TELLS_PRESENCE, *NEED_A_SECOND_DATA_SET} == set(ORDER)
 
 
 @pytest.mark.parametrize("case", [*TELLS_ROWS, *ALSO_TELLS_ROWS])
@@ -196,5 +196,5 @@ def test_what_goes_together_can_be_learned_from_answers(recorded) -> None:
 def score_with(recorded: Any, attack: str, **options: Any) -> dict[str, Any]:
     """Of an attack on fedrec+private with options of its own."""
     recording, _ = recorded("fedrec+private")
-    settings = read_settings(part(ATTACKS, attack).settings_type, options, "attack", "")
+    settings = read_settings(part_class(Attack, attack).settings_type, options, "attack", "")
     return score(guesses(recording.transcript, attack, settings), recording.truth, 0.5)

@@ -151,6 +151,7 @@ def test_the_settings_of_attacks_are_listed_by_name() -> None:
 
 OUTSIDE_ATTACK = '''"""Says that large changes are rated."""
 import numpy as np
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
@@ -158,33 +159,34 @@ from fedrecplus.settings import Settings as _Settings
 class Settings(_Settings):
     sign: Annotated[float, number(-1, 1, "of the score")] = 1.0
 
-def attack(transcript, client, settings):
-    one = transcript.uploads(client)[0]
-    size = settings.sign * np.linalg.norm(one.upload.delta, axis=1)
-    return (Guess(one.round, one.upload.items, silent(one.upload.items), size),)
+class Sizes(Attack[Settings]):
+    def attack(self, transcript, client):
+        one = transcript.uploads(client)[0]
+        size = self.settings.sign * np.linalg.norm(one.upload.delta, axis=1)
+        return (Guess(one.round, one.upload.items, silent(one.upload.items), size),)
 '''
 OUTSIDE_MODEL = '''"""One factor and no word about what its uploads show."""
 import numpy as np
+from fedrecplus.parts.model import Model, Trained
 from fedrecplus.settings import Settings
 
-def tables(settings): return {"V": 2}
-def user_columns(settings): return 0
-def start_items(seed, items, settings, public): return np.ones((items, 2)) * [1.0, 0.5]
-def start_users(seed, clients, settings, public): return np.zeros((len(clients), 0))
-def item_columns(V, public, settings): return V
-def fold_in(X, items, ratings, settings, public): return np.array([ratings.mean(), 0.0])
-def user_weights(U, X, items, ratings, settings, public): return fold_in(X, items, ratings, settings, public)
-def predict(items, device, broadcast, settings, steps=0): return np.full(len(items), device.ratings.mean())
-def local_training(device, rows, broadcast, settings):
-    V = broadcast.V[rows.items]
-    e = rows.ratings - rows.ratings.mean() * V[:, 0]
-    return device.U, V + 0.01 * np.outer(e, [1.0, 0.5])
+class Plain(Model[Settings]):
+    def tables(self): return {"V": 2}
+    def start_items(self, seed, items, public): return np.ones((items, 2)) * [1.0, 0.5]
+    def item_columns(self, V, public): return V
+    def fold_in(self, X, items, ratings, public): return np.array([ratings.mean(), 0.0])
+    def predict(self, items, device, broadcast, steps=0): return np.full(len(items), device.ratings.mean())
+    def local_training(self, device, rows, broadcast):
+        V = broadcast.V[rows.items]
+        e = rows.ratings - rows.ratings.mean() * V[:, 0]
+        return Trained(device.U, V + 0.01 * np.outer(e, [1.0, 0.5]))
 '''
 OUTSIDE_RULE = '''"""The client's mean, undeclared."""
 import numpy as np
-from fedrecplus.parts.virtual_ratings import FillSettings as Settings
+from fedrecplus.parts.virtual_ratings import FillSettings, VirtualRatings
 
-def fill(items, device, broadcast, predict, settings): return np.full(len(items), device.ratings.mean())
+class Mean(VirtualRatings[FillSettings]):
+    def fill(self, items, device, broadcast, predict): return np.full(len(items), device.ratings.mean())
 '''
 
 

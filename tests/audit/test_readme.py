@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.frontier import BUDGETS, CHANNELS
+from fedrecplus.audit.attacks import KNOWINGS
 from fedrecplus.audit.audit import AuditExtent, cases
-from fedrecplus.audit.guess import KNOWINGS
 from fedrecplus.audit.tables import (
     every_attack_to_markdown,
     known_to,

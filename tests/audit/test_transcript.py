@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.audit import guesses
-from fedrecplus.audit.guess import ATTACKS, sees
 from fedrecplus.audit.recording import record, schedule
 from fedrecplus.engines import engine_of, message_of, rounds
-from fedrecplus.parts import choices, part
+from fedrecplus.parts import choices
 from fedrecplus.rounds import server_round, sums_of
 from tests.audit.conftest import CLIENTS, small_problem
 
@@ -55,8 +55,8 @@ def test_a_channel_that_shows_sums_gives_the_server_sums_and_no_attack_an_upload
     clear = recorded("fedrec", "channel.rule=clear")[0].transcript
     total = sum(1.0 for _ in clear.crowd)
     assert transcript.sums[0].clients == total == transcript.sums[0].overall
-    for attack in choices(ATTACKS):
-        if not sees(part(ATTACKS, attack)) & transcript.shows:
+    for attack in choices(Attack):
+        if transcript.shows.isdisjoint(Attack.choose(attack).SEES):
             assert not any(guesses(transcript, attack).values())
 
 
@@ -111,7 +111,7 @@ def test_clients_that_sit_rounds_out_are_attacked_by_the_rounds_they_were_in(rec
         assert len(sent) < len(transcript.rounds)
         orders = [one.order for one in sent]
         assert orders == sorted(set(orders))
-    for attack in choices(ATTACKS):
+    for attack in choices(Attack):
         for client, said in guesses(transcript, attack).items():
             uploaded = {one.round: one.upload.items for one in transcript.uploads(client)}
             for guess in said:

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from fedrecplus.audit.attacks._unrolled import Known, follow, improve, normal
-from fedrecplus.parts import part
+from fedrecplus.parts import Model
 
 
 def a_round(epochs: int, biases: bool) -> tuple[Known, np.ndarray, np.ndarray]:
-    model = part("model", "biased-mf" if biases else "mf")
-    options = model.settings_type(factors=4)
+    model = Model.choose("biased-mf" if biases else "mf", factors=4)
     random = np.random.default_rng(epochs)
-    V = random.normal(0.5, 0.3, (9, model.tables(options)["V"]))
-    known = Known(model, V, 0.1, 0.02, epochs, model.trained_columns(options))
-    U = random.normal(0.5, 0.2, model.user_columns(options))
+    V = random.normal(0.5, 0.3, (9, model.tables()["V"]))
+    known = Known(V, 0.1, 0.02, epochs, model.trained_columns())
+    U = random.normal(0.5, 0.2, model.user_columns)
     U[4:] = (1.0, 0.3) if biases else (0.0,)
     return known, U, random.integers(1, 6, 9).astype(float)
 

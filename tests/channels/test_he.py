@@ -81,7 +81,9 @@ def test_what_is_decrypted_has_no_noise_of_the_key_in_it() -> None:
 def test_sums_are_the_same_with_ciphertexts_and_without(bits: int, rows: str) -> None:
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        he.add_up(uploads, message, 1, some_settings(bits=bits, rows=rows, block_size=4, encryption=how))
+        he.HomomorphicEncryption(some_settings(bits=bits, rows=rows, block_size=4, encryption=how)).add_up(
+            uploads, message, 1
+        )
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -93,7 +95,7 @@ def test_sums_are_the_plain_ones_within_the_encoding() -> None:
     """32 bits, bound 64, at most 7 clients: half a step each, a hundred-millionth."""
     uploads, message = some_uploads(), some_broadcast()
     exact = sums_of(uploads, message, example_config("channel.rule=clear"))
-    found, _ = he.add_up(uploads, message, 1, some_settings(encryption="computed"))
+    found, _ = he.HomomorphicEncryption(some_settings(encryption="computed")).add_up(uploads, message, 1)
     np.testing.assert_allclose(found.total, exact.total, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.weights, exact.weights, rtol=0, atol=1e-5)
 
@@ -122,16 +124,16 @@ def test_a_ciphertext_has_the_size_that_is_reported(bits: int) -> None:
 def test_blocks_without_a_row_of_the_client_are_not_sent() -> None:
     uploads, message = some_uploads(), some_broadcast()
     up = {
-        rows: he.add_up(uploads, message, 1, some_settings(rows=rows, block_size=1))[1].bytes_up
+        rows: he.HomomorphicEncryption(some_settings(rows=rows, block_size=1)).add_up(uploads, message, 1)[1].bytes_up
         for rows in ("whole", "blocks")
     }
     rows = sum(len(upload.items) for upload in uploads)
     of_weights = len(uploads) * _ckks.FOR_BITS[32].size
     assert up["blocks"] == rows * _ckks.FOR_BITS[32].size + of_weights
     assert up["whole"] == len(uploads) * _ckks.FOR_BITS[32].size + of_weights
-    seen = he.visible_rows(np.array([1, 5]), 9, some_settings(rows="blocks", block_size=4))
+    seen = he.HomomorphicEncryption(some_settings(rows="blocks", block_size=4)).visible_rows(np.array([1, 5]), 9)
     assert seen.tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert len(he.visible_rows(np.array([1, 5]), 9, some_settings(rows="whole"))) == 0
+    assert len(he.HomomorphicEncryption(some_settings(rows="whole")).visible_rows(np.array([1, 5]), 9)) == 0
 
 
 def test_single_rows_and_too_large_cohorts_are_refused() -> None:

@@ -55,7 +55,7 @@ def seeds_of(holders: dict[int, tuple[int, ...]]) -> dict[tuple[int, int], bytes
 def test_sums_are_the_same_with_shares_and_without(rows: str, peers: int) -> None:
     uploads, message = some_uploads(), some_broadcast()
     found = [
-        shares.add_up(uploads, message, 1, some_settings(rows=rows, peers=peers, block_size=2, shares=how))
+        shares.Shares(some_settings(rows=rows, peers=peers, block_size=2, shares=how)).add_up(uploads, message, 1)
         for how in ("skipped", "computed")
     ]
     for name in ("total", "weights", "overall", "clients"):
@@ -117,26 +117,26 @@ def test_everybody_holds_as_many_shares_as_it_gives() -> None:
 def test_more_rows_are_more_bytes() -> None:
     uploads, message = some_uploads(clients=12), some_broadcast()
     up = {
-        rows: shares.add_up(uploads, message, 1, some_settings(rows=rows, block_size=3, peers=1))[1].bytes_up
+        rows: shares.Shares(some_settings(rows=rows, block_size=3, peers=1)).add_up(uploads, message, 1)[1].bytes_up
         for rows in ("rows", "blocks", "whole")
     }
     assert up["rows"] < up["blocks"]
     settings = some_settings(rows="whole", peers=1)
-    more = shares.add_up(uploads, message, 1, some_settings(rows="whole", peers=2))[1].bytes_up
+    more = shares.Shares(some_settings(rows="whole", peers=2)).add_up(uploads, message, 1)[1].bytes_up
     assert more - up["whole"] == len(uploads) * shares.SEALED_BYTES
-    assert up["whole"] == shares.add_up(uploads, message, 2, settings)[1].bytes_up
+    assert up["whole"] == shares.Shares(settings).add_up(uploads, message, 2)[1].bytes_up
 
 
 def test_too_few_clients_are_no_sum() -> None:
     with pytest.raises(UserError, match="no sum"):
-        shares.add_up(some_uploads(clients=2), some_broadcast(), 1, some_settings())
+        shares.Shares(some_settings()).add_up(some_uploads(clients=2), some_broadcast(), 1)
 
 
 def test_a_client_beyond_the_bound_drops_out() -> None:
     uploads = some_uploads()
     wild = Upload(99, np.array([1]), np.full((1, 3), 1e6))
     with_it, without = (
-        shares.add_up(each, some_broadcast(), 1, some_settings())[0] for each in ([*uploads, wild], uploads)
+        shares.Shares(some_settings()).add_up(each, some_broadcast(), 1)[0] for each in ([*uploads, wild], uploads)
     )
     assert with_it.clients == len(uploads)
     np.testing.assert_allclose(with_it.total, without.total, atol=1e-5)

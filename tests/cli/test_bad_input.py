@@ -167,7 +167,10 @@ def test_an_old_run_is_refused_with_the_version_that_reads_it(
 def test_rules_that_a_run_folder_names_are_imported_only_if_allowed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(here / "mine" / "rule.py", "from fedrecplus.parts.pseudo_items.random import Settings, select\n")
+    write_text(
+        here / "mine" / "rule.py",
+        "from fedrecplus.parts.pseudo_items.random import Random\n\nclass Mine(Random): ...\n",
+    )
     monkeypatch.syspath_prepend(here)
     mine = ["--set", "pseudo_items.rule=mine.rule", "--set", "server.rounds=4"]
     assert exit_code_of([*MF, *mine, "--out", "run"]) == 0

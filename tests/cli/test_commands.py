@@ -11,7 +11,7 @@ import pytest
 
 import fedrecplus as fr
 from fedrecplus.cli.main import COMMANDS, exit_code_of
-from fedrecplus.parts import KINDS, choices, part
+from fedrecplus.parts import KINDS, choices, part_class
 from fedrecplus.settings import settings_of
 
 TRAIN = ["train", "--dataset", "ratings.csv", "--set", "server.rounds=4"]
@@ -201,8 +201,8 @@ def test_settings_lists_all_of_them_on_80_columns(capsys: pytest.CaptureFixture[
         assert f"  {setting['name']} " in out
     for kind in KINDS:
         assert by_part[kind] == ["rule"]
-        for rule in choices(kind):
-            own = [setting.name for setting in settings_of(part(kind, rule).settings_type)]
+        for rule in choices(KINDS[kind]):
+            own = [setting.name for setting in settings_of(part_class(KINDS[kind], rule).settings_type)]
             assert by_part.get(f"{kind}.{rule}", []) == own
     ratio = next(each for each in found if (each["part"], each["name"]) == ("pseudo_items.similar", "ratio"))
     assert (ratio["default"], ratio["low"], ratio["high"]) == (1.0, 0.0, 1e6)
@@ -228,7 +228,9 @@ def test_settings_of_a_part(
     asked: str, parts: set[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "own_rules").mkdir()
-    (here / "own_rules" / "median.py").write_text("from fedrecplus.parts.aggregation.krum import Settings, aggregate\n")
+    (here / "own_rules" / "median.py").write_text(
+        "from fedrecplus.parts.aggregation.krum import Krum\n\nclass Mine(Krum): ...\n"
+    )
     monkeypatch.syspath_prepend(here)
     done("settings", asked, "--json")
     assert {each["part"] for each in json.loads(capsys.readouterr().out)["settings"]} == parts

@@ -75,7 +75,7 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     found = json.loads(Path("found.json").read_text())
     winner = load_config("won.toml")
     assert to_tables(winner) == found["config"]
-    assert winner.model.options.noise == found["best"]["settings"]["model.noise"]
+    assert winner.model.settings.noise == found["best"]["settings"]["model.noise"]
     assert len(found["trials"]) == 20
     assert (found["datasets"], found["fold"], found["share"], found["cut_seeds"]) == (["ratings.csv"], 0, 0.1, [0])
     assert found["search"] == [SEARCH[1], SEARCH[3]]
@@ -108,7 +108,7 @@ def test_without_a_search_the_preset_s_own_is_taken(capsys: pytest.CaptureFixtur
 
 
 def test_a_preset_outside_the_search_begins_at_its_edge(capsys: pytest.CaptureFixture[str]) -> None:
-    assert preset("fedmf").model.options.factors > 5
+    assert preset("fedmf").model.settings.factors > 5
     assert exit_code_of([*SHORT, *ALONE, "--search", "model.factors=2..5", "--trials", "2", "--json", "-"]) == 0
     told = capsys.readouterr()
     assert "the first trial has 5" in told.err

@@ -48,7 +48,13 @@ def outside_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, sou
 
 
 def test_weights_that_look_at_uploads_need_uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "def weight(items, delta, broadcast, settings):\n    return 1.0 / (1e-9 + float((delta**2).sum()))\n"
+    source = """
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
+
+class Shy(WeightedAggregation[WeightSettings]):
+    def weight(self, items, delta, broadcast):
+        return 1.0 / (1e-9 + float((delta**2).sum()))
+"""
     rule = outside_rule(tmp_path, monkeypatch, "shy", source)
     config = assign(Config(), [f"aggregation.rule={rule}", "channel.rule=sums"])
     with pytest.raises(UserError, match="needs single uploads"):
@@ -58,23 +64,30 @@ def test_weights_that_look_at_uploads_need_uploads(tmp_path: Path, monkeypatch: 
 
 def test_a_rule_s_own_options_may_have_the_names_of_another_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = """
-from fedrecplus.parts.aggregation import WeightSettings
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
 from fedrecplus.settings import Annotated, text
 
 class Settings(WeightSettings):
     covariance: Annotated[str, text("mine")] = "other"
     global_step: Annotated[str, text("mine")] = "mean"
 
-def weight(items, delta, broadcast, settings):
-    return 1.0
+class Same(WeightedAggregation[Settings]):
+    def weight(self, items, delta, broadcast):
+        return 1.0
 """
     config = check(assign(Config(), [f"aggregation.rule={outside_rule(tmp_path, monkeypatch, 'same', source)}"]))
-    assert config.covariance == "none"
+    assert config.aggregation.covariance_kind == "none"
 
 
 def test_a_joining_rule_need_not_say_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = (
-        "import numpy as np\n\ndef aggregate(uploads, broadcast, settings):\n    return np.zeros(broadcast.V.shape)\n"
-    )
+    source = """
+import numpy as np
+from fedrecplus.parts.aggregation import RobustAggregation
+from fedrecplus.settings import Settings
+
+class Joining(RobustAggregation[Settings]):
+    def aggregate(self, uploads, broadcast):
+        return np.zeros(broadcast.V.shape)
+"""
     rule = outside_rule(tmp_path, monkeypatch, "joining", source)
-    assert check(assign(Config(), [f"aggregation.rule={rule}"])).needs_uploads
+    assert check(assign(Config(), [f"aggregation.rule={rule}"])).aggregation.needs_uploads

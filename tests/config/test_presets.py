@@ -72,18 +72,18 @@ def test_a_preset_trains_in_both_engines_and_in_single_precision(name: str) -> N
 
 def test_the_private_preset_keeps_what_the_audit_needs_kept() -> None:
     config = preset("fedrec+private")
-    assert config.model.options.solve_over == "all"
-    assert not config.pseudo_items.options.redraw
-    assert not config.virtual_ratings.options.refresh
-    assert config.virtual_ratings.options.rounding != "none"
+    assert config.model.settings.solve_over == "all"
+    assert not config.pseudo_items.settings.redraw
+    assert not config.virtual_ratings.settings.refresh
+    assert config.virtual_ratings.settings.rounding != "none"
 
 
 def test_the_paper_preset_is_algorithm_1() -> None:
     config = preset("fedrec+paper")
-    assert (config.model.rule, config.model.options.user_step, config.model.options.batch_size) == ("mf", "all", 0)
-    assert (config.pseudo_items.rule, config.pseudo_items.options.redraw) == ("similar", True)
-    assert (config.aggregation.rule, config.aggregation.options.normalise) == ("wasserstein", "cohort")
-    assert (config.aggregation.options.temperature, config.aggregation.options.bound) == (1.0, 0.0)
+    assert (config.model.rule, config.model.settings.user_step, config.model.settings.batch_size) == ("mf", "all", 0)
+    assert (config.pseudo_items.rule, config.pseudo_items.settings.redraw) == ("similar", True)
+    assert (config.aggregation.rule, config.aggregation.settings.normalise) == ("wasserstein", "cohort")
+    assert (config.aggregation.settings.temperature, config.aggregation.settings.bound) == (1.0, 0.0)
     assert config.server_optimizer.rule == "sgd"
 
 

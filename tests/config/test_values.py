@@ -114,7 +114,7 @@ def test_yes_has_many_words() -> None:
         "no": False,
         "0": False,
     }.items():
-        assert change(Config(), "virtual_ratings.refresh", text).virtual_ratings.options.refresh is meant
+        assert change(Config(), "virtual_ratings.refresh", text).virtual_ratings.settings.refresh is meant
 
 
 @pytest.mark.parametrize(

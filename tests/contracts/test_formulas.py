@@ -7,15 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.parts import part
-from fedrecplus.parts.aggregation import krum, trimmed_mean
+from fedrecplus.parts import Aggregation, Encoder, ServerOptimizer
 from fedrecplus.parts.channel.denoising import denoise, noise_of
-from fedrecplus.parts.server_optimizer import adam, momentum, sgd
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import client_round
 from fedrecplus.rounds.server import weighted_sum
-from fedrecplus.settings import Settings
 from fedrecplus.testing import example_round
 from fedrecplus.testing.aggregation import some_broadcast
 
@@ -24,41 +21,39 @@ A = np.random.default_rng(0).normal(size=(6, 3))
 
 def test_centred_cosines_do_not_change_with_a_common_part() -> None:
     _, message, _ = example_round()
-    rows = [
-        unit_rows(part("encoder", "centred").encode(V, message.public, Settings())) for V in (message.V, message.V + 3)
-    ]
+    rows = [unit_rows(Encoder.choose("centred").encode(V, message.public)) for V in (message.V, message.V + 3)]
     np.testing.assert_allclose(rows[0] @ rows[0].T, rows[1] @ rows[1].T, rtol=0, atol=1e-9)
 
 
 def test_whitened_features_have_the_same_variance_in_every_direction() -> None:
     _, message, _ = example_round()
-    features = part("encoder", "whitened").encode(message.V, message.public, Settings())
+    features = Encoder.choose("whitened").encode(message.V, message.public)
     np.testing.assert_allclose(features.T @ features / len(features), np.eye(features.shape[1]), rtol=0, atol=1e-8)
 
 
 def test_optimizers_step_as_their_formulas_say() -> None:
-    plain, _ = sgd.step(A, [], sgd.Settings(learning_rate=0.7, learning_rate_decay=0.5), 2)
+    plain, _ = ServerOptimizer.choose("sgd", learning_rate=0.7, learning_rate_decay=0.5).step(A, [], 2)
     np.testing.assert_allclose(plain, 0.7 / 4 * A, rtol=1e-15)
     moments = [np.zeros_like(A)]
     for number in range(3):
-        heavy, moments = momentum.step(A, moments, momentum.Settings(learning_rate=0.7, momentum=0.5), number)
+        heavy, moments = ServerOptimizer.choose("momentum", learning_rate=0.7, momentum=0.5).step(A, moments, number)
     np.testing.assert_allclose(heavy, 0.7 * 1.75 * A, rtol=1e-12)
-    first, _ = adam.step(A, [np.zeros_like(A)] * 2, adam.Settings(learning_rate=0.7), 0)
+    first, _ = ServerOptimizer.choose("adam", learning_rate=0.7).step(A, [np.zeros_like(A)] * 2, 0)
     np.testing.assert_allclose(first, 0.7 * np.sign(A), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("rule", "options"),
     [
-        ("coordinate-median", Settings()),
-        ("trimmed-mean", trimmed_mean.Settings(trim=0.3)),
-        ("krum", krum.Settings(hostile=0.3)),
+        ("coordinate-median", {}),
+        ("trimmed-mean", {"trim": 0.3}),
+        ("krum", {"hostile": 0.3}),
     ],
 )
-def test_one_hostile_client_in_five_does_not_carry_a_robust_rule_away(rule: str, options: Settings) -> None:
+def test_one_hostile_client_in_five_does_not_carry_a_robust_rule_away(rule: str, options: dict[str, float]) -> None:
     honest = [Upload(client, np.array([1]), np.full((1, 3), 1.0 + 0.01 * client)) for client in range(4)]
     hostile = Upload(9, np.array([1]), np.full((1, 3), 1e6))
-    table = part("aggregation", rule).aggregate([*honest, hostile], some_broadcast(), options)
+    table = Aggregation.choose(rule, **options).aggregate([*honest, hostile], some_broadcast())
     assert (np.abs(table[1] - 1.0) < 0.05).all()
 
 

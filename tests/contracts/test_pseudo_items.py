@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.parts import part
-from fedrecplus.parts.pseudo_items import SetSettings, grouped, in_wholes, pseudo_count, size_class
+from fedrecplus.parts.pseudo_items import PseudoItems, grouped, in_wholes, size_class
 from fedrecplus.parts.pseudo_items._sets import draw_unrated
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import example_round
@@ -25,7 +24,7 @@ WITH_YEARS = PublicItems(
 
 def select(rule: str, count: int, device: object) -> np.ndarray:
     problem, message, _ = example_round(f"pseudo_items.rule={rule}")
-    return part("pseudo_items", rule).select(count, device, message, problem.config.pseudo_items.options)
+    return problem.config.pseudo_items.select(count, device, message)
 
 
 @pytest.mark.parametrize("rule", ["random", "popular"])
@@ -83,7 +82,8 @@ def test_uniform_drawing_prefers_no_item() -> None:
 def test_pseudo_items_never_outnumber_unrated_ones_and_fill_a_size_class(
     rated: int, ratio: float, count: int, size_classes: bool
 ) -> None:
-    number = pseudo_count(rated, 60, SetSettings(ratio=ratio, count=count, size_classes=size_classes))
+    rule = PseudoItems.choose("random", ratio=ratio, count=count, size_classes=size_classes)
+    number = rule.count(rated, 60)
     assert 0 <= number <= 60 - rated
     if rated == 0:
         assert number == 0
@@ -135,9 +135,9 @@ def test_a_group_is_found_however_small_the_catalogue() -> None:
 @pytest.mark.parametrize("public", [NO_CATALOGUE, WITH_YEARS], ids=["bare", "years"])
 def test_size_classes_are_filled_by_whole_groups(public: PublicItems, ratio: float) -> None:
     """401 items make one group larger than the others; uploads that touch it are larger by as much."""
-    options = grouped.Settings(ratio=ratio, size_classes=True)
-    group = grouped.groups(public, options)
-    larger, extra = grouped.extra_rows(public, options)
+    rule = grouped.Grouped(grouped.Settings(ratio=ratio, size_classes=True))
+    group = rule.public_groups(public)
+    larger, extra = rule.extra_rows(public)
     assert extra == ITEMS % (1 + int(ratio)) > 0
     _, message, devices = example_round("pseudo_items.rule=grouped")
     message = replace(message, V=np.zeros((ITEMS, 2)), public=public)
@@ -146,8 +146,8 @@ def test_size_classes_are_filled_by_whole_groups(public: PublicItems, ratio: flo
         items = np.sort(dice.choice(ITEMS, dice.integers(1, 60), replace=False))
         device = replace(devices[0], items=items, ratings=np.ones(len(items)), secret=number)
         more = extra if np.isin(items, larger).any() else 0
-        count = pseudo_count(len(items), ITEMS, options, more)
-        rows = np.concatenate([items, grouped.select(count, device, message, options)])
+        count = rule.count(len(items), ITEMS, more)
+        rows = np.concatenate([items, rule.select(count, device, message)])
         assert len(rows) - more == in_wholes(size_class(round((1 + ratio) * len(items))), 1 + int(ratio))
         there = np.bincount(group[rows], minlength=group.max() + 1)
         assert ((there == 0) | (there == np.bincount(group))).all()

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedrecplus.data import Scale
-from fedrecplus.parts import part
 from fedrecplus.parts.virtual_ratings import FillSettings, put_on_scale
 from fedrecplus.rounds import predictions
 from fedrecplus.testing import example_round
@@ -31,8 +30,7 @@ def test_a_client_that_always_gives_the_same_rating_gives_it_to_pseudo_items_too
     for device in devices:
         same = replace(device, ratings=np.full(len(device.items), 4.0))
         predict = predictions(same, message, problem.config)
-        options = problem.config.virtual_ratings.options
-        found = part("virtual_ratings", rule).fill(unrated(device), same, message, predict, options)
+        found = problem.config.virtual_ratings.fill(unrated(device), same, message, predict)
         np.testing.assert_allclose(found, 4.0, rtol=0, atol=1e-12)
 
 

@@ -17,7 +17,7 @@ from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import update_covariance, update_variance
 from fedrecplus.parts.aggregation._covariance import full_trace
-from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, distance, weight
+from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, Wasserstein, distance
 from fedrecplus.rounds import sums_of
 from fedrecplus.testing import example_config
 from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
@@ -55,7 +55,7 @@ def test_the_weights_minimise_the_objective_of_the_paper(seed: int, covariance: 
         options={"ftol": 1e-15, "maxiter": 500},
     )  # fmt: skip
     how = changed(covariance=covariance)
-    weights = np.array([weight(u.items, u.delta, message, how) for u in uploads])
+    weights = np.array([Wasserstein(how).weight(u.items, u.delta, message) for u in uploads])
     np.testing.assert_allclose(weights / weights.sum(), solved.x, rtol=0, atol=1e-5)
 
 
@@ -78,17 +78,17 @@ def test_the_bound_bounds_the_weight_of_a_client(seed: int, temperature: float, 
     for upload in some_uploads(6, seed):
         size = {"table": squares.sum(), "own": squares[upload.items].sum(), "mean-own": squares[upload.items].mean()}
         most = (bound * size[rows]) ** -temperature
-        assert weight(upload.items, upload.delta, message, how) <= most * (1 + 1e-9)
+        assert Wasserstein(how).weight(upload.items, upload.delta, message) <= most * (1 + 1e-9)
         if rows != "table":
-            assert weight(upload.items, step[upload.items], message, how) == pytest.approx(most)
+            assert Wasserstein(how).weight(upload.items, step[upload.items], message) == pytest.approx(most)
 
 
 def test_exact_agreement_weighs_the_inverse_of_the_bound_more_than_idling_and_is_finite_without_one() -> None:
     message, items = some_broadcast(), np.array([1, 4, 5])
     bounded = Settings(bound=0.1)
-    idle = weight(items, np.zeros((3, COLUMNS)), message, bounded)
-    assert weight(items, message.last_step[items], message, bounded) / idle == pytest.approx(10.0)
-    assert np.isfinite(weight(np.arange(ITEMS), message.last_step, message, PAPER))
+    idle = Wasserstein(bounded).weight(items, np.zeros((3, COLUMNS)), message)
+    assert Wasserstein(bounded).weight(items, message.last_step[items], message) / idle == pytest.approx(10.0)
+    assert np.isfinite(Wasserstein(PAPER).weight(np.arange(ITEMS), message.last_step, message))
 
 
 @settings(max_examples=15)
@@ -175,7 +175,7 @@ def test_clients_that_weigh_themselves_have_the_same_mean_and_a_bounded_weight(
     of_server = changed(temperature=temperature, rows=rows, bound=0.1)
     of_client = msgspec.structs.replace(of_server, weigh_on="client")
     plain, scaled = (
-        np.array([weight(upload.items, upload.delta, message, how) for upload in uploads])
+        np.array([Wasserstein(how).weight(upload.items, upload.delta, message) for upload in uploads])
         for how in (of_server, of_client)
     )
     assert (scaled <= LARGEST).all()
@@ -188,7 +188,7 @@ def test_a_client_that_agrees_with_the_last_step_exactly_is_within_the_bound(tem
     message, how = some_broadcast(1), changed(temperature=temperature, rows="mean-own", weigh_on="client")
     for size in (1e-12, 1.0, 1e12):
         step = size * message.last_step
-        found = weight(np.arange(ITEMS), step, replace(message, last_step=step), how)
+        found = Wasserstein(how).weight(np.arange(ITEMS), step, replace(message, last_step=step))
         assert found == pytest.approx(LARGEST / max(1.0, np.abs(step).max()))
 
 

@@ -23,8 +23,8 @@ def spoken() -> dict[str, Any]:
     carried = {kind.__name__: [field.name for field in fields(kind)] for kind in (PublicItems, Upload, ErrorReport)}
     general = to_tables(Config())
     rules = {
-        f"{kind.name}.{rule}": to_tables(from_tables({kind.name: {"rule": rule}}))[kind.name]
-        for kind in KINDS.values() if kind.name in general
+        f"{kind.kind}.{rule}": to_tables(from_tables({kind.kind: {"rule": rule}}))[kind.kind]
+        for kind in KINDS.values() if kind.kind in general
         for rule in built_in(kind)
     }  # fmt: skip
     others = {name: value for name, value in general.items() if name not in KINDS}

@@ -68,7 +68,7 @@ def test_a_batch_enters_with_at_least_its_share_of_pseudo_items(person: Person) 
     assert before <= after, "no row disappears"
     appeared = after - before
     assert new <= appeared
-    assert len(appeared - new) >= person.config.pseudo_items.options.ratio * len(new)
+    assert len(appeared - new) >= person.config.pseudo_items.settings.ratio * len(new)
     assert person.upload() == after, "and then the rows stay"
 
 
@@ -221,7 +221,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
         assert before.keys() <= after.keys()
         suspects = {item for item, value in after.items() if before.get(item) != value}
         guilty = suspects & ever_rated
-        share = person.config.pseudo_items.options.ratio
+        share = person.config.pseudo_items.settings.ratio
         assert len(suspects - ever_rated) >= share * len(guilty), "as many rows that nobody rated came or moved"
         changed += len(guilty)
     assert changed >= 4, "the changes are in there"
@@ -230,7 +230,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
 def test_newcomers_bring_the_rest_of_their_groups(tmp_path: Path) -> None:
     person = Person(tmp_path, small_config())
     before = person.upload()
-    group = groups(CATALOGUE.public, person.config.pseudo_items.options)
+    group = groups(CATALOGUE.public, person.config.pseudo_items.settings)
     new = [item for item in range(60, 200, 9) if item not in before]
     person.rate({str(item): 3.0 for item in new})
     after = person.upload()
@@ -273,7 +273,7 @@ def test_eight_batches_end_near_what_one_draw_would_give(tmp_path: Path) -> None
 
 def test_batches_bring_whole_groups_alone(tmp_path: Path) -> None:
     person, dice = Person(tmp_path, small_config()), np.random.default_rng(7)
-    group = groups(CATALOGUE.public, person.config.pseudo_items.options)
+    group = groups(CATALOGUE.public, person.config.pseudo_items.settings)
     sizes = np.bincount(group)
     for _ in range(6):
         rows = np.array(sorted(person.upload()))

@@ -212,8 +212,8 @@ def test_noise_is_large_enough_and_has_room_in_the_ring() -> None:
     encoding = terms.encoding(16, NODES)
     share, noise = terms.share(encoding, NODES), terms.noise
     assert noise is not None
-    assert share * np.sqrt(np.floor(0.7 * NODES)) >= noise.multiplier * config.privacy.options.clip
-    most = (16 * config.channel.options.bound + 8.0 * share * np.sqrt(NODES)) * encoding.scales
+    assert share * np.sqrt(np.floor(0.7 * NODES)) >= noise.multiplier * config.privacy.settings.clip
+    most = (16 * config.channel.settings.bound + 8.0 * share * np.sqrt(NODES)) * encoding.scales
     assert (most < 2**31).all()
 
 

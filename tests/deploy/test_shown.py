@@ -93,7 +93,7 @@ def test_ratings_that_wait_for_their_batch_don_t_show_in_a_new_model(path: Path)
     second = rows(path, other_counts(), "bb", config, 1)
     assert first | {str(item) for item in late} <= second
     assert rows(path, FIRST, "aa", config, 1) == second, "the batch's company is the same in every model"
-    group = groups(FIRST.public, config.pseudo_items.options)
+    group = groups(FIRST.public, config.pseudo_items.settings)
     assert {str(item) for item in np.flatnonzero(np.isin(group, group[late]))} <= second, "groups of the first counts"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fedrecplus.config import assign
 from fedrecplus.engines import engine_of, item_columns, prepare
-from fedrecplus.parts.model.ials import kept_structure, mixing_weights
+from fedrecplus.parts.model.ials import Ials, kept_structure
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import assert_engines_agree, small_ratings
 from fedrecplus.testing.example import example_config
@@ -76,8 +76,9 @@ def test_components_are_kept_where_some_stand_out_and_left_out_where_all_are_ali
 
 
 def test_popularity_counts_where_items_have_few_ratings() -> None:
-    options = example_config("model.rule=ials", "channel.rule=sums").model.options
+    model = Ials()
+    options = model.settings
     few, many = (PublicItems(np.zeros((9, 0)), np.full(9, count)) for count in (5, 600))
-    assert mixing_weights(options, few)[1] == pytest.approx(options.popularity_weight, rel=1e-3)
-    assert mixing_weights(options, many)[1] < 1e-3 * options.popularity_weight
-    assert mixing_weights(options, replace(few, noise=2.0))[0] == options.rating_weight / 2
+    assert model.mixing_weights(few)[1] == pytest.approx(options.popularity_weight, rel=1e-3)
+    assert model.mixing_weights(many)[1] < 1e-3 * options.popularity_weight
+    assert model.mixing_weights(replace(few, noise=2.0))[0] == options.rating_weight / 2

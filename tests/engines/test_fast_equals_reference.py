@@ -12,7 +12,7 @@ from fedrecplus.config import Config, assign
 from fedrecplus.data import Ratings, Scale
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.parts import KINDS, built_in, part_class
 from fedrecplus.settings import settings_of
 from fedrecplus.testing import assert_engines_agree, small_ratings
 from fedrecplus.testing.example import state_after
@@ -34,17 +34,17 @@ NUMBERS = {
     "cohort.fraction": ["1", "0.5"],
     "cohort.dropout": ["0", "0.2"],
 }
-PAIRED = [kind for kind in KINDS.values() if kind.name != "privacy"]
+PAIRED = [kind for kind in KINDS.values() if kind.kind != "privacy"]
 """noise has tests of its own: it is drawn for sums, whoever made them, and refuses most other parts"""
 RINGS = ("secure", "shares", "he")
 """channels that add up in a ring leave out whoever is beyond a bound: tests/secure and tests/channels have them"""
-RULES = {f"{kind.name}.rule": [rule for rule in built_in(kind) if rule not in RINGS] for kind in PAIRED}
+RULES = {f"{kind.kind}.rule": [rule for rule in built_in(kind) if rule not in RINGS] for kind in PAIRED}
 WORDS = {
-    f"{kind.name}.{option.name}": [value for value in option.values if value != "full"] or ["true", "false"]
+    f"{kind.kind}.{option.name}": [value for value in option.values if value != "full"] or ["true", "false"]
     for kind in PAIRED
     for rule in built_in(kind)
     if rule not in RINGS
-    for option in settings_of(part(kind, rule).settings_type)
+    for option in settings_of(part_class(kind, rule).settings_type)
     if option.values or isinstance(option.default, bool)
 }
 START = assign(

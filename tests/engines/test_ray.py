@@ -248,7 +248,7 @@ def test_lists_of_a_drawn_few_on_shards_are_those_in_memory(tmp_path: Path, monk
     folder = shard_ratings(ratings, tmp_path / "shards", 3)
     changes = ["channel.rule=sums", "precision=float64", "server.rounds=1"]
     config = assign(preset("fedrec+secure"), changes)
-    assert config.scores_lists
+    assert config.model.scores_lists
     in_memory = fr.train(*fr.split(ratings, 1), config)
     run = fr.train(fr.open_shards(folder.path, fold=1), None, assign(config, ["engine=ray"]))
     assert in_memory.ranking["clients"] == 15

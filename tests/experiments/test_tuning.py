@@ -142,7 +142,7 @@ def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(tmp_path: Path)
     failed = [trial for trial in found.trials if trial.state == "failed"]
     assert failed
     assert all(trial.why is not None and "diverged in round" in trial.why for trial in failed)
-    assert found.config.model.options.learning_rate == 0.1
+    assert found.config.model.settings.learning_rate == 0.1
 
 
 def test_settings_that_can_t_be_together_have_failed() -> None:

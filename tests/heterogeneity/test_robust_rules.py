@@ -18,8 +18,7 @@ def aggregate(rule: str, rows: np.ndarray, share: str) -> np.ndarray:
     config = assign(Config(), [f"aggregation.rule={rule}", f"model.factors={rows.shape[1]}", *options])
     problem = prepare(small_ratings(), config)
     uploads = [Upload(client, np.array([0]), row[None]) for client, row in enumerate(rows)]
-    how = config.aggregation
-    return how.part.aggregate(uploads, message_of(problem, start(problem)), how.options)[:2]
+    return config.aggregation.aggregate(uploads, message_of(problem, start(problem)))[:2]
 
 
 @pytest.mark.parametrize(

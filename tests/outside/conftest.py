@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrecplus import parts
+from fedrecplus.parts import part
 from tests.outside.my_rules import write_all
 
 
@@ -24,4 +24,4 @@ def my_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.path.remove(str(folder))
     for name in [name for name in sys.modules if name.split(".")[0] == "my_rules"]:
         del sys.modules[name]
-    parts._part.cache_clear()
+    part.part_class.cache_clear()

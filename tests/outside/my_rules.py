@@ -7,133 +7,245 @@ from pathlib import Path
 FILES = {
     "my_pseudo_items": '''
 """The unrated items with the highest numbers, every so many of them."""
+
 import numpy as np
-from fedrecplus.parts.pseudo_items import SetSettings
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
+
 
 class Settings(SetSettings):
     """Options."""
+
     stride: Annotated[int, number(1, 50, "take each of so many")] = 2
 
-def select(count, device, broadcast, settings):
+
+class Highest(PseudoItems[Settings]):
     """Ours: a test."""
-    unrated = np.setdiff1d(np.arange(len(broadcast.V)), device.items)[::-1]
-    order = np.argsort(np.arange(len(unrated)) % settings.stride, kind="stable")
-    return np.sort(unrated[order][:count])
+
+    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+        unrated = np.setdiff1d(np.arange(len(broadcast.V)), device.items)[::-1]
+        order = np.argsort(np.arange(len(unrated)) % self.settings.stride, kind="stable")
+        return np.sort(unrated[order][:count])
 ''',
     "my_virtual_ratings": '''
 """The client's highest rating, a little lower for items with high numbers."""
+
 import numpy as np
-from fedrecplus.parts.virtual_ratings import FillSettings
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device
+from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
+from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
+
 
 class Settings(FillSettings):
     """Options."""
+
     slope: Annotated[float, number(0, 1, "lower by so much per item number")] = 0.01
 
-def fill(items, device, broadcast, predict, settings):
+
+class Downhill(VirtualRatings[Settings]):
     """Ours: a test."""
-    return np.full(len(items), device.ratings.max()) - settings.slope * items
+
+    def fill(
+        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
+    ) -> NDArray[np.float64]:
+        return np.full(len(items), device.ratings.max()) - self.settings.slope * items
 ''',
     "my_encoder": '''
 """The item factors to some power."""
+
 import numpy as np
-from fedrecplus.settings import Annotated, Settings as Base, number
+from numpy.typing import NDArray
+
+from fedrecplus.parts.encoder import Encoder
+from fedrecplus.protocol import PublicItems
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as Base
+
 
 class Settings(Base):
     """Options."""
+
     power: Annotated[int, number(1, 5, "of every number")] = 2
 
-def encode(V, public, settings):
+
+class Power(Encoder[Settings]):
     """Ours: a test."""
-    return V**settings.power
+
+    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+        return np.asarray(V**self.settings.power)
 ''',
     "my_aggregation": '''
 """Clients with few rows count more."""
-from fedrecplus.parts.aggregation import WeightSettings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
+from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
+
 
 class Settings(WeightSettings):
     """Options."""
+
     power: Annotated[float, number(0, 2, "of the number of rows")] = 0.5
 
-def weight(items, delta, broadcast, settings):
+
+class FewRows(WeightedAggregation[Settings]):
     """Ours: a test."""
-    return float(len(items)) ** -settings.power
+
+    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> float:
+        return float(float(len(items)) ** -self.settings.power)
 ''',
     "my_server_optimizer": '''
 """The sign of the aggregate, which fades."""
+
 import numpy as np
-from fedrecplus.parts.server_optimizer import RateSettings, rate
+from numpy.typing import NDArray
+
+from fedrecplus.parts.server_optimizer import RateSettings, ServerOptimizer
 from fedrecplus.settings import Annotated, number
 
-MOMENTS = 1
+Array = NDArray[np.float64]
+
 
 class Settings(RateSettings):
     """Options."""
+
     learning_rate: Annotated[float, number(1e-12, 1e9, "global step size")] = 0.02
     fade: Annotated[float, number(0, 1, "share of the last size that is kept")] = 0.5
 
-def step(aggregate, moments, settings, round_number):
+
+class Sign(ServerOptimizer[Settings]):
     """Ours: a test."""
-    size = settings.fade * moments[0] + np.abs(aggregate)
-    move = np.sign(aggregate) * size / (size + 1)
-    return (rate(settings, round_number) * move).astype(aggregate.dtype), [size]
+
+    MOMENTS = 1
+
+    def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
+        size = self.settings.fade * moments[0] + np.abs(aggregate)
+        move = np.sign(aggregate) * size / (size + 1)
+        return (self.rate(round_number) * move).astype(aggregate.dtype), [size]
 ''',
     "my_channel": '''
 """Rows are rounded before they leave the device."""
-from dataclasses import replace
-import numpy as np
-from fedrecplus.settings import Annotated, Settings as Base, number
 
-VIEW = "uploads"
+from dataclasses import replace
+
+import numpy as np
+
+from fedrecplus.parts.channel import Channel
+from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as Base
+
 
 class Settings(Base):
     """Options."""
+
     decimals: Annotated[int, number(0, 12, "digits that are kept")] = 3
 
-def protect(upload, secret, broadcast, settings):
+
+class Rounded(Channel[Settings]):
     """Ours: a test."""
-    return replace(upload, delta=np.round(upload.delta, settings.decimals))
+
+    VIEW = "uploads"
+
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        return replace(upload, delta=np.round(upload.delta, self.settings.decimals))
 ''',
     "my_model": '''
 """An item's damped mean, learnt in rounds, beside the client's own mean: no factors at all."""
+
+from typing import Any
+
 import numpy as np
-from fedrecplus.settings import Annotated, Settings as Base, number
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device, Rows
+from fedrecplus.parts.model import Model, Trained
+from fedrecplus.protocol import Broadcast, PublicItems
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as Base
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+
 
 class Settings(Base):
     """Options."""
+
     learning_rate: Annotated[float, number(1e-12, 10, "step of an item's deviation")] = 0.5
     pull: Annotated[float, number(0, 1e3, "ratings' worth of zero in a client's own mean")] = 1.0
 
-def user_columns(settings):
-    return 1
 
-def start_items(seed, items, settings, public):
-    return np.zeros((items, 1))
-
-def start_users(seed, clients, settings, public):
-    return np.full((len(clients), 1), public.mean)
-
-def item_columns(V, public, settings):
-    return np.hstack([np.ones((len(V), 1), dtype=V.dtype), V])
-
-def fold_in(X, items, ratings, settings, public):
-    own = ((ratings - X[items, 1]).sum() + settings.pull * public.mean) / (len(items) + settings.pull + 1e-9)
-    return np.array([own, 1.0])
-
-def user_weights(U, X, items, ratings, settings, public):
-    return np.array([U[0], 1.0])
-
-def predict(items, device, broadcast, settings, steps=0):
-    return device.U[0] + broadcast.V[items, 0]
-
-def local_training(device, rows, broadcast, settings):
+class Means(Model[Settings]):
     """Ours: a test."""
-    V = broadcast.V[rows.items].astype(float)
-    rated = rows.ratings[rows.rated] - V[rows.rated, 0]
-    own = (rated.sum() + settings.pull * broadcast.public.mean) / (len(rated) + settings.pull)
-    return np.array([own]), V + settings.learning_rate * (rows.ratings[:, None] - own - V)
+
+    def tables(self) -> dict[str, int]:
+        return {"deviation": 1}
+
+    @property
+    def user_columns(self) -> int:
+        return 1
+
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        return np.zeros((items, 1))
+
+    def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
+        return np.full((len(clients), 1), public.mean)
+
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        return np.hstack([np.ones((len(V), 1), dtype=V.dtype), V])
+
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        pull = self.settings.pull
+        own = ((ratings - X[items, 1]).sum() + pull * public.mean) / (len(items) + pull + 1e-9)
+        return np.array([own, 1.0])
+
+    def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        return np.array([U[0], 1.0])
+
+    def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
+        return np.asarray(device.U[0] + broadcast.V[items, 0])
+
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        V, pull = broadcast.V[rows.items].astype(float), self.settings.pull
+        rated = rows.ratings[rows.rated] - V[rows.rated, 0]
+        own = (rated.sum() + pull * broadcast.public.mean) / (len(rated) + pull)
+        return Trained(np.array([own]), V + self.settings.learning_rate * (rows.ratings[:, None] - own - V))
+''',
+    "my_attack": '''
+"""Rows that moved much are rated."""
+
+import numpy as np
+
+from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.guess import Guess, silent
+from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Settings as Base
+
+
+class Settings(Base):
+    """Options."""
+
+    sign: Annotated[float, number(-1, 1, "of the score")] = 1.0
+
+
+class Sizes(Attack[Settings]):
+    """Ours: a test."""
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        one = transcript.uploads(client)[0]
+        size = self.settings.sign * np.linalg.norm(one.upload.delta, axis=1)
+        return (Guess(one.round, one.upload.items, silent(one.upload.items), size),)
 ''',
 }
 OPTIONS = {

@@ -18,7 +18,7 @@ BROKEN = {
     ),
     "state-between-calls": (
         testing.PseudoItemsContract, "my_pseudo_items", "order = ", "globals()['n'] = globals().get('n', 0) + 1\n"
-        "    unrated = np.roll(unrated, n)\n    order = ",
+        "        unrated = np.roll(unrated, n)\n        order = ",
         "test_the_same_client_chooses_the_same_whoever_was_asked_before",
     ),
     "depends-on-the-batch": (
@@ -26,11 +26,11 @@ BROKEN = {
         "test_every_item_gets_one_finite_rating_whichever_others_are_asked_for",
     ),
     "numbers-mean-something": (
-        testing.EncoderContract, "my_encoder", "V**settings.power", "V * np.arange(1, len(V) + 1)[:, None] % 3",
+        testing.EncoderContract, "my_encoder", "V**self.settings.power", "V * np.arange(1, len(V) + 1)[:, None] % 3",
         "test_likeness_does_not_depend_on_how_items_are_numbered",
     ),
     "weights-of-zero": (
-        testing.AggregationContract, "my_aggregation", "float(len(items)) ** -settings.power", "float(len(items) > 3)",
+        testing.AggregationContract, "my_aggregation", "** -self.settings.power", "> 3",
         "test_weights_are_positive_and_finite_whoever_computes_them",
     ),
     "moves-by-itself": (
@@ -53,7 +53,7 @@ BROKEN = {
         "test_predictions_are_columns_times_weights",
     ),
     "learns-the-wrong-way": (
-        testing.ModelContract, "my_model", "V + settings.learning_rate", "V - settings.learning_rate",
+        testing.ModelContract, "my_model", "V + self.settings.learning_rate", "V - self.settings.learning_rate",
         "test_training_learns_more_than_the_mean",
     ),
     "no-meaning": (

@@ -36,7 +36,7 @@ def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rul
     run(my_rules, tmp_path, "train", "--algorithm", "fedrec", "--out", str(tmp_path / "run"), *DATA, *CHOOSE)
     config = loads((tmp_path / "run" / "config.toml").read_text())
     assert [getattr(config, kind).rule for kind in KINDS] == [f"my_rules.my_{kind}" for kind in KINDS]
-    assert config.pseudo_items.options.stride == 3
+    assert config.pseudo_items.settings.stride == 3
     assert json.loads((tmp_path / "run" / "result.json").read_text())["rmse"] > 0
 
 

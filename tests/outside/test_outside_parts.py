@@ -12,18 +12,18 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from fedrecplus import parts
 from fedrecplus.config import Config, assign, dumps, load_config, loads
 from fedrecplus.data import split
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.engines.fast.model import mf as mf_kernels
 from fedrecplus.engines.fast.pseudo_items import similar as similar_kernels
 from fedrecplus.errors import UserError
+from fedrecplus.parts import Aggregation, choices, part
 from fedrecplus.testing import example_config, small_ratings
 from fedrecplus.training import Recommender, train
-from tests.outside.my_rules import FILES, OPTIONS
+from tests.outside.my_rules import OPTIONS
 
-KINDS = [name.removeprefix("my_") for name in FILES]
+KINDS = [name.removeprefix("my_") for name in OPTIONS]
 TRAINING, TEST = split(small_ratings(clients=40), 0)
 
 
@@ -63,13 +63,20 @@ def test_a_text_from_somebody_else_imports_nothing_that_was_not_allowed(tmp_path
     assert load_config(tmp_path / "mine.toml") == config
 
 
+IMPORT = """from fedrecplus.parts.virtual_ratings import VirtualRatings
+from fedrecplus.settings import Settings"""
+MINE = "class Mine(VirtualRatings):\n    def fill(self, items, *_): ...\n"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("def nothing(): pass", "it has no fill"),
+        ("def fill(): pass", "it has no class that derives from VirtualRatings"),
+        (f"{IMPORT}\nclass Mine(VirtualRatings): pass", "its Mine has no fill"),
+        (f"{IMPORT}\n{MINE}\nclass Other(Mine): pass", "Mine and Other are 2 of them"),
         ("import nowhere_to_be_found", "can't be imported: ModuleNotFoundError"),
-        ("def fill(): pass\nclass Settings: pass", "its Settings lack what every virtual rating rule has"),
-        ("from fedrecplus.settings import Settings\ndef fill(): pass", "its Settings lack"),
+        (f"{IMPORT}\nclass Mine(VirtualRatings[int]): pass", "its Settings lack what every virtual rating rule has"),
+        (f"{IMPORT}\nclass Mine(VirtualRatings[Settings]): pass", "its Settings lack"),
     ],
 )
 def test_a_module_that_is_no_part_is_refused_when_it_is_chosen(
@@ -84,13 +91,10 @@ def test_a_module_that_is_no_part_is_refused_when_it_is_chosen(
 
 
 def test_a_rule_without_settings_has_those_of_its_kind(my_rules: Path) -> None:
-    text = (
-        '"""Threes for everything."""\nimport numpy as np\ndef fill(items, *_):\n    return np.full(len(items), 3.0)\n'
-    )
-    (my_rules / "my_rules" / "bare.py").write_text(text)
+    (my_rules / "my_rules" / "bare.py").write_text(f"{IMPORT}\n{MINE}")
     importlib.invalidate_caches()
     config = assign(Config(), ["virtual_ratings.rule=my_rules.bare", "virtual_ratings.rounding=nearest"])
-    assert config.virtual_ratings.options.rounding == "nearest"
+    assert config.virtual_ratings.settings.rounding == "nearest"
 
 
 @pytest.fixture
@@ -101,16 +105,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-distribution\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[fedrecplus.aggregation]\nfew-rows = my_rules.my_aggregation\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    parts._installed.cache_clear()
+    part._installed.cache_clear()
     yield
     monkeypatch.undo()
-    parts._installed.cache_clear()
-    parts._part.cache_clear()
+    part._installed.cache_clear()
+    part.part_class.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")
 def test_an_installed_package_adds_names_of_its_own() -> None:
-    assert "few-rows" in parts.choices("aggregation")
+    assert "few-rows" in choices(Aggregation)
     config = assign(example_config("server.rounds=2"), ["aggregation.rule=few-rows", "aggregation.power=1"])
     assert train(TRAINING, None, config).result["fit"]["rmse"] > 0
     with pytest.raises(UserError, match="did you mean 'few-rows'"):

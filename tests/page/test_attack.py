@@ -53,6 +53,6 @@ def test_the_server_reads_what_the_audit_reads(
             transcript.broadcasts[message.round] = message
             wire = replace(upload, delta=upload.delta.astype(np.float32))
             transcript.sent[0] = [Sent(message.round, 0, wire)]
-            (theirs,) = one_round.attack(transcript, 0)
+            (theirs,) = one_round.OneRound().attack(transcript, 0)
             assert mine["ratings"] == pytest.approx(theirs.ratings, abs=1e-9), algorithm
             assert mine["evidence"] == pytest.approx(theirs.rated, abs=1e-3, rel=1e-3), algorithm

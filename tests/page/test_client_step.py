@@ -85,7 +85,7 @@ def config_of(algorithm: str, model: SharedModel) -> Config:
 
 def message_of(model: SharedModel, config: Config) -> Broadcast:
     """The broadcast of the round after the run's last, at its quantised rows."""
-    columns = sum(config.model.part.tables(config.model.options).values())
+    columns = sum(config.model.tables().values())
     V = model.V[:, :columns]
     features = encode_items(V, model.public, config)
     return Broadcast(model.config.server.rounds, V, np.zeros_like(V), np.zeros((0, columns)), features, model.public)
@@ -93,10 +93,9 @@ def message_of(model: SharedModel, config: Config) -> Broadcast:
 
 def device_at(model: SharedModel, config: Config, message: Broadcast, items: Any, ratings: Any) -> Device:
     """A newcomer's device."""
-    rule, options = config.model.part, config.model.options
-    U = np.zeros(0)
+    rule, U = config.model, np.zeros(0)
     if config.model.rule in ("mf", "biased-mf"):
-        U = rule.fold_in(rule.item_columns(message.V, model.public, options), items, ratings, options, model.public)
+        U = rule.fold_in(rule.item_columns(message.V, model.public), items, ratings, model.public)
     return Device(0, items, ratings, model.scale.standard_step, U, SECRET)
 
 
@@ -104,7 +103,7 @@ def python_upload(model: SharedModel, config: Config, items: Any, ratings: Any) 
     """What the client step makes of these ratings; without the client's own weight, which needs the last step."""
     message = message_of(model, config)
     device = device_at(model, config, message, items, ratings)
-    if config.weighs_on_client:
-        options = config.aggregation.with_options(weigh_on="server")
+    if config.aggregation.weighs_on_client:
+        options = config.aggregation.with_settings(weigh_on="server")
         config = replace(config, aggregation=options)
     return client_round(message, device, config)[0]

@@ -16,8 +16,8 @@ from tests.small_data import small_ratings
 def test_both_engines_add_noisy_popularity_to_the_predicted_rating(engine: str) -> None:
     ratings = small_ratings(clients=16, items=30)
     config = with_budget(preset("fedrec+secure"), 5.0, 1e-4, "central", ratings.clients)
-    weight = config.model.options.popularity_weight
-    assert weight == pytest.approx(1.5 / config.model.options.public_scale, abs=0.01)
+    weight = config.model.settings.popularity_weight
+    assert weight == pytest.approx(1.5 / config.model.settings.public_scale, abs=0.01)
     config = change(change(config, "engine", engine), "precision", "float64")
     problem, made = prepare(ratings, config), engine_of(config)
     *_, (state, _) = rounds(made, problem)

@@ -36,7 +36,7 @@ def test_a_claim_that_means_nothing_is_refused(changes: list[str], reason: str) 
 def test_a_budget_sets_the_ring_to_32_bits() -> None:
     coarse = assign(with_channel(preset("fedmf"), "secure"), ["channel.bits=16"])
     config = with_budget(coarse, 10.0, 1e-5, "central", 3000)
-    assert config.channel.options.bits == 32
+    assert config.channel.settings.bits == 32
     check(config)
 
 

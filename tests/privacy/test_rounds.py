@@ -35,7 +35,7 @@ def test_sums_have_as_much_noise_as_the_plan_says(noise: str, words: object) -> 
     assert plan is not None
     for number, multiplier in enumerate(plan.rounds):
         found = released(sums(), number, public, chosen, words)  # type: ignore[arg-type]
-        least = multiplier * chosen.privacy.options.clip
+        least = multiplier * chosen.privacy.settings.clip
         assert found.noise >= least
         numbers = np.concatenate([found.total.ravel(), found.statistic])
         assert numbers.std() == pytest.approx(found.noise, rel=0.08)

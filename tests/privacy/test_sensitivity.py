@@ -97,10 +97,10 @@ def test_rounding_in_a_ring_lifts_no_update_over_what_noise_is_calibrated_to() -
     rng, clients, settings = np.random.default_rng(0), 50, secure.Settings(bound=2.0, least_cohort=2)
     layout = layout_of((200, 4), 0, settings)
     encoding = encoding_for(layout, PublicItems(np.zeros((200, 0)), np.full(200, 9)), clients, settings)
-    allowed = 2.0 + secure.rounding_norm(800, 0, clients, settings)
+    allowed = 2.0 + secure.Secure(settings).rounding_norm(800, 0, clients)
     assert 2.0 < allowed < 2.001
     for client in range(5):
         upload = Upload(client, np.arange(200), rng.normal(size=(200, 4)))
-        sent = central.protect(upload, 0, None, central.Settings(clip=2.0))  # type: ignore[arg-type]
+        sent = central.Central(central.Settings(clip=2.0)).protect(upload, 0, None)  # type: ignore[arg-type]
         steps = encode(replace(sent, weight=1.0), encoding).moves.view("<i4")
         assert np.linalg.norm(steps / encoding.scales[:, None]) <= allowed

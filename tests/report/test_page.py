@@ -193,7 +193,7 @@ def test_drift_is_drawn_over_k(folder: Path) -> None:
         for each in plots(page_of([content]))
         if each["layout"]["xaxis"].get("title", {}).get("text") == "K, local epochs"
     )
-    assert drift["data"][0]["x"] == [loads(content["config"]).model.options.local_epochs, 5, 10, 20]
+    assert drift["data"][0]["x"] == [loads(content["config"]).model.settings.local_epochs, 5, 10, 20]
     last = next(each for each in content["cells"] if (each["scenario"], each["rule"]) == ("drift-20", "uniform"))
     assert drift["data"][0]["y"][-1] == last["rmse"]["mean"]
 

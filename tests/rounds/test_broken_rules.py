@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedrecplus import parts
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.parts import Part
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
+from fedrecplus.parts.channel import Channel
+from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.settings import Settings
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(clients=20)
 BROKEN = {
-    "one item whatever the count": ("pseudo_items", lambda count, device, broadcast, settings: np.array([0])),
-    "rated items": ("pseudo_items", lambda count, device, broadcast, settings: device.items[:count]),
-    "fractions": ("pseudo_items", lambda count, device, broadcast, settings: np.arange(count) + 0.5),
-    "an item twice": ("pseudo_items", lambda count, device, broadcast, settings: np.zeros(count, np.int64)),
-    "no number": ("aggregation", lambda items, delta, broadcast, settings: float("nan")),
-    "less than nothing": ("aggregation", lambda items, delta, broadcast, settings: -1.0),
-    "no upload": ("channel", lambda upload, secret, broadcast, settings: None),
+    "one item whatever the count": ("pseudo_items", lambda self, count, device, broadcast: np.array([0])),
+    "rated items": ("pseudo_items", lambda self, count, device, broadcast: device.items[:count]),
+    "fractions": ("pseudo_items", lambda self, count, device, broadcast: np.arange(count) + 0.5),
+    "an item twice": ("pseudo_items", lambda self, count, device, broadcast: np.zeros(count, np.int64)),
+    "no number": ("aggregation", lambda self, items, delta, broadcast: float("nan")),
+    "less than nothing": ("aggregation", lambda self, items, delta, broadcast: -1.0),
+    "no upload": ("channel", lambda self, upload, secret, broadcast: None),
 }
-FUNCTIONS = {"pseudo_items": "select", "aggregation": "weight", "channel": "protect"}
+BASES: dict[str, tuple[str, type[Part]]] = {
+    "pseudo_items": ("select", PseudoItems[SetSettings]),
+    "aggregation": ("weight", WeightedAggregation[WeightSettings]),
+    "channel": ("protect", Channel[Settings]),
+}
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_promise_is_named(case: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_promise_is_named(case: str, engine: str) -> None:
     kind, function = BROKEN[case]
-    module = types.ModuleType("broken.rule", "A rule that is wrong.")
-    setattr(module, FUNCTIONS[kind], function)
-    if kind == "channel":
-        module.VIEW = "uploads"  # type: ignore[attr-defined]
-    monkeypatch.setattr(parts, "_import_outside", lambda *_: module)
-    parts._part.cache_clear()
-    start = assign(Config(), [f"engine={engine}", "pseudo_items.rule=random", "model.factors=3", "server.rounds=1"])
-    config = assign(start, [f"{kind}.rule=broken.rule"])
-    try:
-        problem = prepare(RATINGS, config)
-        with pytest.raises(UserError, match=r"broken\.rule"):
-            engine_of(config).round(problem, engine_of(config).start(problem))
-    finally:
-        parts._part.cache_clear()
+    name, base = BASES[kind]
+    broken = types.new_class("Broken", (base,), exec_body=lambda body: body.update({name: function}))
+    settings = [f"engine={engine}", "pseudo_items.rule=random", "model.factors=3", "server.rounds=1"]
+    config = replace(assign(Config(), settings), **{kind: broken(rule="broken.rule")})
+    problem = prepare(RATINGS, config)
+    with pytest.raises(UserError, match=r"broken\.rule"):
+        engine_of(config).round(problem, engine_of(config).start(problem))

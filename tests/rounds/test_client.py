@@ -22,9 +22,9 @@ def test_an_upload_is_minus_the_rate_times_the_sum_of_gradients(model: str, epoc
     """Δ_ui = −η_L Σ_k g_ui^k, g = λ V_i − e_ui U: the second half of line 8, with gradients written out again."""
     changes = ("model.factors=4", "model.learning_rate=0.2", f"model.local_epochs={epochs}")
     problem, message, devices = example_round(f"model.rule={model}", *changes)
-    options, config = problem.config.model.options, problem.config
+    options, config = problem.config.model.settings, problem.config
     mean = message.public.mean if model == "biased-mf" else 0.0
-    trained = mf.trained_columns(options, model == "biased-mf")
+    trained = config.model.trained_columns()
     for device in devices[:10]:
         rows = merge(device, pseudo_items(message, device, config))
         U, V, gradients = device.U, message.V[rows.items], 0.0
@@ -42,7 +42,7 @@ def test_an_upload_is_minus_the_rate_times_the_sum_of_gradients(model: str, epoc
 @pytest.mark.parametrize("user_step", ["all", "rated"])
 def test_the_user_step_averages_over_the_rows_it_is_told(user_step: str) -> None:
     problem, message, devices = example_round(f"model.user_step={user_step}")
-    config, options = problem.config, problem.config.model.options
+    config, options = problem.config, problem.config.model.settings
     for device in devices[:10]:
         rows = merge(device, pseudo_items(message, device, config))
         used = rows.rated if user_step == "rated" else np.ones(len(rows.items), bool)
@@ -62,7 +62,7 @@ def test_small_steps_go_down_the_gradient_of_the_objective() -> None:
 
     def objective(V: np.ndarray) -> float:
         e = rows.ratings - V @ after.U[:-1]
-        return float(0.5 * (e**2).sum() + 0.5 * config.model.options.regularisation * (V**2).sum())
+        return float(0.5 * (e**2).sum() + 0.5 * config.model.settings.regularisation * (V**2).sum())
 
     for row, column in [(0, 0), (1, 3), (len(V) - 1, 2)]:
         up, down = V.copy(), V.copy()

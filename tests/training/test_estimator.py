@@ -93,7 +93,7 @@ def test_lists_have_scores_reasons_and_may_explore() -> None:
 def test_a_channel_and_a_budget_are_parameters() -> None:
     secure = short("fedmf", channel="secure")
     assert secure.config.channel.rule == "secure"
-    assert secure.config.aggregation.options.weigh_on == "client"
+    assert secure.config.aggregation.settings.weigh_on == "client"
     assert secure.fit(FRAME).run_.result["channel"] == "secure"
     pytest.importorskip("dp_accounting")
     noisy = fr.FedRec("fedrec+secure", epsilon=20, server__rounds=2).fit(FRAME)
@@ -155,7 +155,7 @@ def test_the_score_is_minus_the_rmse(fitted: fr.FedRec) -> None:
 
 def test_parameters_are_settings() -> None:
     model = fr.FedRec("fedrec+", model__factors=3, server__rounds=2, seed=5)
-    assert (model.config.model.options.factors, model.config.server.rounds, model.config.seed) == (3, 2, 5)
+    assert (model.config.model.settings.factors, model.config.server.rounds, model.config.seed) == (3, 2, 5)
     assert repr(model) == "FedRec('fedrec+', seed=5, model__factors=3, server__rounds=2)"
     assert model.set_params(model__factors=4).get_params()["model__factors"] == 4
     assert fr.FedRec(**model.get_params()).config == model.config
@@ -206,7 +206,7 @@ def test_scikit_learn_searches_its_settings() -> None:
     grid = {"model__factors": [2, 4], "server__rounds": [1, 3]}
     search = selection.GridSearchCV(short(scale="1:5:1"), grid, cv=2).fit(X, Y)
     assert set(search.best_params_) == set(grid)
-    assert search.best_estimator_.config.model.options.factors == search.best_params_["model__factors"]
+    assert search.best_estimator_.config.model.settings.factors == search.best_params_["model__factors"]
     assert search.predict(X[:3]).shape == (3,)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.audit.guess import ATTACKS, Guess, knowing, sees
+from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.recording import Recording, record
 from fedrecplus.audit.scoring import MEANS, score
 from fedrecplus.audit.second_data import joined, second_deployment
@@ -19,7 +20,8 @@ from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
 from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.parts import Part, choices, is_outside, part
+from fedrecplus.parts import choices, is_outside
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
 from fedrecplus.training.evaluation import Fallback, Predictor
@@ -48,7 +50,7 @@ class AuditCase:
     @property
     def epochs(self) -> int:
         """K; 1 for models that know no epochs."""
-        return int(getattr(self.config.model.options, "local_epochs", 1))
+        return self.config.model.local_epochs
 
     @property
     def label(self) -> str:
@@ -74,12 +76,12 @@ class AuditExtent:
     @property
     def chosen(self) -> dict[str, Settings]:
         """The attacks that are made, in order, with their settings. Unknown names are errors that name the nearest."""
-        known = choices(ATTACKS)
+        known = choices(Attack)
         wanted = self.attacks or tuple(name for name in known if not self._lacks_knowledge(name))
         names = [name for name in (*ORDER, *known, *filter(is_outside, wanted)) if name in wanted]
         found = {}
         for name in dict.fromkeys((*wanted, *self.options)):
-            owner = part(ATTACKS, name).settings_type
+            owner = Attack.choose(name).settings_type
             found[name] = read_settings(owner, self.options.get(name, {}), "attack", f"{name}.")
             if name in self.attacks and self._lacks_knowledge(name):
                 raise UserError(
@@ -89,7 +91,7 @@ class AuditExtent:
         return {name: found[name] for name in dict.fromkeys(names)}
 
     def _lacks_knowledge(self, attack: str) -> bool:
-        return self.second is None and knowing(part(ATTACKS, attack)) == "second data set"
+        return self.second is None and Attack.choose(attack).KNOWING == "second data set"
 
 
 def options_of(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -118,7 +120,7 @@ def cases(schemes: Mapping[str, Config]) -> list[AuditCase]:
         config = replace(config, engine="fast", precision="float64")
         own = AuditCase(name, check(config))
         if own.epochs > 1:
-            found.append(AuditCase(name, check(replace(config, model=config.model.with_options(local_epochs=1)))))
+            found.append(AuditCase(name, check(replace(config, model=config.model.with_settings(local_epochs=1)))))
         found.append(own)
     return found
 
@@ -169,7 +171,7 @@ def audit_case(
 
 def _tell(recording: Recording, problem: Problem, extent: AuditExtent) -> None:
     """Give the attacker the second data set, where there is one and an attack asks for it."""
-    asked = any(knowing(part(ATTACKS, name)) == "second data set" for name in extent.chosen)
+    asked = any(Attack.choose(name).KNOWING == "second data set" for name in extent.chosen)
     transcript = recording.transcript
     if extent.second is None or not asked or not hides_rows(transcript.config):
         return
@@ -200,11 +202,11 @@ def _attacked(
 def caveats(transcript: Transcript) -> list[str]:
     """What a reader of the rows must know about how they came about."""
     config, found = transcript.config, []
-    if config.privacy.part.has("noisy") and not config.privacy.part.has("NOISE_ON_DEVICES"):
+    if isinstance(config.privacy, BudgetMechanism) and not config.privacy.NOISE_ON_DEVICES:
         found.append("the server adds the noise: attacked is what it releases, and it sees the sums without")
-    if config.channel.part.VIEW == "nothing":
+    if config.channel.VIEW == "nothing":
         found.append("clients alone decrypt the sums: the attacker is one of them")
-    if not config.model.part.has("attacker"):
+    if config.model.attacker() is None:
         found.append(f"model.rule={config.model.rule} declares no `attacker`: attacks know nothing of its uploads")
     if (number := len(assumptions(config))) > 1:
         found.append(
@@ -221,9 +223,9 @@ def strongest_score(
     An attack that has nothing to look at says nothing: an area of .5, and ratings guessed by public averages.
     """
     transcript, truth = recording.transcript, recording.truth
-    applies = bool(sees(part(ATTACKS, attack)) & transcript.shows)
+    applies = not transcript.shows.isdisjoint(Attack.choose(attack).SEES)
     config = transcript.config
-    share = 1.0 / (1.0 + config.pseudo_items.options.ratio) if hides_rows(config) else 1.0
+    share = 1.0 / (1.0 + config.pseudo_items.ratio) if hides_rows(config) else 1.0
     scores = []
     for view in transcript.hypotheses() if applies else ():
         said = guesses(view, attack, settings)
@@ -236,8 +238,8 @@ def strongest_score(
 
 def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
     """What an attack says of every watched client."""
-    made = part(ATTACKS, attack)
-    return {client: _said(transcript, made, client, settings) for client in transcript.clients}
+    made = _with(attack, settings)
+    return {client: made.attack(transcript, client) for client in transcript.clients}
 
 
 def controls(
@@ -254,19 +256,18 @@ def controls(
     uploads, it is what it says of the other client; where it has sums alone to look at, the client's contributions are
     taken out of them and the other's put in.
     """
-    made, others = part(ATTACKS, attack), recording.truth.others
+    made, others = _with(attack, settings), recording.truth.others
     if worlds is not None:
-        return {c: _said(worlds.without(c, other, view), made, c, settings) for c, other in others.items()}
-    if sees(made) & view.shows != {"sums"}:
+        return {c: made.attack(worlds.without(c, other, view), c) for c, other in others.items()}
+    if view.shows.intersection(made.SEES) != {"sums"}:
         return {client: said[other] for client, other in others.items()}
     replaced = recording.contributions.replaced
-    return {c: _said(replaced(view, c, other), made, c, settings) for c, other in others.items()}
+    return {c: made.attack(replaced(view, c, other), c) for c, other in others.items()}
 
 
-def _said(transcript: Transcript, attack: Part, client: int, settings: Settings | None) -> Sequence[Guess]:
-    more = (settings or attack.settings_type(),) if attack.has("Settings") else ()
-    found: Sequence[Guess] = attack.attack(transcript, client, *more)
-    return found
+def _with(attack: str, settings: Settings | None) -> Attack[Any]:
+    chosen: Attack[Any] = Attack.choose(attack)
+    return chosen if settings is None else type(chosen)(settings, attack)
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
@@ -288,12 +289,12 @@ def _row(case: AuditCase, attack: str, **figures: Any) -> dict[str, Any]:
     named = {
         "scheme": case.scheme,
         "attack": attack,
-        "knowing": knowing(part(ATTACKS, attack)),
+        "knowing": Attack.choose(attack).KNOWING,
         "channel": config.channel.rule,
         "shows": sorted(shown_by(config)),
         "pseudo_items": config.pseudo_items.rule,
         "virtual_ratings": config.virtual_ratings.rule,
-        "pseudo_ratio": getattr(config.pseudo_items.options, "ratio", 0.0),
+        "pseudo_ratio": config.pseudo_items.ratio,
         "local_epochs": case.epochs,
     }
     return {**named, **dict.fromkeys(("rmse", "bytes_up_per_client_round", *MEANS, "chance")), "note": "", **figures}

@@ -15,6 +15,7 @@ from fedrecplus.audit.transcript import Transcript
 from fedrecplus.audit.truth import AuditTruth
 from fedrecplus.config import Config
 from fedrecplus.parts.channel import RingSettings, layout_of
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Sums
 
 Array = NDArray[np.float64]
@@ -82,9 +83,9 @@ def as_sent(before: Sums, after: Sums, config: Config) -> Sums:
 
     Under a budget all weights are public. A ring that sends no weights of rows has Σw over all times public shares.
     """
-    if config.privacy.part.has("plan"):
+    if isinstance(config.privacy, BudgetMechanism):
         return replace(after, weights=before.weights, overall=before.overall, clients=before.clients)
-    ring = config.channel.options
+    ring = config.channel.settings
     if isinstance(ring, RingSettings) and not layout_of(before.total.shape, before.statistic.size, ring).weights:
         return replace(after, weights=before.weights * (after.overall / before.overall))
     return after

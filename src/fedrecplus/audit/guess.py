@@ -1,4 +1,4 @@
-"""What an attack is and what it says."""
+"""What an attack says."""
 
 from __future__ import annotations
 
@@ -6,31 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fedrecplus.parts import Kind, Part
-
-ATTACKS = Kind("attack", "fedrecplus.audit.attacks", (("attack",),), "attack")
-"""a file is an attack: ``attack(transcript, client) -> guesses``; its own ``Settings``, if any, come third
-
-``SEES`` names what it can look at, one of which must be seen: ``values`` and ``lists`` of rows of single uploads,
-``sums``, or public ``statistics``. A file that says nothing looks at values. ``KNOWING`` names what it assumes the
-attacker to have besides: see ``KNOWINGS``.
-"""
-
-SIGHTS = ("values", "lists", "sums", "statistics")
-"""what there may be to look at"""
-KNOWINGS = ("nothing", "second data set", "everybody else")
-"""what an attacker may know besides what the server sees and what is public, from the least to the most"""
-
-
-def sees(attack: Part) -> frozenset[str]:
-    """What an attack can look at."""
-    return frozenset(getattr(attack.module, "SEES", ("values",)))
-
-
-def knowing(attack: Part) -> str:
-    """What an attack assumes the attacker to know."""
-    return str(getattr(attack.module, "KNOWING", KNOWINGS[0]))
 
 
 @dataclass(frozen=True)

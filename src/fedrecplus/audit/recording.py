@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,8 @@ from fedrecplus.audit.contributions import Contribution, Contributions
 from fedrecplus.audit.known_ratings import KnownRatings
 from fedrecplus.audit.transcript import Knowledge, Transcript
 from fedrecplus.audit.truth import AuditTruth, somebody_else
-from fedrecplus.config import Choice
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, engine_of, message_of, rounds
+from fedrecplus.parts import Channel
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.rounds import released, weights_of
@@ -138,7 +139,7 @@ def note(
         draws = uniform(subkey(problem.config.seed, "crowd"), others)
         crowd = np.concatenate([present, others[np.argsort(draws, kind="stable")]])[:CROWD]
         transcript.crowd = _sets(engine, problem, private, message, np.sort(crowd))
-        if "values" in transcript.shows and not problem.config.channel.part.has("exchange"):
+        if "values" in transcript.shows and not problem.config.channel.exchanges:
             uploads, _ = engine.uploads(problem, private, message, np.sort(crowd))
             transcript.crowd_sent = {one.client: transcript.as_noted(one, message.round, orders) for one in uploads}
 
@@ -174,7 +175,7 @@ def _seen(
     cohort = transcript.cohorts[message.round]
     present = np.intersect1d(transcript.watched, cohort)
     # clients that talk to each other first send what depends on all of them
-    asked = cohort if problem.config.channel.part.has("exchange") else present
+    asked = cohort if problem.config.channel.exchanges else present
     uploads, _ = engine.uploads(problem, private, message, asked)
     return [upload for upload in uploads if upload.client in present]
 
@@ -213,7 +214,7 @@ def _note_contributions(
     watched, cohort = np.array(transcript.watched, dtype=np.int64), transcript.cohorts[message.round]
     contributions.of_round[message.round] = _contributed(engine, problem, private, message, watched)
     rows = "rows" if problem.config.shows_rows else "whole"
-    channel = Choice("channel", "sums").with_options(rows=rows)
+    channel: Channel[Any] = Channel.choose("sums", rows=rows)
     plain = replace(problem, config=replace(problem.config, channel=channel))
     contributions.recomputed[message.round] = engine.sums(plain, private, message, cohort)[0]
     present = np.intersect1d(watched, cohort)

@@ -59,7 +59,7 @@ class ShadowTranscript(Transcript):
 def _live(source: Transcript, client: int, one: Invented, key: int) -> list[Sent]:
     """A made-up client's rounds. In place of rounds that weren't recorded it trains a few times on the next one."""
     config, model = source.config, source.config.model
-    U = model.part.start_users(subkey(key, "U"), np.array([client]), model.options, source.public)[0]
+    U = model.start_users(subkey(key, "U"), np.array([client]), source.public)[0]
     device = Device(client, one.items, one.ratings, source.step, U, subkey(key, "secret", client))
     sent, last = [], -1
     for real in source.uploads(one.origin):
@@ -85,4 +85,4 @@ def trained_rows(transcript: Transcript, round_number: int, items: Items, rating
     model, message = transcript.config.model, transcript.broadcast(round_number)
     device = Device(0, items, ratings, transcript.step, U, 0)
     rows = Rows(items, ratings, np.ones(len(items), dtype=bool))
-    return np.asarray(model.part.local_training(device, rows, message, model.options)[1] - message.V[items])
+    return np.asarray(model.local_training(device, rows, message)[1] - message.V[items])

@@ -60,12 +60,10 @@ def assumptions(config: Config) -> list[Assumed]:
 
     The audit reports the strongest of several, so that a rule is not flattered by attackers who don't know it.
     """
-    sets, values = (
-        getattr(chosen.part.module, "ATTACKER", None) for chosen in (config.pseudo_items, config.virtual_ratings)
-    )
+    sets, values = config.pseudo_items.ATTACKER, config.virtual_ratings.ATTACKER
     if not hides_rows(config):
         return [Assumed(_SETS[1], _VALUES[1])]
-    drawn = config.virtual_ratings.part.has("weights")
+    drawn = config.virtual_ratings.draws_copies
     every = [each for each in _VALUES if drawn or each.copied != "drawn"]
     return [Assumed(one, other) for one in ([sets] if sets else _SETS) for other in ([values] if values else every)]
 
@@ -80,7 +78,7 @@ def shown_by(config: Config) -> frozenset[str]:
 
     Where it sees nothing because clients alone decrypt the sums, any of these may be the attacker: ``sums``.
     """
-    if config.channel.part.VIEW == "uploads":
+    if config.channel.VIEW == "uploads":
         return frozenset({"statistics", "values", "lists"})
     return frozenset({"statistics", "lists", "sums"} if config.shows_rows else {"statistics", "sums"})
 
@@ -206,7 +204,7 @@ class Transcript:
         V, step, covariance = (x.astype(np.float64) for x in (told.V, told.last_step, told.last_covariance))
         features = told.features
         if self.config.needs_features:
-            features = unit_rows(encoder.part.encode(V, self.public, encoder.options))
+            features = unit_rows(encoder.encode(V, self.public))
         return replace(told, V=V, last_step=step, last_covariance=covariance, features=features)
 
     def columns(self, round_number: int) -> Array:
@@ -214,17 +212,15 @@ class Transcript:
         model = self.config.model
         return self.once(
             ("columns", round_number),
-            lambda: model.part.item_columns(self.broadcast(round_number).V, self.public, model.options),
+            lambda: model.item_columns(self.broadcast(round_number).V, self.public),
         )
 
     def solved_columns(self, round_number: int) -> Array:
         """The columns that weights behind an upload are fitted to: all of X, unless the model says otherwise."""
         model = self.config.model
-        if not model.part.has("solved_columns"):
-            return self.columns(round_number)
         return self.once(
             ("columns", "solved", round_number),
-            lambda: model.part.solved_columns(self.broadcast(round_number).V, self.public, model.options),
+            lambda: model.solved_columns(self.broadcast(round_number).V, self.public),
         )
 
     def uploads(self, client: int) -> tuple[Sent, ...]:

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.audit import AuditCase, AuditExtent, cases, options_of, run
-from fedrecplus.audit.guess import ATTACKS
 from fedrecplus.audit.second_data import joined
 from fedrecplus.audit.tables import HEADINGS, line, summary
 from fedrecplus.cli.display import plain_console, say, show_table
@@ -58,7 +58,7 @@ def audit_command(
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help=f"Only these: {', '.join(choices(ATTACKS))}, or the import path of your own. Default: all.",
+            help=f"Only these: {', '.join(choices(Attack))}, or the import path of your own. Default: all.",
         ),
     ] = None,
     attack_settings: Annotated[

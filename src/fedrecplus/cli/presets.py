@@ -37,7 +37,7 @@ def presets_command(
 def explained(config: Config) -> str:
     """The config as TOML, with the meaning of each setting beside it."""
     meanings = {path: setting.meaning for path, setting in settings_in(config)}
-    meanings |= {f"{chosen.kind}.rule": chosen.part.summary for chosen in config.choices}
+    meanings |= {f"{chosen.kind}.rule": chosen.summary for chosen in config.choices}
     lines: list[str] = []
 
     def add(path: str, name: str, value: Any) -> None:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from fedrecplus.audit.guess import ATTACKS
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.cli.display import plain_console, say
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import describe
 from fedrecplus.files import write_json_to
-from fedrecplus.parts import choices, part
+from fedrecplus.parts import KINDS, choices, part_class, summary_of
 from fedrecplus.settings import Setting, settings_of
 
 
@@ -43,13 +43,13 @@ def settings_command(
     audit --attack-set ATTACK.OPTION=VALUE.
     """
     check_file_place(json_file)
-    found = list(describe_attacks(only)) if only.partition(".")[0] == ATTACKS.name else list(describe(only))
+    found = list(describe_attacks(only)) if only.partition(".")[0] == Attack.kind else list(describe(only))
     write_json_to(json_file, {"settings": [_as_dict(*each) for each in found]})
     if not found:
         say(f"{only} has no settings")
     for (section, rule), group in itertools.groupby(found, key=lambda each: each[:2]):
-        kind = ATTACKS if section == ATTACKS.name else section
-        summary = f": {part(kind, rule).summary}" if rule else ""
+        kind = Attack if section == Attack.kind else KINDS.get(section)
+        summary = f": {summary_of(part_class(kind, rule))}" if kind and rule else ""
         console = plain_console()
         console.print(f"{_part_name(section, rule)}{summary}")
         console.print(_table(setting for _, _, setting in group))
@@ -59,8 +59,8 @@ def settings_command(
 def describe_attacks(only: str) -> Iterator[tuple[str, str, Setting]]:
     """(attack, name, setting) of every attack's options, or of one attack's: ``attack`` or ``attack.NAME``."""
     name = only.partition(".")[2]
-    for attack in [name] if name else choices(ATTACKS):
-        yield from ((ATTACKS.name, attack, setting) for setting in settings_of(part(ATTACKS, attack).settings_type))
+    for attack in [name] if name else choices(Attack):
+        yield from ((Attack.kind, attack, setting) for setting in settings_of(part_class(Attack, attack).settings_type))
 
 
 def _as_dict(section: str, rule: str, setting: Setting) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def train_command(
     )
     if budget is not None:
         chosen = check(assign(with_budget(chosen, *budget, ratings.clients), settings or []))
-    if ratings.likes_alone and not chosen.model.part.has("CHOICES"):
+    if ratings.likes_alone and not chosen.model.CHOICES:
         tell(
             f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
             "differ: its lists are by popularity at best. "

@@ -4,11 +4,10 @@ from fedrecplus.config.budget import check_channel, with_budget
 from fedrecplus.config.change import assign, change, describe, from_tables, settings_in, to_tables, value_of
 from fedrecplus.config.channel import with_channel
 from fedrecplus.config.check import check
-from fedrecplus.config.config import Choice, CohortSettings, Config, EvaluationSettings, ServerSettings
+from fedrecplus.config.config import CohortSettings, Config, EvaluationSettings, ServerSettings
 from fedrecplus.config.toml import dumps, load_config, loads, preset, preset_summary, presets
 
 __all__ = [
-    "Choice",
     "CohortSettings",
     "Config",
     "EvaluationSettings",

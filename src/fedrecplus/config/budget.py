@@ -8,7 +8,8 @@ from typing import Any
 from fedrecplus.config.change import change
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
-from fedrecplus.parts import part
+from fedrecplus.parts import Channel
+from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.privacy import suited
 
 MECHANISMS = ("central", "distributed", "local")
@@ -16,7 +17,7 @@ MECHANISMS = ("central", "distributed", "local")
 
 def check_channel(channel: str | None, noise: str) -> None:
     """Refuse a channel that was asked for by name and that a budget would put another in the place of."""
-    if channel is not None and noise != "local" and part("channel", channel).VIEW == "uploads":
+    if channel is not None and noise != "local" and Channel.choose(channel).VIEW == "uploads":
         raise UserError(
             f"--channel {channel} with --epsilon and --noise {noise}: the server would see uploads without noise, and "
             "there is nothing to claim",
@@ -36,15 +37,14 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     if noise == "local":  # a baseline: what others do to the algorithm as it is
         return _changed(config, budget, source)
     rules = {"model": "reconstruction", "aggregation": "uniform", "server_optimizer": "sgd", "pseudo_items": "none"}
-    if config.channel.part.VIEW == "uploads":
+    if config.channel.VIEW == "uploads":
         rules["channel"] = "sums"
     config = _changed(config, {f"{kind}.rule": rule for kind, rule in rules.items()}, source)
     if config.statistics.source == "participants":
         config = change(config, "statistics.source", "secure-sum", source)
     found = {**suited(epsilon, delta, clients), **budget}
-    if hasattr(config.channel.options, "bound"):
+    if isinstance(config.channel, RingChannel):
         found["channel.bound"] = found["privacy.clip"]  # no number of a clipped update is greater
-    if hasattr(config.channel.options, "bits"):
         found["channel.bits"] = 32  # rounding must not lift an update over its clip
     return _changed(config, found, source)
 

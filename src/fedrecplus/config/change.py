@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from fedrecplus.config.config import (
-    Choice,
     ClusterSettings,
     CohortSettings,
     Config,
@@ -19,7 +18,7 @@ from fedrecplus.config.config import (
     StatisticsSettings,
 )
 from fedrecplus.errors import UnknownName, UserError, unknown_name
-from fedrecplus.parts import KINDS, choices, is_outside, kinds_of, part
+from fedrecplus.parts import KINDS, Part, choices, is_outside, kinds_of, part_class
 from fedrecplus.settings import Setting, Settings, read_setting, settings_of, unknown_setting
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -58,7 +57,7 @@ _RENAMED = {
 def change(config: Config, path: str, value: Any, source: str = "--set") -> Config:
     """The config with one setting changed; text is read as the setting's type.
 
-    >>> change(Config(), "model.local_epochs", "5").model.options.local_epochs
+    >>> change(Config(), "model.local_epochs", "5").model.settings.local_epochs
     5
     >>> change(Config(), "model.local_epoch", "5")
     Traceback (most recent call last):
@@ -76,12 +75,12 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
         return _with(config, section, msgspec.structs.replace(old, **{option: read}))
     if section not in KINDS:
         raise unknown_setting(path, _known_paths(config))
-    chosen: Choice = getattr(config, section)
+    chosen: Part[Any] = getattr(config, section)
     if option == "rule":
         return _with(config, section, chosen.with_rule(str(value), source))
-    own = chosen.part.settings_type
+    own = chosen.settings_type
     if option not in {setting.name for setting in settings_of(own)}:
-        others = [name for name in choices(section) if option in own_names(section, name)]
+        others = [name for name in choices(KINDS[section]) if option in own_names(section, name)]
         if others:
             raise UnknownName(
                 f"{source}: {section}.rule = {chosen.rule!r} has no option {option!r}",
@@ -89,7 +88,7 @@ def change(config: Config, path: str, value: Any, source: str = "--set") -> Conf
                 + ", ".join(f"{section}.{name}" for name in ("rule", *own_names(section, chosen.rule))),
             )
     read = read_setting(own, option, value, source, f"{section}.")
-    return _with(config, section, chosen.with_options(**{option: read}))
+    return _with(config, section, chosen.with_settings(**{option: read}))
 
 
 def _with(config: Config, name: str, value: Any) -> Config:
@@ -99,7 +98,7 @@ def _with(config: Config, name: str, value: Any) -> Config:
 
 def own_names(kind: str, rule: str) -> tuple[str, ...]:
     """The names of a part's options."""
-    return tuple(setting.name for setting in settings_of(part(kind, rule).settings_type))
+    return tuple(setting.name for setting in settings_of(part_class(KINDS[kind], rule).settings_type))
 
 
 def _change_general(config: Config, option: str, value: Any, source: str) -> Config:
@@ -149,8 +148,8 @@ def to_tables(config: Config) -> dict[str, Any]:
     """A config as plain tables, complete."""
     tables: dict[str, Any] = {}
     for name, value in vars(config).items():
-        if isinstance(value, Choice):
-            tables[name] = {"rule": value.rule, **msgspec.structs.asdict(value.options)}
+        if isinstance(value, Part):
+            tables[name] = {"rule": value.rule, **value.values}
         else:
             tables[name] = msgspec.structs.asdict(value) if isinstance(value, Settings) else value
     return tables
@@ -169,23 +168,23 @@ def describe(only: str = "") -> Iterator[tuple[str, str, Setting]]:
     for name, owner in SECTIONS.items():
         if only in ("", name):
             yield from ((name, "", setting) for setting in settings_of(owner))
-    for kind in KINDS.values():
-        if only in ("", kind.name):
-            default = getattr(Config(), kind.name).rule
-            yield kind.name, "", Setting("rule", default, None, None, f"which {kind.told}", choices(kind))
-    for kind_name, rule in _parts_called(only):
-        yield from ((kind_name, rule, setting) for setting in settings_of(part(kind_name, rule).settings_type))
+    for name, kind in KINDS.items():
+        if only in ("", name):
+            default = getattr(Config(), name).rule
+            yield name, "", Setting("rule", default, None, None, f"which {kind.label}", choices(kind))
+    for name, rule in _parts_called(only):
+        yield from ((name, rule, setting) for setting in settings_of(part_class(KINDS[name], rule).settings_type))
 
 
 def _parts_called(only: str) -> list[tuple[str, str]]:
     """(kind, rule) of all parts that a name stands for; an error where it stands for nothing."""
-    every = [(kind, rule) for kind in KINDS for rule in choices(kind)]
-    found = [(kind, rule) for kind, rule in every if only in ("", kind, rule, f"{kind}.{rule}")]
-    if found or only in ("general", *SECTIONS):
-        return found
+    every = [(name, rule) for name, kind in KINDS.items() for rule in choices(kind)]
+    called = [(kind, rule) for kind, rule in every if only in ("", kind, rule, f"{kind}.{rule}")]
+    if called or only in ("general", *SECTIONS):
+        return called
     kind, _, rule = only.partition(".")
     if kind in KINDS:
-        return [(kind, part(kind, rule).name)]
+        return [(kind, KINDS[kind].choose(rule).rule)]
     if is_outside(only):
         return [(kind, only) for kind in kinds_of(only)]
     raise unknown_name("part", only, ["general", *SECTIONS, *KINDS, *(rule for _, rule in every)])
@@ -197,7 +196,7 @@ def settings_in(config: Config) -> list[tuple[str, Setting]]:
     for name, owner in SECTIONS.items():
         found += [(f"{name}.{setting.name}", setting) for setting in settings_of(owner)]
     for chosen in config.choices:
-        own = settings_of(chosen.part.settings_type)
+        own = settings_of(chosen.settings_type)
         found += [(f"{chosen.kind}.{setting.name}", setting) for setting in own]
     return found
 
@@ -210,7 +209,7 @@ def value_of(config: Config, path: str) -> Any:
     """
     section, _, option = path.rpartition(".")
     owner = getattr(config, section) if section else config
-    return getattr(owner.options if isinstance(owner, Choice) and option != "rule" else owner, option)
+    return getattr(owner.settings if isinstance(owner, Part) and option != "rule" else owner, option)
 
 
 def _known_paths(config: Config) -> list[str]:

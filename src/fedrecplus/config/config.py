@@ -5,47 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts import Part, part
-from fedrecplus.parts.pseudo_items import SetSettings
-from fedrecplus.settings import Annotated, Settings, number, read_settings, text
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A part and its options.
-
-    >>> Choice("pseudo_items", "similar").options.ratio
-    1.0
-    """
-
-    kind: str
-    rule: str
-    options: Any = None
-    """of the part's own class of settings"""
-
-    def __post_init__(self) -> None:
-        if self.options is None:
-            object.__setattr__(self, "options", self.part.settings_type())
-
-    @property
-    def part(self) -> Part:
-        """The part itself."""
-        return part(self.kind, self.rule)
-
-    def with_rule(self, rule: str, source: str) -> Choice:
-        """Another part; options that both have keep their values."""
-        new = part(self.kind, rule)
-        known = {field.name for field in msgspec.structs.fields(new.settings_type)}
-        kept = {name: value for name, value in msgspec.structs.asdict(self.options).items() if name in known}
-        return Choice(self.kind, rule, read_settings(new.settings_type, kept, source, f"{self.kind}."))
-
-    def with_options(self, **changes: Any) -> Choice:
-        """The same part with other options, which are not checked again."""
-        return Choice(self.kind, self.rule, msgspec.structs.replace(self.options, **changes))
+from fedrecplus.parts import (
+    Aggregation,
+    Channel,
+    Encoder,
+    Mechanism,
+    Model,
+    Part,
+    PseudoItems,
+    ServerOptimizer,
+    VirtualRatings,
+)
+from fedrecplus.settings import Annotated, Settings, number, text
 
 
 class StatisticsSettings(Settings):
@@ -134,14 +108,14 @@ class Config:
     deterministic: bool = False
     seed: int = 0
     simulation_only: bool = False
-    model: Choice = field(default_factory=lambda: Choice("model", "mf"))
-    pseudo_items: Choice = field(default_factory=lambda: Choice("pseudo_items", "none"))
-    virtual_ratings: Choice = field(default_factory=lambda: Choice("virtual_ratings", "user-average"))
-    encoder: Choice = field(default_factory=lambda: Choice("encoder", "centred"))
-    aggregation: Choice = field(default_factory=lambda: Choice("aggregation", "uniform"))
-    channel: Choice = field(default_factory=lambda: Choice("channel", "clear"))
-    privacy: Choice = field(default_factory=lambda: Choice("privacy", "none"))
-    server_optimizer: Choice = field(default_factory=lambda: Choice("server_optimizer", "sgd"))
+    model: Model[Any] = field(default_factory=lambda: Model.choose("mf"))
+    pseudo_items: PseudoItems[Any] = field(default_factory=lambda: PseudoItems.choose("none"))
+    virtual_ratings: VirtualRatings[Any] = field(default_factory=lambda: VirtualRatings.choose("user-average"))
+    encoder: Encoder[Any] = field(default_factory=lambda: Encoder.choose("centred"))
+    aggregation: Aggregation[Any] = field(default_factory=lambda: Aggregation.choose("uniform"))
+    channel: Channel[Any] = field(default_factory=lambda: Channel.choose("clear"))
+    privacy: Mechanism[Any] = field(default_factory=lambda: Mechanism.choose("none"))
+    server_optimizer: ServerOptimizer[Any] = field(default_factory=lambda: ServerOptimizer.choose("sgd"))
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     cohort: CohortSettings = field(default_factory=CohortSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
@@ -149,54 +123,33 @@ class Config:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[Part[Any], ...]:
         """All chosen parts."""
-        return tuple(value for value in vars(self).values() if isinstance(value, Choice))
-
-    @property
-    def scores_lists(self) -> bool:
-        """Whether lists are ranked by a score of their own; otherwise predicted ratings rank."""
-        model = self.model
-        if not model.part.has("list_weights"):
-            return False
-        return not model.part.has("scores_lists") or bool(model.part.scores_lists(model.options))
+        return tuple(value for value in vars(self).values() if isinstance(value, Part))
 
     @property
     def hides_rows(self) -> bool:
         """Whether there are pseudo items: where the channel shows no lists of items, there is nothing to hide."""
-        return self.shows_rows and isinstance(self.pseudo_items.options, SetSettings)
+        return self.shows_rows and self.pseudo_items.HIDES
 
     @property
     def shows_rows(self) -> bool:
         """Whether an upload shows which items are a client's: some channels don't, and some models upload all."""
-        channel = self.channel
-        if self.uploads_all_items:
-            return False
-        return bool(channel.part.shows_rows(channel.options)) if channel.part.has("shows_rows") else True
+        return self.channel.shows_rows and not self.model.ALL_ITEMS
 
     def visible_rows(self, items: NDArray[np.int64], item_count: int) -> NDArray[np.int64]:
         """Which rows the server sees an upload to have, of an upload of these items."""
-        channel = self.channel
-        if channel.part.has("visible_rows"):
-            return np.asarray(channel.part.visible_rows(items, item_count, channel.options))
-        return items if self.shows_rows else items[:0]
+        return self.channel.visible_rows(items, item_count) if self.shows_rows else items[:0]
 
     @property
     def answering(self) -> float:
         """The share of the asked clients that is in a round's sums, in a simulation."""
-        channel = self.channel
-        arriving = float(channel.part.arriving(channel.options)) if channel.part.has("arriving") else 1.0
-        return (1.0 - self.cohort.dropout) * arriving
-
-    @property
-    def uploads_all_items(self) -> bool:
-        """Whether every upload has a row of every item."""
-        return self.model.part.has("ALL_ITEMS")
+        return (1.0 - self.cohort.dropout) * self.channel.arriving
 
     @property
     def redraws(self) -> bool:
         """Whether clients draw new pseudo items each round."""
-        return self.hides_rows and bool(self.pseudo_items.options.redraw)
+        return self.hides_rows and bool(self.pseudo_items.settings.redraw)
 
     @property
     def chooses_by_V(self) -> bool:
@@ -205,35 +158,16 @@ class Config:
         Such a training is chaotic: V rounded to 32 bits once a round, and nothing else, moved the final RMSE by up to
         .03.
         """
-        return self.redraws and bool(self.pseudo_items.part.needs("features"))
-
-    @property
-    def weighs_on_client(self) -> bool:
-        """Whether clients weigh themselves."""
-        return self.aggregation.part.has("weight") and self.aggregation.options.weigh_on == "client"
+        return self.redraws and "features" in self.pseudo_items.NEEDS
 
     def needs_on_device(self, what: str) -> bool:
         """Whether a part that runs on the device looks at something that is not always provided."""
-        there = [self.model, self.channel]
-        there += [self.pseudo_items, self.virtual_ratings] if self.hides_rows else []
-        there += [self.aggregation] if self.weighs_on_client else []
-        return any(chosen.part.needs(what) for chosen in there)
+        on_device: list[Part[Any]] = [self.model, self.channel]
+        on_device += [self.pseudo_items, self.virtual_ratings] if self.hides_rows else []
+        on_device += [self.aggregation] if self.aggregation.weighs_on_client else []
+        return any(what in chosen.NEEDS for chosen in on_device)
 
     @property
     def needs_features(self) -> bool:
         """Whether a part looks at encoded items, so that a broadcast needs them."""
-        return self.needs_on_device("features") or self.aggregation.part.needs("features")
-
-    @property
-    def needs_uploads(self) -> bool:
-        """Whether the server must see single uploads: sums are not enough."""
-        how = self.aggregation
-        if how.part.has("aggregate") or how.part.needs("uploads") or self.covariance != "none":
-            return True
-        return not self.weighs_on_client and not how.part.has("CONSTANT")
-
-    @property
-    def covariance(self) -> str:
-        """Which covariance of updates the aggregation looks at: ``none``, ``diagonal`` or ``full``."""
-        how = self.aggregation
-        return str(how.part.covariance_kind(how.options)) if how.part.has("covariance_kind") else "none"
+        return self.needs_on_device("features") or "features" in self.aggregation.NEEDS

@@ -31,7 +31,7 @@ def loads(text: str, source: str = "config", allow: Collection[str] | None = Non
     the package are imported only if they are named there. None is for one's own text, which may name any.
 
     >>> wider = loads('extends = "fedrec+"\\npseudo_items = {ratio = 3}')
-    >>> wider.pseudo_items.rule, wider.pseudo_items.options.ratio
+    >>> wider.pseudo_items.rule, wider.pseudo_items.settings.ratio
     ('matched', 3.0)
     """
     try:
@@ -51,12 +51,12 @@ def loads(text: str, source: str = "config", allow: Collection[str] | None = Non
 
 def refuse_outside(tables: dict[str, Any], allow: Collection[str], source: str) -> None:
     """Refuse rules that neither come with the package nor were allowed, before anything is imported."""
-    for kind in KINDS.values():
-        table = tables.get(kind.name)
+    for name, kind in KINDS.items():
+        table = tables.get(name)
         rule = table.get("rule") if isinstance(table, dict) else None
         if rule is not None and rule not in built_in(kind) and rule not in allow:
             raise UserError(
-                f"{source}: {kind.name}.rule = {rule!r} would run code that doesn't come with fedrecplus",
+                f"{source}: {name}.rule = {rule!r} would run code that doesn't come with fedrecplus",
                 "look at that code, then allow it by its name: --allow-rule, or allow=[…] in Python",
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import RoundReport, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.parts.model import mf
+from fedrecplus.parts.model.mf import Mf
 from fedrecplus.randomness import keys, subkey
 
 
@@ -27,13 +27,12 @@ class CentralEngine(ReferenceEngine):
         After: Mnih and Salakhutdinov 2007 (PMF).
         """
         ratings, config, number = problem.ratings, problem.config, state.server.round
-        options, biases = config.model.options, config.model.part.BIASES
+        model = cast(Mf, config.model)
         U, V = state.private.U.copy(), state.server.V.copy()
         order = np.argsort(keys(subkey(config.seed, "central", number), np.arange(len(ratings))), kind="stable")
-        targets = ratings.standard_values - mf.global_mean(problem.public, biases)
-        trained = mf.trained_columns(options, biases)
-        rate = mf.local_rate(options, number)
-        _descend(U, V, order, ratings.client_of_rating, ratings.items, targets, rate, options.regularisation, trained)
+        targets = ratings.standard_values - model.global_mean(problem.public)
+        rate, decay, trained = model.local_rate(number), model.settings.regularisation, model.trained_columns()
+        _descend(U, V, order, ratings.client_of_rating, ratings.items, targets, rate, decay, trained)
         server = replace(state.server, round=number + 1, V=V, last_step=V - state.server.V)
         report = RoundReport(int((np.diff(ratings.indptr) > 0).sum()), 0, 0)
         return SimulationState(server, replace(state.private, U=U)), report
@@ -41,7 +40,7 @@ class CentralEngine(ReferenceEngine):
 
 def engine(config: Config) -> Engine:
     """The engine, for models that gradient steps train."""
-    if not config.model.part.has("BIASES"):
+    if not isinstance(config.model, Mf):
         raise UserError(
             f"engine = 'central' takes gradient steps on U, which model.rule = {config.model.rule!r} solves for",
             "set model.rule=mf or engine=fast",

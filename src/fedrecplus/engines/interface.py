@@ -70,20 +70,20 @@ class Engine(ABC):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
         model, wide = problem.config.model, X.astype(np.float64)
-        if not problem.config.scores_lists:
+        if not problem.config.model.scores_lists:
             return None
         Z = np.zeros(W.shape)
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
-            Z[client] = model.part.list_weights(w, wide, items, ratings, model.options, problem.public)
+            Z[client] = model.list_weights(w, wide, items, ratings, problem.public)
         return Z
 
 
 def item_columns(problem: Problem, V: NDArray[Any]) -> NDArray[Any]:
     """The public columns X that predictions X·w come from, in V's own precision."""
     model = problem.config.model
-    X: NDArray[Any] = model.part.item_columns(V, problem.public, model.options)
+    X: NDArray[Any] = model.item_columns(V, problem.public)
     return X.astype(V.dtype, copy=False)
 
 

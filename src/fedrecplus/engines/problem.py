@@ -14,7 +14,6 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines.statistics import public_items
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta
-from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
 from fedrecplus.rounds import encode_items, start_server
@@ -74,8 +73,8 @@ def prepare(
     all ratings and draws the other from the seed.
     """
     config = check(config)
-    if config.privacy.part.UNIT is not None:
-        check_delta(config.privacy.options.delta, ratings.clients)
+    if config.privacy.UNIT is not None:
+        check_delta(config.privacy.settings.delta, ratings.clients)
     if secrets is None:  # a simulation: too small a cohort is found before anything is released
         _check_cohort(ratings, config)
     public = public_items(ratings, config) if public is None else public
@@ -89,7 +88,7 @@ def prepare(
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:
     """Refuse data with fewer people than the channel's sums are made for."""
-    least = getattr(config.channel.options, "least_cohort", 0)
+    least = config.channel.least_cohort
     able = int((np.diff(ratings.indptr) > 0).sum())
     asked = int(able * config.cohort.fraction)
     if asked < least:
@@ -106,9 +105,9 @@ def _pseudo_counts(ratings: Ratings, public: PublicItems, config: Config) -> NDA
     if not config.hides_rows or isinstance(ratings, ShardedRatings):  # those of shards are counted where they are
         return np.zeros(ratings.clients, dtype=np.int64)
     extra = np.zeros(ratings.clients, dtype=np.int64)
-    if chosen.part.has("extra_rows"):
-        items, rows = chosen.part.extra_rows(public, chosen.options)
+    items, rows = chosen.extra_rows(public)
+    if rows:
         extra[ratings.client_of_rating[np.isin(ratings.items, items)]] = rows
     sizes, of_client = np.unique(np.stack([rated, extra]), axis=1, return_inverse=True)
-    counts = [pseudo_count(size, ratings.item_count, chosen.options, more) for size, more in sizes.T.tolist()]
+    counts = [chosen.count(size, ratings.item_count, more) for size, more in sizes.T.tolist()]
     return np.array(counts, dtype=np.int64)[of_client.reshape(-1)]

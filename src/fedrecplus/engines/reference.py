@@ -44,8 +44,8 @@ class ReferenceEngine(Engine):
             remember(problem, private, device)
             devices[client] = device
         peer_bytes, channel = 0, config.channel
-        if channel.part.has("exchange"):
-            uploads, peer_bytes = channel.part.exchange(devices, uploads, message.round, config.seed, channel.options)
+        if channel.exchanges:
+            uploads, peer_bytes = channel.exchange(devices, uploads, message.round, config.seed)
         return list(uploads.values()), private, peer_bytes
 
     def item_sets(
@@ -66,7 +66,7 @@ class ReferenceEngine(Engine):
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             U = private.U[client].astype(np.float64)
-            weights[client] = model.part.user_weights(U, wide, items, ratings, model.options, problem.public)
+            weights[client] = model.user_weights(U, wide, items, ratings, problem.public)
         return weights
 
 

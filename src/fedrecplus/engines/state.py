@@ -90,10 +90,10 @@ def start(problem: Problem, dtype: Any = np.float64) -> SimulationState:
 def start_private(problem: Problem, dtype: Any = np.float64, first_client: int = 0) -> PrivateState:
     """What devices hold before their first round; in a shard, clients' own numbers begin with ``first_client``."""
     config, ratings, model = problem.config, problem.ratings, problem.config.model
-    U = np.empty((ratings.clients, model.part.user_columns(model.options)), dtype=dtype)
+    U = np.empty((ratings.clients, model.user_columns), dtype=dtype)
     for first in range(0, ratings.clients, _BLOCK):
         block = np.arange(first, min(first + _BLOCK, ratings.clients))
-        U[block] = model.part.start_users(config.seed, first_client + block, model.options, problem.public)
+        U[block] = model.start_users(config.seed, first_client + block, problem.public)
     places = 0 if redraws(problem) else int(problem.pseudo_indptr[-1])
     return PrivateState(
         U=U,
@@ -110,7 +110,7 @@ def redraws(problem: Problem) -> bool:
 
 def refreshes(problem: Problem) -> bool:
     """Whether virtual ratings are computed anew each round."""
-    return bool(problem.config.virtual_ratings.options.refresh)
+    return bool(problem.config.virtual_ratings.settings.refresh)
 
 
 def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int64] | None = None) -> Broadcast:
@@ -119,7 +119,7 @@ def message_of(problem: Problem, state: SimulationState, clients: NDArray[np.int
     if not config.needs_features:  # and nobody has to look who has drawn
         return broadcast(state.server, problem.public, np.zeros((0, 0)))
     selecting = clients is None or redraws(problem) or not private.drawn[clients].all()
-    filling = selecting or (refreshes(problem) and config.virtual_ratings.part.needs("features"))
+    filling = selecting or (refreshes(problem) and "features" in config.virtual_ratings.NEEDS)
     features = encode_items(state.server.V, problem.public, config) if filling else np.zeros((0, 0))
     return broadcast(state.server, problem.public, features)
 

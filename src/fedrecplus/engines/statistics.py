@@ -97,7 +97,7 @@ def statistics_budget(config: Config, accountant: str = "PLD") -> StatisticsBudg
     if plan is not None:
         assert plan.statistics is not None
         return StatisticsBudget(
-            plan.statistics, config.privacy.options.delta, config.privacy.options.cap, plan.accountant
+            plan.statistics, config.privacy.settings.delta, config.privacy.settings.cap, plan.accountant
         )
     if own.epsilon <= 0.0:
         return None

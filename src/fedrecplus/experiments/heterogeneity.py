@@ -30,6 +30,7 @@ from fedrecplus.experiments.heterogeneous_clients import (
 )
 from fedrecplus.experiments.requirements import require_federation
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, client_means, fold_mean, paired_test
+from fedrecplus.parts.model.mf import Mf
 from fedrecplus.training.divergence import Watch
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.groups import errors_of
@@ -38,7 +39,7 @@ from fedrecplus.workers import Stop, Tell, run_tasks
 
 BASELINE = "uniform"
 """what the other rules are tested against"""
-START = replace(Config(), algorithm="mf", model=Config().model.with_options(learning_rate=0.1))
+START = replace(Config(), algorithm="mf", model=Config().model.with_settings(learning_rate=0.1))
 """matrix factorisation by plain gradient steps, small enough for every rule: with momentum, attackers who send the last
 step back would make all of them diverge"""
 SHARE, FOLDS = 0.3, 5
@@ -205,7 +206,7 @@ def check_extent(extent: StudyExtent, config: Config) -> tuple[str, ...]:
     require_federation(config, any_weights=True)
     scenarios = extent.scenarios
     if scenarios is None:
-        epochs = hasattr(config.model.options, "local_epochs")
+        epochs = isinstance(config.model, Mf)
         scenarios = tuple(name for name in SCENARIOS if epochs or not SCENARIOS[name].settings)
     for names, known, kind in ((scenarios, SCENARIOS, "scenario"), (extent.rules, RULES, "rule")):
         if not names:

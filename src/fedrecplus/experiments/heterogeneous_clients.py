@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
+from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
 from fedrecplus.rounds import sums_of, weights_of
@@ -114,7 +115,7 @@ class AttackedEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
         uploads, private = self.uploads(problem, private, message, clients)
-        if problem.config.aggregation.part.has("weight"):
+        if isinstance(problem.config.aggregation, WeightedAggregation):
             weights = np.array(weights_of(uploads, message, problem.config))
             attacking = self.attackers[[upload.client for upload in uploads]]
             self.weight_shares.append(float(weights[attacking].sum() / max(weights.sum(), 1e-300)))
@@ -127,7 +128,7 @@ class AttackedEngine(Engine):
         """See ``Engine.uploads``."""
         uploads, private = self.engine.uploads(problem, private, message, clients)
         push = self._push(problem, private, message)
-        whole = getattr(problem.config.aggregation.options, "rows", "own") == "table"
+        whole = problem.config.aggregation.over_table
         return [self._forge(u, message, push, whole) if self.attackers[u.client] else u for u in uploads], private
 
     def _forge(self, upload: Upload, message: Broadcast, push: NDArray[Any] | None, whole: bool) -> Upload:

@@ -24,7 +24,7 @@ def require_federation(config: Config, *, any_weights: bool = False, model: str 
     name = config.algorithm
     if config.engine == "central":
         raise UserError(f"{name} trains in one place, without rounds and uploads", "name a federated algorithm")
-    if any_weights and config.channel.part.has("exchange"):
+    if any_weights and config.channel.exchanges:
         raise UserError(
             f"{name} has channel.rule={config.channel.rule}, which allows uniform weights alone",
             "set channel.rule=clear, or name another algorithm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.device import Device, PseudoItems, Rows, every_item, merge
 from fedrecplus.errors import UserError
-from fedrecplus.parts.pseudo_items import pseudo_count
+from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 
@@ -27,30 +28,31 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
     rows = rows_of(device, pseudo, len(broadcast.V), config)
-    U, V, *statistic = config.model.part.local_training(device, rows, broadcast, config.model.options)
-    kept = None if config.redraws else pseudo
-    update = Upload(device.client, rows.items, V - broadcast.V[rows.items])
-    if statistic:
-        update = replace(update, statistic=np.asarray(statistic[0], dtype=np.float64))
-    return update, replace(device, U=U, kept=kept)
+    trained = config.model.local_training(device, rows, broadcast)
+    update = Upload(
+        device.client,
+        rows.items,
+        trained.V - broadcast.V[rows.items],
+        statistic=np.asarray(trained.statistic, dtype=np.float64),
+    )
+    return update, replace(device, U=trained.U, kept=None if config.redraws else pseudo)
 
 
 def rows_of(device: Device, pseudo: PseudoItems, items: int, config: Config) -> Rows:
     """The rows that a client trains on and uploads: its rated and pseudo items or, in some models, all items."""
-    return every_item(device, items) if config.uploads_all_items else merge(device, pseudo)
+    return every_item(device, items) if config.model.ALL_ITEMS else merge(device, pseudo)
 
 
 def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
     """The chain that every update passes on its device: weigh, clip and add noise, then what the channel does."""
     upload = weigh(update, broadcast, config)
     for chosen in (config.privacy, config.channel):
-        if chosen.part.has("protect"):
-            upload = chosen.part.protect(upload, secret, broadcast, chosen.options)
-            if not isinstance(upload, Upload):
-                raise UserError(
-                    f"{chosen.kind}.rule = {chosen.rule!r}: protect gave no upload, but {type(upload).__name__}",
-                    "return an Upload; fedrecplus.testing says what is wrong",
-                )
+        upload = chosen.protect(upload, secret, broadcast)
+        if type(upload) is not Upload:
+            raise UserError(
+                f"{chosen.kind}.rule = {chosen.rule!r}: protect gave no upload, but {type(upload).__name__}",
+                "return an Upload; fedrecplus.testing says what is wrong",
+            )
     return upload
 
 
@@ -59,19 +61,19 @@ def weigh(update: Upload, broadcast: Broadcast, config: Config) -> Upload:
 
     Ours: the server then needs only sums, which secure aggregation can give it without any client's Δ.
     """
-    if not config.weighs_on_client:
+    rule = config.aggregation
+    if not isinstance(rule, WeightedAggregation) or not rule.weighs_on_client:
         return update
-    weight = weight_of(update, broadcast, config)
+    weight = weight_of(update, broadcast, rule)
     return replace(update, delta=weight * update.delta, statistic=weight * update.statistic, weight=weight)
 
 
-def weight_of(update: Upload, broadcast: Broadcast, config: Config) -> float:
+def weight_of(update: Upload, broadcast: Broadcast, rule: WeightedAggregation[Any]) -> float:
     """The rule's weight of a client, if it is one."""
-    how = config.aggregation
-    weight = float(how.part.weight(update.items, update.delta, broadcast, how.options))
+    weight = float(rule.weight(update.items, update.delta, broadcast))
     if np.isfinite(update.delta).all() and not 0.0 < weight < np.inf:
         raise UserError(
-            f"aggregation.rule = {how.rule!r} gave client {update.client} the weight {weight:g}",
+            f"aggregation.rule = {rule.rule!r} gave client {update.client} the weight {weight:g}",
             "give positive numbers; fedrecplus.testing.AggregationContract says what is wrong",
         )
     return weight
@@ -87,13 +89,13 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     kept, chosen, filled = device.kept, config.pseudo_items, config.virtual_ratings
     if kept is None and not config.hides_rows:
         return PseudoItems(np.empty(0, np.int64), np.empty(0))
-    if kept is not None and not filled.options.refresh:
+    if kept is not None and not filled.settings.refresh:
         return kept
     if kept is not None:
         items = kept.items
     else:
         extra = extra_rows(device.items, broadcast.public, config)
-        count = pseudo_count(len(device.items), len(broadcast.V), chosen.options, extra)
+        count = chosen.count(len(device.items), len(broadcast.V), extra)
         items = select_items(count, device, broadcast, config)
     if len(items) == 0:
         return PseudoItems(items, np.empty(0))
@@ -102,17 +104,14 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
 
 def extra_rows(rated: NDArray[np.int64], public: PublicItems, config: Config) -> int:
     """Rows that the rule gives an upload beyond its size class because of what the client rated."""
-    chosen = config.pseudo_items
-    if not chosen.part.has("extra_rows"):
-        return 0
-    items, rows = chosen.part.extra_rows(public, chosen.options)
-    return int(rows) if np.isin(rated, items).any() else 0
+    items, rows = config.pseudo_items.extra_rows(public)
+    return rows if np.isin(rated, items).any() else 0
 
 
 def select_items(count: int, device: Device, broadcast: Broadcast, config: Config) -> NDArray[np.int64]:
     """What the rule chooses, if it keeps what rules promise: so many unrated items, ascending, each once."""
     chosen = config.pseudo_items
-    items = np.asarray(chosen.part.select(count, device, broadcast, chosen.options))
+    items = np.asarray(chosen.select(count, device, broadcast))
     kept = items.shape == (count,) and (count == 0 or items.dtype.kind in "iu")
     if kept and count:
         in_range = items[0] >= 0 and items[-1] < len(broadcast.V)
@@ -129,8 +128,8 @@ def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadca
     """What the client claims to have given pseudo items, on the scale where that is asked for."""
     filled = config.virtual_ratings
     predict = predictions(device, broadcast, config)
-    ratings = filled.part.fill(items, device, broadcast, predict, filled.options)
-    return put_on_scale(ratings, items, device, filled.options, broadcast.round)
+    ratings = filled.fill(items, device, broadcast, predict)
+    return put_on_scale(ratings, items, device, filled.settings, broadcast.round)
 
 
 def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
@@ -138,7 +137,6 @@ def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict
     model = config.model
 
     def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
-        ratings: Array = model.part.predict(items, device, broadcast, model.options, steps)
-        return ratings
+        return model.predict(items, device, broadcast, steps)
 
     return predict

@@ -17,8 +17,8 @@ from fedrecplus.rounds.server import ServerState
 def extend_server(state: ServerState, before: PublicItems, after: PublicItems, config: Config) -> ServerState:
     """The server with rows for new items, which come after all others; the old rows stay as they are.
 
-    A new row is what the item's public features predict, where the model knows (``new_items``), and a start value
-    where it doesn't. From then on it is trained like every other. Ours: the round number goes on, so a training that is
+    A new row is what the model says (``new_items``): what the item's public features predict, or a start
+    value. From then on it is trained like every other. Ours: the round number goes on, so a training that is
     in its cooldown moves new rows little; give ``server.rounds`` room for them.
     """
     known, count = len(before.popularity), len(after.popularity)
@@ -27,13 +27,9 @@ def extend_server(state: ServerState, before: PublicItems, after: PublicItems, c
             f"a model of {len(state.V)} items can't go on with {count}",
             "give public figures of the same items in the same order, and the new ones after them",
         )
-    if config.covariance == "full":
+    if config.aggregation.covariance_kind == "full":
         raise UserError("a full covariance has no room for new items", "set aggregation.covariance=none")
-    model = config.model
-    if model.part.has("new_items"):
-        rows = model.part.new_items(state.V, after, model.options)
-    else:
-        rows = model.part.start_items(config.seed, count, model.options, after)[known:]
+    rows = config.model.new_items(state.V, after, config.seed)
     covariance = state.last_covariance
     return replace(
         state,

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.parts import part as part_of
-from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, ReleasePlan, Words
+from fedrecplus.parts.channel import RingChannel, SummingChannel
+from fedrecplus.parts.privacy import NEIGHBOURING, ZERO_OUT, BudgetMechanism, ReleasePlan, Words
+from fedrecplus.parts.privacy.central import Central
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.randomness import subkey
 
@@ -20,13 +21,11 @@ STATISTICS = "statistics"
 
 def plan_of(config: Config) -> ReleasePlan | None:
     """The noise of every release of a training, calibrated for its budget; None where there is none."""
-    privacy = config.privacy
-    if not privacy.part.has("plan"):
+    if not isinstance(config.privacy, BudgetMechanism):
         return None
     sampling = config.cohort.fraction if config.cohort.sampling == "poisson" else 1.0
     statistics = config.statistics.source == "secure-sum"
-    plan: ReleasePlan = privacy.part.plan(privacy.options, config.server.rounds, sampling, statistics)
-    return plan
+    return config.privacy.plan(config.server.rounds, sampling, statistics)
 
 
 def neighbouring(config: Config) -> str:
@@ -35,7 +34,7 @@ def neighbouring(config: Config) -> str:
     Where devices add noise, or a ring is made for so many clients, all depends on how many take part, and the server
     sees who does: a person's numbers are hidden, not that the person was asked.
     """
-    by_cohort = config.privacy.part.has("NOISE_ON_DEVICES") or config.channel.part.has("rounding_norm")
+    by_cohort = config.privacy.NOISE_ON_DEVICES or isinstance(config.channel, RingChannel)
     return ZERO_OUT if by_cohort else NEIGHBOURING
 
 
@@ -57,7 +56,7 @@ def released(
         return sums
     vector, rows = np.concatenate([sums.total.ravel().astype(np.float64), sums.statistic]), sums.total.size
     multiplier, name = plan.rounds[round_number], f"round {round_number}"
-    sensitivity = privacy.options.clip + rounding_norm(sums, config)
+    sensitivity = privacy.settings.clip + rounding_norm(sums, config)
     asked = sums.clients if asked is None else asked
     if sums.noise > 0.0:  # the devices' own is in it already, as in every deployed sum under ``distributed``
         noisy, sd = vector, sums.noise
@@ -77,10 +76,9 @@ def released(
 
 def rounding_norm(sums: Sums, config: Config) -> float:
     """What a channel's rounding, which comes after clipping, can add to the norm of one client's vector."""
-    channel = config.channel
-    if not channel.part.has("rounding_norm"):
+    if not isinstance(config.channel, SummingChannel):
         return 0.0
-    return float(channel.part.rounding_norm(sums.total.size, sums.statistic.size, sums.clients, channel.options))
+    return config.channel.rounding_norm(sums.total.size, sums.statistic.size, sums.clients)
 
 
 def with_noise(
@@ -94,8 +92,6 @@ def with_noise(
     words: Words | None = None,
 ) -> tuple[Array, float]:
     """One release, with the mechanism's noise, and its standard deviation: a sum over those who answered."""
-    part = config.privacy.part if config.privacy.part.has("noisy") else part_of("privacy", "central")
+    mechanism = config.privacy if isinstance(config.privacy, BudgetMechanism) else Central()
     key = subkey(config.seed, "release", name)
-    options = config.privacy.options
-    found: tuple[Array, float] = part.noisy(vector, multiplier, sensitivity, asked, options, key, answered, words)
-    return found
+    return mechanism.noisy(vector, multiplier, sensitivity, asked, key, answered, words)

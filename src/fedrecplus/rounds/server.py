@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError
-from fedrecplus.parts.aggregation import check_full, update_covariance, update_variance
+from fedrecplus.parts.aggregation import (
+    RobustAggregation,
+    WeightedAggregation,
+    check_full,
+    update_covariance,
+    update_variance,
+)
+from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.parts.privacy import Words
-from fedrecplus.parts.server_optimizer import rate
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
@@ -36,17 +42,17 @@ class ServerState:
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
     """The server before the first round."""
     model, items = config.model, len(public.popularity)
-    V = model.part.start_items(config.seed, items, model.options, public).astype(dtype)
-    if model.part.has("tables") and V.shape[1] != sum(model.part.tables(model.options).values()):
+    V = model.start_items(config.seed, items, public).astype(dtype)
+    if V.shape[1] != sum(model.tables().values()):
         raise UserError(
             f"model.rule = {model.rule!r} starts with {V.shape[1]} columns, and its tables have others",
             "let tables name all columns of start_items",
         )
-    kind = config.covariance
+    kind = config.aggregation.covariance_kind
     if kind == "full":
         check_full(V.size)
     shape = {"none": (0, V.shape[1]), "diagonal": V.shape, "full": (V.size, V.size)}[kind]
-    moments = [np.zeros_like(V) for _ in range(config.server_optimizer.part.MOMENTS)]
+    moments = [np.zeros_like(V) for _ in range(config.server_optimizer.MOMENTS)]
     return ServerState(0, V, np.zeros_like(V), np.zeros(shape, dtype=V.dtype), moments)
 
 
@@ -55,7 +61,7 @@ def encode_items(V: NDArray[Any], public: PublicItems, config: Config) -> Array:
     if not config.needs_features:
         return np.zeros((0, 0))
     encoder = config.encoder
-    return unit_rows(encoder.part.encode(np.asarray(V, dtype=np.float64), public, encoder.options))
+    return unit_rows(encoder.encode(np.asarray(V, dtype=np.float64), public))
 
 
 def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broadcast:
@@ -78,16 +84,16 @@ def server_round(
     """
     optimizer, model = config.server_optimizer, config.model
     sums = released(sums, state.round, public, config, words, asked)
-    if model.part.has("update_items"):
-        aggregate = model.part.update_items(sums, state.V, public, model.options)
+    if model.updates_items:
+        aggregate = model.update_items(sums, state.V, public)
     else:
-        aggregate = divide(sums, getattr(config.aggregation.options, "normalise", "item"))
+        aggregate = divide(sums, config.aggregation.normalise)
     aggregate = aggregate.astype(state.V.dtype, copy=False)
-    step, moments = optimizer.part.step(aggregate, state.moments, optimizer.options, state.round)
+    step, moments = optimizer.step(aggregate, state.moments, state.round)
     step = (cooldown(config, state.round) * step).astype(state.V.dtype, copy=False)
     covariance = sums.covariance.astype(state.V.dtype, copy=False)
     if covariance.size:
-        covariance = rate(optimizer.options, state.round) ** 2 * covariance / max(sums.clients, 1)
+        covariance = optimizer.rate(state.round) ** 2 * covariance / max(sums.clients, 1)
     else:
         covariance = state.last_covariance
     return ServerState(state.round + 1, state.V + step, step, covariance, moments)
@@ -120,18 +126,15 @@ def divide(sums: Sums, normalise: str) -> NDArray[Any]:
 
 def add_up(uploads: Sequence[Upload], message: Broadcast, config: Config) -> tuple[Sums, Traffic]:
     """What the channel lets the server know of a cohort's uploads, and what the channel's messages cost."""
-    channel = config.channel
-    if channel.part.has("add_up"):
-        found: tuple[Sums, Traffic] = channel.part.add_up(uploads, message, config.seed, channel.options)
-        return found
+    if isinstance(config.channel, SummingChannel):
+        return config.channel.add_up(uploads, message, config.seed)
     return sums_of(uploads, message, config), Traffic(sum(upload.bytes for upload in uploads), 0)
 
 
 def sums_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> Sums:
     """What single uploads amount to, by the chosen rule. Paper: Algorithm 1, line 9"""
-    how = config.aggregation
-    if how.part.has("aggregate"):
-        table: Array = how.part.aggregate(uploads, message, how.options)
+    if isinstance(config.aggregation, RobustAggregation):
+        table = config.aggregation.aggregate(uploads, message)
         counts = np.bincount(np.concatenate([[], *(u.items for u in uploads)]).astype(np.int64), minlength=len(table))
         return Sums(table * counts[:, None], counts.astype(np.float64), float(len(uploads)), len(uploads))
     weights = weights_of(uploads, message, config)
@@ -153,14 +156,15 @@ def weighted_sum(uploads: Sequence[Upload], weights: Sequence[float], shape: tup
 
 def weights_of(uploads: Sequence[Upload], message: Broadcast, config: Config) -> list[float]:
     """Each client's weight: as it says itself, or by the rule."""
-    how = config.aggregation
-    if config.weighs_on_client:
+    rule = config.aggregation
+    if not isinstance(rule, WeightedAggregation):
+        raise UserError(f"aggregation.rule = {rule.rule!r} gives no weights", "choose one that does, such as uniform")
+    if rule.weighs_on_client:
         return [_own_weight(upload) for upload in uploads]
-    if how.part.has("against_mean") and how.part.against_mean(how.options):
-        mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), how.options.normalise)
-        optimizer = config.server_optimizer.options
-        message = replace(message, last_step=rate(optimizer, message.round) * mean)
-    return [weight_of(upload, message, config) for upload in uploads]
+    if rule.against_mean:
+        mean = divide(weighted_sum(uploads, [1.0] * len(uploads), message.V.shape), rule.normalise)
+        message = replace(message, last_step=config.server_optimizer.rate(message.round) * mean)
+    return [weight_of(upload, message, rule) for upload in uploads]
 
 
 def _covariance(uploads: Sequence[Upload], weights: Sequence[float], message: Broadcast, config: Config) -> Array:
@@ -168,10 +172,10 @@ def _covariance(uploads: Sequence[Upload], weights: Sequence[float], message: Br
 
     Ours: the paper has Σ_g in M of Eq. (18) and leaves open what it is.
     """
-    kind = config.covariance
+    kind = config.aggregation.covariance_kind
     if kind == "none":
         return np.zeros((0, 0))
-    total, size = np.zeros(message.last_covariance.shape), config.aggregation.options.batch_size
+    total, size = np.zeros(message.last_covariance.shape), config.aggregation.batch_size
     for upload, weight in zip(uploads, weights, strict=True):
         delta = upload.delta if upload.weight is None else upload.delta / weight
         if kind == "diagonal":

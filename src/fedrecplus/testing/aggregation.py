@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import assign
+from fedrecplus.parts import Aggregation
+from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
 from fedrecplus.rounds import outgoing, sums_of, weights_of
 from fedrecplus.rounds.server import divide
@@ -17,7 +20,7 @@ from fedrecplus.testing.contract import Contract
 ITEMS, COLUMNS = 9, 3
 
 
-class AggregationContract(Contract):
+class AggregationContract(Contract[Aggregation[Any]]):
     """A mean of some kind, per item, of what clients uploaded for it."""
 
     kind = "aggregation"
@@ -25,8 +28,7 @@ class AggregationContract(Contract):
     def aggregate(self, uploads: Sequence[Upload], *more: str) -> NDArray[np.float64]:
         """The table that uploads amount to, per item."""
         config = self.config(*more)
-        normalise = getattr(config.aggregation.options, "normalise", "item")
-        return divide(sums_of(uploads, some_broadcast(), config), normalise)
+        return divide(sums_of(uploads, some_broadcast(), config), config.aggregation.normalise)
 
     def test_agreement_is_a_fixed_point(self) -> None:
         """Where all clients send the same rows, these are the aggregate; rows that nobody sent stay."""
@@ -65,7 +67,7 @@ class AggregationContract(Contract):
 
         Weights of clients may have a unit that everybody knows: a factor cancels.
         """
-        if not self.part.has("weight"):
+        if not isinstance(self.part, WeightedAggregation):
             return
         for seed, size in ((0, 1.0), (1, 50.0), (2, 0.0)):
             message, uploads, config = some_broadcast(seed, size), some_uploads(seed=seed), self.config()

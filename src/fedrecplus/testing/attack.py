@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from fedrecplus.audit.guess import KNOWINGS, SIGHTS
+from fedrecplus.audit.attacks import KNOWINGS, SIGHTS, Attack
 
 KNOWS_A_CLIENT = ("device", "data", "rounds", "engines", "training", "deploy", "report")
 """what knows a client's ratings, its weights or its secret: a server has none of it"""
@@ -18,18 +18,22 @@ class AttackContract:
 
     module: ClassVar[str]
 
-    def test_it_says_what_it_is_and_has_its_function(self) -> None:
-        """A line of documentation, and ``attack``."""
-        module = importlib.import_module(self.module)
-        assert (module.__doc__ or "").strip()
-        assert callable(module.attack)
+    @property
+    def rule(self) -> str:
+        """Its name."""
+        package, _, name = self.module.rpartition(".")
+        return name.replace("_", "-") if package == Attack.__module__ else self.module
+
+    def test_it_says_what_it_is(self) -> None:
+        """A line of documentation."""
+        assert Attack.choose(self.rule).summary
 
     def test_it_says_what_it_sees_and_knows_in_known_words(self) -> None:
-        """``SEES`` and ``KNOWING``, where the module has them."""
-        module = importlib.import_module(self.module)
-        assert set(getattr(module, "SEES", SIGHTS)) <= set(SIGHTS)
-        assert getattr(module, "SEES", SIGHTS), "an attack looks at something"
-        assert getattr(module, "KNOWING", KNOWINGS[0]) in KNOWINGS
+        """``SEES`` and ``KNOWING``."""
+        attack: Attack[Any] = Attack.choose(self.rule)
+        assert set(attack.SEES) <= set(SIGHTS)
+        assert attack.SEES, "an attack looks at something"
+        assert attack.KNOWING in KNOWINGS
 
     def test_it_looks_only_at_what_a_server_sees(self) -> None:
         """Nothing in the module comes from where clients' secrets are."""

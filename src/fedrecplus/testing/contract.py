@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
-from fedrecplus.config import Choice, Config, change, dumps, loads
+from fedrecplus.config import Config, change, dumps, loads
 from fedrecplus.device import Device
 from fedrecplus.engines import Problem
-from fedrecplus.parts import Part, part
+from fedrecplus.parts import Part
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Setting, read_setting, settings_of
 from fedrecplus.testing.agreement import assert_engines_agree
 from fedrecplus.testing.example import example_config, example_round
 
+P = TypeVar("P", bound=Part[Any])
 
-class Contract:
+
+class Contract(Generic[P]):
     """Derive from the contract of a kind and name the part: ``rule = "my_package.my_rule"``."""
 
     kind: ClassVar[str]
@@ -26,20 +28,9 @@ class Contract:
     """settings, as for ``--set``, of the training that the part is tried in"""
 
     @property
-    def part(self) -> Part:
-        """The part itself."""
-        return part(self.kind, self.rule)
-
-    @property
-    def options(self) -> Any:
-        """Its options in the example's training."""
-        return self.choice.options
-
-    @property
-    def choice(self) -> Choice:
-        """The part with its options in the example's training."""
-        chosen: Choice = getattr(self.config(), self.kind)
-        return chosen
+    def part(self) -> P:
+        """The part with its settings in the example's training."""
+        return cast(P, getattr(self.config(), self.kind))
 
     def config(self, *more: str) -> Config:
         """The example's training with this part."""
@@ -73,7 +64,7 @@ class Contract:
         for option in settings_of(self.part.settings_type):
             for value in other_values(option):
                 changed = change(config, f"{self.kind}.{option.name}", str(value))
-                assert getattr(getattr(changed, self.kind).options, option.name) == value
+                assert getattr(changed, self.kind).values[option.name] == value
                 assert loads(dumps(changed)) == changed
 
     def test_rounds_are_the_same_in_every_engine(self) -> None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts import Encoder
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing.contract import Contract
 
 
-class EncoderContract(Contract):
+class EncoderContract(Contract[Encoder[Any]]):
     """One finite row per item, by V and public things alone."""
 
     kind = "encoder"
 
     def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
         """The features of items."""
-        features: NDArray[np.float64] = self.part.encode(V, public, self.options)
-        return features
+        return self.part.encode(V, public)
 
     def test_every_item_has_one_finite_row_and_the_same_when_asked_again(self) -> None:
         """Also where all items are alike and nobody has rated any."""

@@ -25,7 +25,7 @@ _USUAL = (
 def example_config(*changes: str) -> Config:
     """A training in which every kind of part has something to do, with changes as for ``--set``.
 
-    >>> example_config("model.factors=3").model.options.factors
+    >>> example_config("model.factors=3").model.settings.factors
     3
     """
     rules = {change.partition("=")[0] for change in changes if change.partition("=")[0].endswith(".rule")}

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import PseudoItems, merge
 from fedrecplus.engines import engine_of, item_columns, prepare
+from fedrecplus.parts import Model
 from fedrecplus.testing.contract import Contract
 from fedrecplus.testing.example import small_ratings
 
 
-class ModelContract(Contract):
+class ModelContract(Contract[Model[Any]]):
     """r̂ = X_i·w_u, with X that everybody knows and w that stays on the device; and rounds that lower the error."""
 
     kind = "model"
@@ -28,13 +29,14 @@ class ModelContract(Contract):
     def test_start_values_have_a_row_each_and_do_not_depend_on_who_else_asks(self) -> None:
         """A device that joins later starts where it would have started."""
         problem, message, _ = self.round()
-        part, options, public = self.part, self.options, problem.public
-        V = part.start_items(3, len(message.V), options, public)
+        part, public = self.part, problem.public
+        V = part.start_items(3, len(message.V), public)
         assert len(V) == len(message.V)
         assert np.isfinite(V).all()
-        everybody = part.start_users(3, np.arange(20), options, public)
-        assert everybody.shape == (20, part.user_columns(options))
-        np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), options, public), everybody[[7, 11]])
+        assert V.shape[1] == sum(part.tables().values())
+        everybody = part.start_users(3, np.arange(20), public)
+        assert everybody.shape == (20, part.user_columns)
+        np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), public), everybody[[7, 11]])
 
     def test_local_training_moves_the_rows_of_the_client_s_items_alone(self) -> None:
         """It returns what stays on the device, and its rows of V as they are then."""
@@ -42,9 +44,8 @@ class ModelContract(Contract):
         for device in devices[:5]:
             unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
             rows = merge(device, PseudoItems(unrated, np.full(len(unrated), 3.0)))
-            U, V, *statistic = self.part.local_training(device, rows, message, self.options)
-            sizes = [self.part.statistic_size(self.options)] if self.part.has("statistic_size") else []
-            assert [len(numbers) for numbers in statistic] == sizes
+            U, V, statistic = self.part.local_training(device, rows, message)
+            assert len(statistic) == self.part.statistic_size
             assert U.shape == device.U.shape
             assert V.shape == (len(rows.items), message.V.shape[1])
             assert np.isfinite(U).all()
@@ -57,10 +58,10 @@ class ModelContract(Contract):
         X, every = self.X(), np.arange(len(message.V))
         assert len(X) == len(message.V)
         for device in devices[:5]:
-            known = (device.items, device.ratings, self.options, problem.public)
+            known = (device.items, device.ratings, problem.public)
             w = self.part.user_weights(device.U, X, *known)
             assert w.shape == (X.shape[1],)
-            predicted = self.part.predict(every, device, message, self.options)
+            predicted = self.part.predict(every, device, message)
             np.testing.assert_allclose(predicted, X @ w, rtol=0, atol=1e-9)
 
     def test_a_newcomer_gets_weights_from_ratings_alone_even_from_none(self) -> None:
@@ -68,7 +69,7 @@ class ModelContract(Contract):
         problem, _, devices = self.round()
         X, device = self.X(), max(devices, key=lambda device: len(device.items))
         w, nothing = (
-            self.part.fold_in(X, device.items[:rated], device.ratings[:rated], self.options, problem.public)
+            self.part.fold_in(X, device.items[:rated], device.ratings[:rated], problem.public)
             for rated in (len(device.items), 0)
         )
         assert w.shape == nothing.shape == (X.shape[1],)

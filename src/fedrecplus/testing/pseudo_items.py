@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device
-from fedrecplus.parts.pseudo_items import SetSettings
+from fedrecplus.parts import PseudoItems
 from fedrecplus.rounds import pseudo_items
 from fedrecplus.testing.contract import Contract
 
 
-class PseudoItemsContract(Contract):
+class PseudoItemsContract(Contract[PseudoItems[Any]]):
     """Unrated items, as many as asked for, by the client, its secret and the broadcast alone."""
 
     kind = "pseudo_items"
@@ -21,8 +22,7 @@ class PseudoItemsContract(Contract):
     def select(self, count: int, device: Device, *more: str) -> NDArray[np.int64]:
         """A client's set."""
         problem, message, _ = self.round(*more)
-        chosen: NDArray[np.int64] = self.part.select(count, device, message, problem.config.pseudo_items.options)
-        return chosen
+        return problem.config.pseudo_items.select(count, device, message)
 
     @property
     def devices(self) -> list[Device]:
@@ -31,8 +31,8 @@ class PseudoItemsContract(Contract):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of pseudo items to ask for; rules without the options of sets are never asked for any."""
-        return (0, 1, 7, 40) if isinstance(self.options, SetSettings) else (0,)
+        """Numbers of pseudo items to ask for; rules that hide nothing are never asked for any."""
+        return (0, 1, 7, 40) if self.part.HIDES else (0,)
 
     def test_a_set_is_of_unrated_items_as_many_as_asked_for_ascending(self) -> None:
         """All unrated ones where there are no more."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data import Scale
 from fedrecplus.device import Device
+from fedrecplus.parts import VirtualRatings
 from fedrecplus.parts.virtual_ratings import put_on_scale
 from fedrecplus.rounds import predictions
 from fedrecplus.testing.contract import Contract
@@ -14,7 +17,7 @@ from fedrecplus.testing.contract import Contract
 SCALES = (Scale(1.0, 5.0, 1.0), Scale(0.5, 5.0, 0.5), Scale(0.0, 100.0, 1.0), Scale(0.0, 1.0, 1.0))
 
 
-class VirtualRatingsContract(Contract):
+class VirtualRatingsContract(Contract[VirtualRatings[Any]]):
     """One finite rating per item, on the scale where that is asked for, by item, client and broadcast alone."""
 
     kind = "virtual_ratings"
@@ -25,9 +28,7 @@ class VirtualRatingsContract(Contract):
         """Virtual ratings before they are put on the scale."""
         problem, message, _ = self.round(*more, scale=scale)
         predict = predictions(device, message, problem.config)
-        options = problem.config.virtual_ratings.options
-        ratings: NDArray[np.float64] = self.part.fill(items, device, message, predict, options)
-        return ratings
+        return problem.config.virtual_ratings.fill(items, device, message, predict)
 
     def test_every_item_gets_one_finite_rating_whichever_others_are_asked_for(self) -> None:
         """And the same one when asked again."""
@@ -47,7 +48,7 @@ class VirtualRatingsContract(Contract):
                 problem, message, devices = self.round(more, scale=scale)
                 for device in devices[:8]:
                     items = unrated(device)
-                    options = problem.config.virtual_ratings.options
+                    options = problem.config.virtual_ratings.settings
                     raw = self.fill(items, device, more, scale=scale)
                     ratings = put_on_scale(raw, items, device, options, message.round)
                     assert ((ratings >= 1.0) & (ratings <= 5.0)).all()

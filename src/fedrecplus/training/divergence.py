@@ -42,8 +42,8 @@ class Watch:
 def step_size(config: Config) -> tuple[str, float]:
     """The setting that decides how far a round goes, and its value: the local step or, without one, the server's."""
     for section in (config.model, config.server_optimizer):
-        if hasattr(section.options, "learning_rate"):
-            return f"{section.kind}.learning_rate", float(section.options.learning_rate)
+        if "learning_rate" in section.values:
+            return f"{section.kind}.learning_rate", float(section.settings.learning_rate)
     return "", 0.0
 
 
@@ -57,4 +57,4 @@ def with_smaller_step(config: Config, retries: int) -> Config:
     if retries == 0 or not name:
         return config
     kind = name.partition(".")[0]
-    return replace(config, **{kind: getattr(config, kind).with_options(learning_rate=size * 0.5**retries)})
+    return replace(config, **{kind: getattr(config, kind).with_settings(learning_rate=size * 0.5**retries)})

@@ -77,7 +77,7 @@ class Fallback:
             mean = float(values.mean()) if len(values) else 3.0
         client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
         known_item = training.item_counts() > 0 if known_item is None else known_item
-        if config is not None and config.model.part.has("PREDICTS_COLD_ITEMS"):
+        if config is not None and config.model.PREDICTS_COLD_ITEMS:
             known_item[:] = True
         return cls(client_mean, counts > 0, known_item, mean)
 

@@ -16,6 +16,7 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.data.sources import RatingsLike, as_ratings, as_test
 from fedrecplus.engines import Diverged, engine_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.randomness import uniform
 from fedrecplus.training.attempt import Outcome, Task, attempt
@@ -164,7 +165,7 @@ def _attempts(task: Task, saved: Checkpoint | None) -> Outcome:
         try:
             return attempt(task, retries, saved)
         except Diverged as diverged:
-            if task.config.privacy.part.has("plan"):
+            if isinstance(task.config.privacy, BudgetMechanism):
                 raise UserError(
                     f"training {diverged}; another attempt would spend the privacy budget again",
                     "choose settings that suit the budget (--epsilon does), or a greater privacy.epsilon",

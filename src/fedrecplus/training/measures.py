@@ -117,7 +117,7 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
     model, parts = recommender.model, recommender.clients
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
     items, known_items = _numbers(model.item_ids, training.item_ids)
-    X, has_lists = model.X[items], model.config.scores_lists
+    X, has_lists = model.X[items], model.config.model.scores_lists
     W = np.zeros((training.clients, X.shape[1]))
     Z = np.zeros(W.shape) if has_lists else None
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0

@@ -48,13 +48,13 @@ class SharedModel:
     def X(self) -> NDArray[np.float64]:
         """The public columns that a person's weights are for: r̂ = w·X_i."""
         model = self.config.model
-        X: NDArray[np.float64] = model.part.item_columns(self.V.astype(np.float64), self.public, model.options)
+        X: NDArray[np.float64] = model.item_columns(self.V.astype(np.float64), self.public)
         return X
 
     def fold_in(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> NDArray[np.float64]:
         """A person's weights from ratings in standard units, in closed form: all that a device needs is in here."""
         model = self.config.model
-        w: NDArray[np.float64] = model.part.fold_in(self.X, items, ratings, model.options, self.public)
+        w: NDArray[np.float64] = model.fold_in(self.X, items, ratings, self.public)
         return w
 
     def list_weights(
@@ -63,11 +63,11 @@ class SharedModel:
         """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
         rank."""
         model = self.config.model
-        if not self.config.scores_lists:
+        if not self.config.model.scores_lists:
             return None
         if len(items) == 0:
             return np.zeros(len(w))
-        z: NDArray[np.float64] = model.part.list_weights(w, self.X, items, ratings, model.options, self.public)
+        z: NDArray[np.float64] = model.list_weights(w, self.X, items, ratings, self.public)
         return z
 
     @property
@@ -83,7 +83,7 @@ class SharedModel:
     @property
     def predicts_cold_items(self) -> bool:
         """Whether it says something sensible where nothing was rated, by what is public of the items."""
-        return self.config.model.part.has("PREDICTS_COLD_ITEMS")
+        return self.config.model.PREDICTS_COLD_ITEMS
 
     def write(self, folder: Path) -> None:
         """Write ``model.safetensors``."""

@@ -43,7 +43,7 @@ class Ledger:
         plan = plan_of(config)
         if plan is None:
             return None
-        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.options.delta))
+        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.settings.delta))
 
     @classmethod
     def of_model(cls, folder: Path, config: Config, model: str) -> Ledger | None:
@@ -135,18 +135,15 @@ def privacy_of(config: Config, public: PublicItems, most_numbers: int, *, seeded
     ``most_numbers`` are those of the largest upload, for a claim that is made number by number; ``seeded`` says whether
     the noise came from the seed, as in simulation, or from the operating system.
     """
-    plan, options, part = plan_of(config), config.privacy.options, config.privacy.part
-    if part.has("claim"):
-        claim: dict[str, Any] = part.claim(options, most_numbers, config.server.rounds)
-        return claim
+    plan, mechanism = plan_of(config), config.privacy
     if plan is None:
-        return None
+        return mechanism.claim(most_numbers, config.server.rounds)
     return {
-        "epsilon": epsilon_of(plan.releases(), options.delta, plan.accountant),
-        "delta": options.delta,
-        "unit": part.UNIT,
+        "epsilon": epsilon_of(plan.releases(), mechanism.settings.delta, plan.accountant),
+        "delta": mechanism.settings.delta,
+        "unit": mechanism.UNIT,
         "neighbouring": neighbouring(config),
-        "mechanism": part.MECHANISM,
+        "mechanism": mechanism.MECHANISM,
         "accountant": f"{plan.accountant} (dp-accounting)",
         "noise_multiplier": list(plan.rounds),
         "sampling": {"probability": plan.sampling, "rounds": len(plan.rounds)},

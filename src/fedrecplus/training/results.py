@@ -33,7 +33,7 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
         "rmse": found.rmse if found else None,
         "nmse": found.nmse if found else None,
         "likes_alone": task.likes_alone,
-        "ratings_by": getattr(task.config.model.part.module, "RATINGS_BY", "model"),
+        "ratings_by": task.config.model.RATINGS_BY,
         "simulation_only": task.config.simulation_only,
         "rounds": outcome.state.server.round,
         **channel_of(task.config),
@@ -58,13 +58,8 @@ def result_of(task: Task, outcome: Outcome, data: Mapping[str, Any]) -> dict[str
 
 def channel_of(config: Config) -> dict[str, Any]:
     """What the server saw: the channel, which rows a client sent, and whether a simulation's cryptography was real."""
-    options = config.channel.options
-    names = (name for name in ("masks", "shares", "encryption") if hasattr(options, name))
-    return {
-        "channel": config.channel.rule,
-        "rows_sent": getattr(options, "rows", "rows"),
-        "masks": next((getattr(options, name) for name in names), None),
-    }
+    channel = config.channel
+    return {"channel": channel.rule, "rows_sent": channel.rows, "masks": channel.computed}
 
 
 def _most_numbers(outcome: Outcome) -> int:

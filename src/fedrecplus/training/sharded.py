@@ -96,7 +96,7 @@ class ShardJudge(Judge):
 
     def _question(self, problem: Problem, state: SimulationState, X: NDArray[Any] | None = None) -> Question:
         known = self.ratings.item_counts() > 0
-        if problem.config.model.part.has("PREDICTS_COLD_ITEMS"):
+        if problem.config.model.PREDICTS_COLD_ITEMS:
             known[:] = True
         share = 0.0 if self.ratings.fold is not None else min(1.0, self.most / max(len(self.ratings), 1))
         X = item_columns(problem, state.server.V) if X is None else X

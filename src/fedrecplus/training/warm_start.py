@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.engines import Problem, SimulationState
 from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import ServerState, extend_server
 from fedrecplus.training.model_files import SharedModel
@@ -70,19 +71,18 @@ class Earlier:
 
 def _check(model: SharedModel, config: Config) -> None:
     chosen, earlier = config.model, model.config.model
-    if chosen.part.user_columns(chosen.options) > 0:
+    if chosen.user_columns > 0:
         raise UserError(
             f"model.rule = {chosen.rule!r} keeps factors on devices, which the earlier model's file has not",
             "take a model that solves for them anew: reconstruction, ials, joint",
         )
-    tables = chosen.part.tables(chosen.options) if chosen.part.has("tables") else {}
     columns = model.V.shape[1]
-    if chosen.rule != earlier.rule or (tables and sum(tables.values()) != columns):
+    if chosen.rule != earlier.rule or sum(chosen.tables().values()) != columns:
         raise UserError(
             f"the model to begin with is {earlier.rule!r} with {columns} columns, the settings ask for another",
             "leave --algorithm and its factors as they were in that run",
         )
-    if config.privacy.part.has("plan"):
+    if isinstance(config.privacy, BudgetMechanism):
         raise UserError(
             "a privacy budget covers what is released from now on, not the model that this training would begin with",
             "begin without an earlier model",

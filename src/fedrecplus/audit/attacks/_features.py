@@ -13,7 +13,7 @@ from fedrecplus.audit.attacks._reading import Reading, of_model, reading
 from fedrecplus.audit.attacks.crowd import co_occurrence, public_groups
 from fedrecplus.audit.attacks.neighbours import copies, likeness, reach
 from fedrecplus.audit.attacks.taste import fit
-from fedrecplus.audit.attacks.u_step import attack as u_step
+from fedrecplus.audit.attacks.u_step import UStep
 from fedrecplus.audit.transcript import Transcript
 
 Array = NDArray[np.float64]
@@ -118,7 +118,7 @@ def _u_step_shares(transcript: Transcript, client: int, last: Reading) -> Array:
     shares = np.full(len(last.items), np.nan)
     of = of_model(transcript)
     if of is not None and of.over == "rated":
-        for guess in u_step(transcript, client):
+        for guess in UStep().attack(transcript, client):
             _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
             shares[here] = guess.rated[there]
     return shares

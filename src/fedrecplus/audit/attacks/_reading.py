@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from fedrecplus.audit.attacks._solved import Shown, common_direction, memberships, on_scale, solve, used_rows
 from fedrecplus.audit.transcript import Sent, Transcript, hides_rows
+from fedrecplus.errors import UserError
 from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts.model.mf import Mf
 
 Array = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-3, 30.0
@@ -57,17 +59,26 @@ class Reading:
 
 def of_model(transcript: Transcript) -> OfModel | None:
     """What the model says of its uploads, if it says anything."""
+    return transcript.config.model.attacker()
+
+
+def stepping_model(transcript: Transcript) -> Mf:
+    """The model, where it says that steps fit its weights."""
     model = transcript.config.model
-    found: OfModel | None = model.part.attacker(model.options) if model.part.has("attacker") else None
-    return found
+    if not isinstance(model, Mf):
+        raise UserError(
+            f"model.rule = {model.rule!r} says that steps fit its weights, and not which", "derive its class from Mf"
+        )
+    return model
 
 
 def rated_share(transcript: Transcript, rows: int) -> float:
     """Rated rows per row of an upload, as far as the config tells."""
-    options = transcript.config.pseudo_items.options
+    rule = transcript.config.pseudo_items
     if not hides_rows(transcript.config):
         return 1.0
-    return max(1.0 - options.count / max(rows, 1), 0.01) if options.count > 0 else 1.0 / (1.0 + float(options.ratio))
+    count = rule.settings.count
+    return max(1.0 - count / max(rows, 1), 0.01) if count > 0 else 1.0 / (1.0 + rule.ratio)
 
 
 def readings(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -104,8 +115,8 @@ def _shown(transcript: Transcript, sent: Sent, of: OfModel) -> Shown:
     return Shown(
         items,
         X,
-        lambda used: model.part.gradient_rows(delta, items, used, message, model.options),
-        lambda used: model.part.ridge_and_prior(columns, items, used, model.options, transcript.public),
+        lambda used: model.gradient_rows(delta, items, used, message),
+        lambda used: model.ridge_and_prior(columns, items, used, transcript.public),
         of,
     )
 
@@ -117,9 +128,9 @@ def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
     if of is None:
         A = sent.upload.delta[pure]
         return _reading(sent, np.zeros((len(A), 0)), np.zeros(0), A @ common_direction(A))
-    shown, options = _shown(transcript, sent, of), transcript.config.model.options
-    rate = transcript.config.model.part.local_rate(options, sent.round)
-    w, e = _scanned(shown, of, transcript.step, lambda squared: fading(squared, rate, options.local_epochs))
+    shown, model = _shown(transcript, sent, of), stepping_model(transcript)
+    rate, epochs = model.local_rate(sent.round), model.local_epochs
+    w, e = _scanned(shown, of, transcript.step, lambda squared: fading(squared, rate, epochs))
     return _reading(sent, shown.X, w, e)
 
 

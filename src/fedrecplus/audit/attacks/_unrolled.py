@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from fedrecplus.parts import Part
+from fedrecplus.parts.model.mf import errors, item_step, user_step
 
 Array = NDArray[np.float64]
 _ENOUGH = 1e-6
@@ -29,8 +29,6 @@ _LEAST_GAIN = 1.01
 class Known:
     """What the server knows of a client's round."""
 
-    model: Part
-    """with ``errors``, ``user_step`` and ``item_step`` as in ``mf``"""
     V: Array
     """rows of V before the round"""
     rate: float
@@ -58,15 +56,15 @@ class Path:
 
 def follow(known: Known, U: Array, targets: Array) -> Path:
     """Run the K epochs. ``targets`` are ratings less the global mean."""
-    path_U, W, e_before, e, model = [U], [], [], [], known.model
+    path_U, W, e_before, e = [U], [], [], []
     V, ones = known.V, np.ones((len(known.V), 1))
     for _ in range(known.epochs):
-        e_before.append(model.errors(U, V, targets))
-        U = model.user_step(U, V, targets, known.rate, known.decay, known.trained)
+        e_before.append(errors(U, V, targets))
+        U = user_step(U, V, targets, known.rate, known.decay, known.trained)
         path_U.append(U)
         W.append(np.hstack([V, ones]))
-        e.append(model.errors(U, V, targets))
-        V = model.item_step(U, V, targets, known.rate, known.decay)
+        e.append(errors(U, V, targets))
+        V = item_step(U, V, targets, known.rate, known.decay)
     return Path(path_U, W, e_before, e, V)
 
 

@@ -9,29 +9,34 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, readings
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
 Array = NDArray[np.float64]
 _ABSENT = 20.0
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the last upload: how seldom and how little each row's rating moved in all uploads."""
-    read = [reading for reading in readings(transcript, client) if reading.pure.all()]
-    if len(read) < 2:
-        return ()
-    last, ratings = read[-1], _by_round(read)
-    usual = _median(ratings)
-    moved = np.abs(ratings - usual) / transcript.step
-    known = np.isfinite(moved)
-    rounds = np.maximum(known.sum(axis=0), 1)
-    jumps = np.where(known, moved > 0.5, False).sum(axis=0) / rounds
-    drift = np.where(known, np.minimum(moved, 1.0), 0.0).sum(axis=0) / rounds
-    absent = np.mean([~np.isin(last.items, one.items) for one in read], axis=0)
-    return (Guess(last.round, last.items, on_scale(usual, transcript.step), -jumps - drift - _ABSENT * absent),)
+class AccumulatedChanges(Attack[Settings]):
+    """The attack."""
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the last upload: how seldom and how little each row's rating moved in all uploads."""
+        read = [reading for reading in readings(transcript, client) if reading.pure.all()]
+        if len(read) < 2:
+            return ()
+        last, ratings = read[-1], _by_round(read)
+        usual = _median(ratings)
+        moved = np.abs(ratings - usual) / transcript.step
+        known = np.isfinite(moved)
+        rounds = np.maximum(known.sum(axis=0), 1)
+        jumps = np.where(known, moved > 0.5, False).sum(axis=0) / rounds
+        drift = np.where(known, np.minimum(moved, 1.0), 0.0).sum(axis=0) / rounds
+        absent = np.mean([~np.isin(last.items, one.items) for one in read], axis=0)
+        return (Guess(last.round, last.items, on_scale(usual, transcript.step), -jumps - drift - _ABSENT * absent),)
 
 
 def _by_round(read: list[Reading]) -> Array:

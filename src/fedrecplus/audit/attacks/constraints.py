@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks import shadow
+from fedrecplus.audit.attacks import Attack, shadow
 from fedrecplus.audit.attacks._maximum_entropy import Cells, Totals, log_odds
 from fedrecplus.audit.attacks._prior import against_group, prior, rated_of_uploaded, standard
 from fedrecplus.audit.attacks._reading import rated_share, together
@@ -23,7 +23,6 @@ from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _SHADOW = 0.5
 """how much the shadow classifier counts, of what it says beyond how often an item is rated: chosen on ML-100K with the
@@ -49,14 +48,19 @@ class Settings(_Settings):
     ] = 0
 
 
-def attack(transcript: Transcript, client: int, settings: Settings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
-    """Of the upload that was noted of everybody: log odds of each row, given all that is known of items and clients."""
-    if not hides_rows(transcript.config) or client not in transcript.crowd:
-        return ()
-    key = ("constraints", transcript.assumed, settings.evidence, settings.turns)
-    cells, odds = transcript.once(key, lambda: _solved(transcript, settings))
-    own = cells.client == list(transcript.crowd).index(client)
-    return (Guess(transcript.rounds[0], cells.item[own], cells.rating[own], odds[own]),)
+class Constraints(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the upload that was noted of everybody: log odds of each row, given all that is known."""
+        if not hides_rows(transcript.config) or client not in transcript.crowd:
+            return ()
+        key = ("constraints", transcript.assumed, self.settings.evidence, self.settings.turns)
+        cells, odds = transcript.once(key, lambda: _solved(transcript, self.settings))
+        own = cells.client == list(transcript.crowd).index(client)
+        return (Guess(transcript.rounds[0], cells.item[own], cells.rating[own], odds[own]),)
 
 
 def _solved(transcript: Transcript, settings: Settings) -> tuple[Cells, Array]:
@@ -93,7 +97,7 @@ def _by_shadow(transcript: Transcript, cells: Cells, usual: Array) -> Array:
     """The classifier's log odds of the watched clients' rows; of all others, how often their items are rated."""
     found, numbers = usual.copy(), {client: number for number, client in enumerate(transcript.crowd)}
     for client in transcript.clients:
-        for guess in shadow.attack(transcript, client) if client in numbers else ():
+        for guess in shadow.Shadow().attack(transcript, client) if client in numbers else ():
             own = np.flatnonzero(cells.client == numbers[client])
             _, here, there = np.intersect1d(cells.item[own], guess.items, return_indices=True)
             found[own[here]] = np.clip(guess.rated[there], -_SURE, _SURE)

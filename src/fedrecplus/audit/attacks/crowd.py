@@ -12,23 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.item_regression import ItemRegression
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _RIDGE = 1.0
 """weight decay per upload that is learned from"""
 _RARE = 0.02
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the first upload: how likely each row is, given the others. No uploaded value is looked at."""
-    sent = transcript.uploads(client)[:1]
-    return tuple(
-        Guess(one.round, one.upload.items, silent(one.upload.items), _score(transcript, client)) for one in sent
-    )
+class Crowd(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the first upload: how likely each row is, given the others. No uploaded value is looked at."""
+        sent = transcript.uploads(client)[:1]
+        return tuple(
+            Guess(one.round, one.upload.items, silent(one.upload.items), _score(transcript, client)) for one in sent
+        )
 
 
 def _score(transcript: Transcript, client: int) -> Array:
@@ -50,11 +56,7 @@ def fitting(transcript: Transcript, found: CoOccurrence) -> Array:
 
 def public_groups(transcript: Transcript) -> NDArray[np.int64] | None:
     """The group of each item where the rule uploads whole public groups."""
-    rule = transcript.config.pseudo_items
-    if not rule.part.has("groups"):
-        return None
-    found: NDArray[np.int64] = rule.part.groups(transcript.public, rule.options)
-    return found
+    return transcript.config.pseudo_items.public_groups(transcript.public)
 
 
 def ranks(values: Array) -> Array:

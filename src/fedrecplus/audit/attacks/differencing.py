@@ -14,11 +14,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import read_single, rows_in_question
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("sums",)
 Array = NDArray[np.float64]
 _RIDGE = 1e-3
 _BESIDE = 0.2
@@ -27,15 +28,20 @@ _FLOOR = 1e-4
 """least variance of an estimate: weights are no whole numbers where clients weigh themselves"""
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of all items: log odds that the client rated it, by its presence in the recorded rounds."""
-    alone = [t for t, cohort in transcript.cohorts.items() if cohort.tolist() == [client]]
-    if alone and transcript.sums:
-        return (read_single(transcript, client, alone[-1], transcript.sums[alone[-1]]),)
-    if not transcript.sums:
-        return ()
-    last, items = rows_in_question(transcript, client)
-    return (Guess(last, items, silent(items), log_odds(transcript, client)[items]),)
+class Differencing(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("sums",)
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of all items: log odds that the client rated it, by its presence in the recorded rounds."""
+        alone = [t for t, cohort in transcript.cohorts.items() if cohort.tolist() == [client]]
+        if alone and transcript.sums:
+            return (read_single(transcript, client, alone[-1], transcript.sums[alone[-1]]),)
+        if not transcript.sums:
+            return ()
+        last, items = rows_in_question(transcript, client)
+        return (Guess(last, items, silent(items), log_odds(transcript, client)[items]),)
 
 
 def log_odds(transcript: Transcript, client: int) -> Array:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 
+class Intersection(Attack[Settings]):
+    """The attack."""
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the client's last upload: in how many of its uploads each row was."""
-    sent = transcript.uploads(client)
-    if not sent:
-        return ()
-    times = np.bincount(np.concatenate([one.upload.items for one in sent]), minlength=len(transcript.public.popularity))
-    last = sent[-1]
-    items = last.upload.items
-    return (Guess(last.round, items, silent(items), times[items] / len(sent)),)
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the client's last upload: in how many of its uploads each row was."""
+        sent = transcript.uploads(client)
+        if not sent:
+            return ()
+        times = np.bincount(
+            np.concatenate([one.upload.items for one in sent]), minlength=len(transcript.public.popularity)
+        )
+        last = sent[-1]
+        items = last.upload.items
+        return (Guess(last.round, items, silent(items), times[items] / len(sent)),)

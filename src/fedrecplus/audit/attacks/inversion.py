@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._evidence import evidence
-from fedrecplus.audit.attacks._reading import Reading, of_model, readings
+from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model
 from fedrecplus.audit.attacks._unrolled import Known, improve
 from fedrecplus.audit.attacks.u_step import all_uploads
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import trained_rows
 from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.settings import Settings
 
 Array = NDArray[np.float64]
 _STEPS = 25
@@ -30,12 +32,15 @@ _MOST_ROWS = 300
 _NUMERICAL_STEPS = 30
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Some uploads, spread over the rounds: ratings and weights whose local training gives what was sent."""
-    return tuple(
-        Guess(found.round, found.items, found.nearest(transcript.step), evidence(transcript, found))
-        for found in transcript.once(("inversions", client), lambda: _inversions(transcript, client))
-    )
+class Inversion(Attack[Settings]):
+    """The attack."""
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Some uploads, spread over the rounds: ratings and weights whose local training gives what was sent."""
+        return tuple(
+            Guess(found.round, found.items, found.nearest(transcript.step), evidence(transcript, found))
+            for found in transcript.once(("inversions", client), lambda: _inversions(transcript, client))
+        )
 
 
 def _inversions(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -55,20 +60,20 @@ def _inversions(transcript: Transcript, client: int) -> tuple[Reading, ...]:
 
 def _unrolled(transcript: Transcript, sent: Sent, reading: Reading) -> Reading:
     """One upload, from the reading of it as if there had been one epoch, and from a constant start; the better fit."""
-    model, options = transcript.config.model.part, transcript.config.model.options
-    if options.local_epochs == 1:
+    model = stepping_model(transcript)
+    if model.local_epochs == 1:
         return reading  # one epoch leaves the length of U open, and the reading has found it by the scale
     V = transcript.broadcast(sent.round).V[sent.upload.items]
     every = transcript.columns(sent.round)
     X = every[sent.upload.items]
-    rate, trained = model.local_rate(options, sent.round), model.trained_columns(options)
-    known = Known(model, V, rate, options.regularisation, options.local_epochs, trained)
+    rate, decay = model.local_rate(sent.round), model.settings.regularisation
+    known = Known(V, rate, decay, model.local_epochs, model.trained_columns())
     seen = V + sent.upload.delta / (sent.upload.weight or 1.0)
     mean = model.global_mean(transcript.public)
     targets, path, left = improve(known, seen, reading.w, reading.ratings - mean, _STEPS)
     if left > _CONVERGED:
         middling = np.full(len(X), 3.5)
-        U = model.fold_in(every, sent.upload.items, middling, options, transcript.public)
+        U = model.fold_in(every, sent.upload.items, middling, transcript.public)
         again = improve(known, seen, U, middling - mean, _STEPS)
         targets, path, left = min((targets, path, left), again, key=lambda found: found[2])
     w, ratings = path.U[-1], targets + mean
@@ -80,7 +85,7 @@ def _differenced(transcript: Transcript, sent: Sent, reading: Reading) -> Readin
     model, items = transcript.config.model, sent.upload.items
     if len(items) > _MOST_ROWS:
         return reading
-    U = model.part.start_users(0, np.array([0]), model.options, transcript.public)[0]
+    U = model.start_users(0, np.array([0]), transcript.public)[0]
     seen = sent.upload.delta / (sent.upload.weight or 1.0)
     size = max(float(np.sqrt((seen**2).mean())), 1e-300)
 

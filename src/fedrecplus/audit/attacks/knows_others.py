@@ -11,39 +11,41 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import read_single
 from fedrecplus.audit.attacks._taught import People, RowsOfClient, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Others, Transcript, hides_rows
 from fedrecplus.protocol import Sums
 
-SEES = ("values", "lists", "sums")
-KNOWING = "everybody else"
 _ROUNDS = 8
 """in which a client is singled out of sums, at most"""
 _PARTS = 4
 """the watched clients are attacked in so many parts, each by what the other parts teach"""
 
 
-Settings = TaughtSettings
+class KnowsOthers(Attack[TaughtSettings]):
+    """The attack."""
 
+    SEES = ("values", "lists", "sums")
+    KNOWING = "everybody else"
 
-def attack(transcript: Transcript, client: int, settings: TaughtSettings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
-    """Of sums, some rounds together; of uploads, or lists of their rows, the last."""
-    others = transcript.knowledge.others
-    if others is None:
-        return ()
-    singled = _singled_out(transcript, client, others)
-    if not hides_rows(transcript.config) or not transcript.uploads(client):
-        return singled
-    key = ("known others", transcript.assumed, settings.learner, settings.teachers)
-    found = transcript.once(key, lambda: _taught(transcript, others, settings))
-    last, scores = found[client][0].reading, found[client][1]
-    ratings = last.nearest(transcript.step)
-    for guess in singled:  # values are in the sums, where uploads show none
-        _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
-        ratings[here] = guess.ratings[there]
-    return (Guess(last.round, last.items, ratings, scores),)
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of sums, some rounds together; of uploads, or lists of their rows, the last."""
+        others = transcript.knowledge.others
+        if others is None:
+            return ()
+        singled = _singled_out(transcript, client, others)
+        if not hides_rows(transcript.config) or not transcript.uploads(client):
+            return singled
+        key = ("known others", transcript.assumed, self.settings.learner, self.settings.teachers)
+        found = transcript.once(key, lambda: _taught(transcript, others, self.settings))
+        last, scores = found[client][0].reading, found[client][1]
+        ratings = last.nearest(transcript.step)
+        for guess in singled:  # values are in the sums, where uploads show none
+            _, here, there = np.intersect1d(last.items, guess.items, return_indices=True)
+            ratings[here] = guess.ratings[there]
+        return (Guess(last.round, last.items, ratings, scores),)
 
 
 def _singled_out(transcript: Transcript, client: int, others: Others) -> tuple[Guess, ...]:

@@ -13,13 +13,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._reading import Reading, rated_share, readings
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript, hides_rows
 from fedrecplus.parts.similarity import similarity
 from fedrecplus.protocol import Broadcast
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _REACH = 4.0
 _NEAREST = 40
@@ -28,15 +29,20 @@ _SLIP = 0.02
 """probability that a copied rating doesn't match, so that one slip doesn't decide"""
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the first and the last upload: rows that explain others against rows that are explained."""
-    read = readings(transcript, client)
-    chosen = {reading.round: reading for reading in (*read[:1], *read[-1:])}
-    guesses = []
-    for t, reading in chosen.items():
-        score = _REACH * reach(transcript, client, reading) + copies(transcript, client, reading)
-        guesses.append(Guess(t, reading.items, reading.nearest(transcript.step), score))
-    return tuple(guesses)
+class Neighbours(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the first and the last upload: rows that explain others against rows that are explained."""
+        read = readings(transcript, client)
+        chosen = {reading.round: reading for reading in (*read[:1], *read[-1:])}
+        guesses = []
+        for t, reading in chosen.items():
+            score = _REACH * reach(transcript, client, reading) + copies(transcript, client, reading)
+            guesses.append(Guess(t, reading.items, reading.nearest(transcript.step), score))
+        return tuple(guesses)
 
 
 def reach(transcript: Transcript, client: int, reading: Reading) -> Array:
@@ -111,9 +117,9 @@ def _copying(transcript: Transcript, client: int, reading: Reading) -> Explain |
     rule, copied = transcript.config.virtual_ratings, transcript.assumed.virtual_ratings.copied
     if not hides_rows(transcript.config) or copied == "no":
         return None
-    message = _when_drawn(transcript, client, reading, anew=rule.options.refresh)
+    message = _when_drawn(transcript, client, reading, anew=rule.settings.refresh)
     if copied == "drawn":
-        weights: Array = rule.part.weights(reading.items, reading.items, message, rule.options)
+        weights = rule.copy_weights(reading.items, reading.items, message)
         np.fill_diagonal(weights, 0.0)
         return partial(_from_drawn, weights)
     if not _has_features(transcript):

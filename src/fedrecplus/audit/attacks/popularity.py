@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 
+class Popularity(Attack[Settings]):
+    """The attack."""
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Score = how often the item is rated by anybody."""
-    popularity = transcript.public.popularity.astype(np.float64)
-    uploads = (sent.upload.items for sent in transcript.uploads(client))
-    rounds = (sent.round for sent in transcript.uploads(client))
-    return tuple(Guess(t, items, silent(items), popularity[items]) for t, items in zip(rounds, uploads, strict=True))
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Score = how often the item is rated by anybody."""
+        popularity = transcript.public.popularity.astype(np.float64)
+        uploads = (sent.upload.items for sent in transcript.uploads(client))
+        rounds = (sent.round for sent in transcript.uploads(client))
+        return tuple(
+            Guess(t, items, silent(items), popularity[items]) for t, items in zip(rounds, uploads, strict=True)
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks import _logistic
+from fedrecplus.audit.attacks import Attack, _logistic
 from fedrecplus.audit.attacks._features import CROSSED, features_of
 from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import rated_share
@@ -18,21 +18,26 @@ from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.shadow_clients import Invented, ShadowTranscript
 from fedrecplus.audit.transcript import Transcript, hides_rows
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _SHADOWS = 80
 _TURNS = 3
 _KEY = 20230914
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the client's last whole upload: the classifier's log odds that a row is rated."""
-    if not hides_rows(transcript.config) or not transcript.uploads(client):
-        return ()
-    scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
-    last, _ = features_of(transcript, client)
-    return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
+class Shadow(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the client's last whole upload: the classifier's log odds that a row is rated."""
+        if not hides_rows(transcript.config) or not transcript.uploads(client):
+            return ()
+        scores = transcript.once(("shadow", transcript.assumed), lambda: _train(transcript))
+        last, _ = features_of(transcript, client)
+        return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
 def _train(transcript: Transcript) -> dict[int, Array]:

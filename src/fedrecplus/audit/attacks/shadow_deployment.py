@@ -9,26 +9,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._taught import People, TaughtSettings, rows_of, teach
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import SecondData, Transcript, hides_rows
 
-SEES = ("values", "lists")
-KNOWING = "second data set"
 
+class ShadowDeployment(Attack[TaughtSettings]):
+    """The attack."""
 
-Settings = TaughtSettings
+    SEES = ("values", "lists")
+    KNOWING = "second data set"
 
-
-def attack(transcript: Transcript, client: int, settings: TaughtSettings = Settings()) -> tuple[Guess, ...]:  # noqa: B008
-    """Of the client's last upload: the classifier's log odds that a row is rated."""
-    second = transcript.knowledge.second
-    if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
-        return ()
-    key = ("shadow deployment", transcript.assumed, settings.learner, settings.teachers)
-    scores = transcript.once(key, lambda: _taught(transcript, second, settings))
-    last = rows_of(transcript, client).reading
-    return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the client's last upload: the classifier's log odds that a row is rated."""
+        second = transcript.knowledge.second
+        if second is None or not hides_rows(transcript.config) or not transcript.uploads(client):
+            return ()
+        key = ("shadow deployment", transcript.assumed, self.settings.learner, self.settings.teachers)
+        scores = transcript.once(key, lambda: _taught(transcript, second, self.settings))
+        last = rows_of(transcript, client).reading
+        return (Guess(last.round, last.items, last.nearest(transcript.step), scores[client]),)
 
 
 def _taught(transcript: Transcript, second: SecondData, settings: TaughtSettings) -> dict[int, NDArray[np.float64]]:

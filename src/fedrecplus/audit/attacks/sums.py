@@ -9,24 +9,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._from_sums import rows_in_question
 from fedrecplus.audit.attacks._solved import on_scale
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("sums",)
 Array = NDArray[np.float64]
 _RIDGE = 10.0
 """weight decay of the regression, in ratings"""
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of all items, by all recorded sums: the share of the weight behind each, and the mean rating that fits best."""
-    if not transcript.sums:
-        return ()
-    last, items = rows_in_question(transcript, client)
-    share, ratings = transcript.once("sums", lambda: _learned(transcript))
-    return (Guess(last, items, on_scale(ratings, transcript.step)[items], share[items]),)
+class SumsAlone(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("sums",)
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of all items, by all recorded sums: the share of the weight behind each, and the best mean rating."""
+        if not transcript.sums:
+            return ()
+        last, items = rows_in_question(transcript, client)
+        share, ratings = transcript.once("sums", lambda: _learned(transcript))
+        return (Guess(last, items, on_scale(ratings, transcript.step)[items], share[items]),)
 
 
 def _learned(transcript: Transcript) -> tuple[Array, Array]:

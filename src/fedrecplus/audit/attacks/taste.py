@@ -12,20 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.guess import Guess, silent
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _RIDGE = 1e-3
-
-
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the first upload: how well each row fits what the others say about the client's taste."""
-    sent = transcript.uploads(client)[:1]
-    return tuple(
-        Guess(one.round, one.upload.items, silent(one.upload.items), fit(transcript, one.upload.items)) for one in sent
-    )
 
 
 @dataclass(frozen=True)
@@ -38,6 +31,20 @@ class Tastes:
     """covariance of the rows of one upload"""
     between: Array
     """covariance of the clients' own means, chance taken off"""
+
+
+class Taste(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the first upload: how well each row fits what the others say about the client's taste."""
+        sent = transcript.uploads(client)[:1]
+        return tuple(
+            Guess(one.round, one.upload.items, silent(one.upload.items), fit(transcript, one.upload.items))
+            for one in sent
+        )
 
 
 def fit(transcript: Transcript, items: NDArray[np.int64]) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._prior import prior
 from fedrecplus.audit.attacks._reading import rated_share
 from fedrecplus.audit.guess import Guess, silent
@@ -16,7 +17,6 @@ from fedrecplus.audit.transcript import Transcript
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
-SEES = ("values", "lists")
 Array = NDArray[np.float64]
 _LEAST, _MOST = 0.02, 0.995
 _SURE = 0.999
@@ -29,16 +29,21 @@ class Settings(_Settings):
     models: Annotated[int, number(2, 5, "models that the person takes part in, the attacked one included")] = 2
 
 
-def attack(transcript: Transcript, client: int, settings: Settings) -> tuple[Guess, ...]:
-    """Of the first upload: in how many other models' uploads each row is, beside what the sets of rows say."""
-    sent, other = transcript.uploads(client)[:1], transcript.models[: settings.models - 1]
-    if not sent or not other:
-        return ()
-    items = sent[0].upload.items
-    score = prior(transcript, client, items)
-    for sets in other:
-        there = np.isin(items, sets[client])
-        share = rated_share(transcript, len(items))
-        drawn = np.clip((there.mean() - share) / max(1.0 - share, 1e-9), _LEAST, _MOST)
-        score = score + np.where(there, np.log(_SURE / drawn), np.log((1.0 - _SURE) / (1.0 - drawn)))
-    return (Guess(sent[0].round, items, silent(items), score),)
+class TwoModels(Attack[Settings]):
+    """The attack."""
+
+    SEES = ("values", "lists")
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the first upload: in how many other models' uploads each row is, beside what the sets of rows say."""
+        sent, other = transcript.uploads(client)[:1], transcript.models[: self.settings.models - 1]
+        if not sent or not other:
+            return ()
+        items = sent[0].upload.items
+        score = prior(transcript, client, items)
+        for sets in other:
+            there = np.isin(items, sets[client])
+            share = rated_share(transcript, len(items))
+            drawn = np.clip((there.mean() - share) / max(1.0 - share, 1e-9), _LEAST, _MOST)
+            score = score + np.where(there, np.log(_SURE / drawn), np.log((1.0 - _SURE) / (1.0 - drawn)))
+        return (Guess(sent[0].round, items, silent(items), score),)

@@ -13,22 +13,27 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.audit.attacks import Attack
 from fedrecplus.audit.attacks._evidence import evidence
-from fedrecplus.audit.attacks._reading import Reading, of_model, reading, together
+from fedrecplus.audit.attacks._reading import Reading, of_model, reading, stepping_model, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Sent, Transcript
+from fedrecplus.settings import Settings
 
 Array = NDArray[np.float64]
 _CHANGED = 4.0
 _ABSENT = 20.0
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the later upload of every successive pair: ratings, and rows that were new or whose rating changed."""
-    pairs = [
-        (before, after) for before, after in pairwise(transcript.uploads(client)) if after.order == before.order + 1
-    ]
-    return tuple(_guess(transcript, before, after) for before, after in pairs)
+class TwoRound(Attack[Settings]):
+    """The attack."""
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the later upload of every successive pair: ratings, and rows that were new or whose rating changed."""
+        pairs = [
+            (before, after) for before, after in pairwise(transcript.uploads(client)) if after.order == before.order + 1
+        ]
+        return tuple(_guess(transcript, before, after) for before, after in pairs)
 
 
 def _guess(transcript: Transcript, first: Sent, second: Sent) -> Guess:
@@ -53,7 +58,7 @@ def solve(transcript: Transcript, before: Reading, after: Reading) -> Reading:
     the part orthogonal to s₀'s factor leaves one equation for s₁. With several epochs, as if they were one large step.
     Paper: Eq. (7), with its sign put right
     """
-    model, of = transcript.config.model, of_model(transcript)
+    model, of = stepping_model(transcript), of_model(transcript)
     lengths_are_all = of is not None and set(of.known.values()) <= {0.0}
     if not (lengths_are_all and before.pure.any() and after.pure.all()):
         return after
@@ -61,10 +66,10 @@ def solve(transcript: Transcript, before: Reading, after: Reading) -> Reading:
     length = max(float(np.linalg.norm(after.w)), 1e-12)
     wide = V.shape[1]
     u0, u1 = before.w[:wide] / max(float(np.linalg.norm(before.w)), 1e-12), after.w[:wide] / length
-    rate = model.part.local_rate(model.options, after.round) * model.options.local_epochs
+    rate = model.local_rate(after.round) * model.settings.local_epochs
     inverse = rate * (after.errors * length) @ V / len(V)
     linear = rate * (V @ u1) @ V / len(V) - u1
-    earlier = u0 - rate * (model.options.regularisation * u0 + (V @ u0) @ V / len(V))
+    earlier = u0 - rate * (model.settings.regularisation * u0 + (V @ u0) @ V / len(V))
     earlier /= max(float(np.linalg.norm(earlier)), 1e-300)
     linear, inverse = (part - (part @ earlier) * earlier for part in (linear, inverse))
     # |s·linear + inverse/s| is smallest where s⁴ = |inverse|²/|linear|²

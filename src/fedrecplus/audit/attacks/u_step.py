@@ -7,32 +7,37 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.audit.attacks._reading import Reading, of_model, readings, together
+from fedrecplus.audit.attacks import Attack
+from fedrecplus.audit.attacks._reading import Reading, of_model, readings, stepping_model, together
 from fedrecplus.audit.guess import Guess
 from fedrecplus.audit.transcript import Transcript
+from fedrecplus.settings import Settings
 
 Array = NDArray[np.float64]
 _RIDGE = 1e-3
 _MOST_ROUNDS = 30
 
 
-def attack(transcript: Transcript, client: int) -> tuple[Guess, ...]:
-    """Of the last upload: the share that each row had in all fits of the weights that were seen, by least squares."""
-    of, sent = of_model(transcript), transcript.uploads(client)
-    if of is None or not sent:
-        return ()
-    if of.fitted == "exactly":
-        last = all_uploads(transcript, client)[-1]
-        members = np.zeros(len(last.items)) if last.members is None else last.members
-        return (Guess(last.round, last.items, last.nearest(transcript.step), members),)
-    one_by_one = readings(transcript, client)
-    pairs = [(a, b) for a, b in pairwise(one_by_one) if b.order == a.order + 1 and a.pure.all() and b.pure.all()]
-    if not pairs:
-        return ()
-    last = pairs[-1][1]
-    systems = [equations(transcript, a, b, last.items) for a, b in pairs[-_MOST_ROUNDS:]]
-    shares = solve(np.vstack([X for X, _ in systems]), np.concatenate([y for _, y in systems]))
-    return (Guess(last.round, last.items, last.nearest(transcript.step), shares),)
+class UStep(Attack[Settings]):
+    """The attack."""
+
+    def attack(self, transcript: Transcript, client: int) -> tuple[Guess, ...]:
+        """Of the last upload: the share that each row had in all fits of the weights, by least squares."""
+        of, sent = of_model(transcript), transcript.uploads(client)
+        if of is None or not sent:
+            return ()
+        if of.fitted == "exactly":
+            last = all_uploads(transcript, client)[-1]
+            members = np.zeros(len(last.items)) if last.members is None else last.members
+            return (Guess(last.round, last.items, last.nearest(transcript.step), members),)
+        one_by_one = readings(transcript, client)
+        pairs = [(a, b) for a, b in pairwise(one_by_one) if b.order == a.order + 1 and a.pure.all() and b.pure.all()]
+        if not pairs:
+            return ()
+        last = pairs[-1][1]
+        systems = [equations(transcript, a, b, last.items) for a, b in pairs[-_MOST_ROUNDS:]]
+        shares = solve(np.vstack([X for X, _ in systems]), np.concatenate([y for _, y in systems]))
+        return (Guess(last.round, last.items, last.nearest(transcript.step), shares),)
 
 
 def all_uploads(transcript: Transcript, client: int) -> tuple[Reading, ...]:
@@ -46,15 +51,15 @@ def equations(transcript: Transcript, before: Reading, after: Reading, items: ND
 
     Rows that aren't in the later upload of the pair had no part in the step.
     """
-    model = transcript.config.model
+    model = stepping_model(transcript)
     X = transcript.columns(after.round)[after.items]
     pulls = (after.ratings - X @ before.w)[:, None] * X
-    rate = model.part.local_rate(model.options, after.round) * model.options.local_epochs
-    seen = (after.w - before.w) / rate + model.options.regularisation * before.w
+    rate = model.local_rate(after.round) * model.settings.local_epochs
+    seen = (after.w - before.w) / rate + model.settings.regularisation * before.w
     wide = np.zeros((X.shape[1], len(items)))
     _, here, there = np.intersect1d(items, after.items, return_indices=True)
     wide[:, here] = pulls[there].T
-    trained = model.part.trained_columns(model.options).astype(bool)
+    trained = model.trained_columns().astype(bool)
     scale = max(float(np.abs(seen[trained]).max()), 1e-12)
     return wide[trained] / scale, seen[trained] / scale
 

@@ -18,7 +18,7 @@ from fedrecplus.config import Config
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.device import Device, PseudoItems
-from fedrecplus.parts.pseudo_items import SetSettings, in_wholes, pseudo_count
+from fedrecplus.parts.pseudo_items import in_wholes
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, subkey
 from fedrecplus.rounds.client import extra_rows, virtual_ratings
@@ -76,7 +76,7 @@ def _extended(
     fresh = _draw(count, old_rows, drawn_for, replace(broadcast, public=drawing), config)
     fresh = np.union1d(fresh, taken_back)
     items = np.concatenate([kept.items[stay], fresh])
-    if config.virtual_ratings.options.refresh:
+    if config.virtual_ratings.settings.refresh:
         return PseudoItems(np.sort(items), np.zeros(len(items)))  # every round computes its own
     order, ratings = np.argsort(items), kept.ratings[stay]
     if len(fresh):
@@ -85,16 +85,8 @@ def _extended(
     rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
     rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
     moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
-    count = int(np.ceil(_share(len(before.items), config) * moves))
+    count = int(np.ceil(config.pseudo_items.per_rating(len(before.items)) * moves))
     return _moved(extended, kept.items[stay], count, client, broadcast, config)
-
-
-def _share(rated: int, config: Config) -> float:
-    """Pseudo items per rating."""
-    how = config.pseudo_items.options
-    if not isinstance(how, SetSettings):
-        return 0.0
-    return how.ratio if how.count == 0 else how.count / max(rated, 1)
 
 
 def _new_count(new: Items, rated: Items, pseudo: int, drawing: PublicItems, config: Config) -> int:
@@ -103,9 +95,9 @@ def _new_count(new: Items, rated: Items, pseudo: int, drawing: PublicItems, conf
     Rows come in wholes (groups). A size class is filled where one draw for all ratings would fill it, and not by each
     batch anew: that would go up by a class, a quarter more rows, with every batch.
     """
-    how, items = config.pseudo_items.options, len(drawing.popularity)
-    one_draw = pseudo_count(len(rated), items, how, extra_rows(rated, drawing, config))
-    own_share = int(np.ceil(_share(len(rated) - len(new), config) * len(new)))
+    rule, items = config.pseudo_items, len(drawing.popularity)
+    one_draw = rule.count(len(rated), items, extra_rows(rated, drawing, config))
+    own_share = int(np.ceil(rule.per_rating(len(rated) - len(new)) * len(new)))
     wanted = _in_wholes(max(one_draw - pseudo, own_share, 0), new, drawing, config)
     return max(0, min(wanted, items - len(rated) - pseudo))
 
@@ -114,8 +106,8 @@ def _in_wholes(count: int, rated: Items, drawing: PublicItems, config: Config) -
     """So many pseudo items or a few more, so that together with the rated ones they make whole groups."""
     if count == 0 and len(rated) == 0:
         return 0
-    together, extra = getattr(config.pseudo_items.options, "together", 1), extra_rows(rated, drawing, config)
-    return in_wholes(len(rated) + count - extra, together) + extra - len(rated)
+    extra = extra_rows(rated, drawing, config)
+    return in_wholes(len(rated) + count - extra, config.pseudo_items.whole_rows) + extra - len(rated)
 
 
 def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, config: Config) -> Items:
@@ -125,15 +117,14 @@ def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, con
     many as are lacking. Of too many, a keyed choice; groups are never cut.
     """
     chosen, items = config.pseudo_items, len(broadcast.V)
-    together = chosen.options.together
     fresh, asked = np.empty(0, dtype=np.int64), _in_wholes(count, client.items, broadcast.public, config)
     while len(fresh) < count:
-        given = chosen.part.select(min(asked, items - len(client.items)), client, broadcast, chosen.options)
+        given = chosen.select(min(asked, items - len(client.items)), client, broadcast)
         fresh = np.setdiff1d(given, np.union1d(old_rows, client.items))
         if asked >= items:
             break
-        asked += in_wholes(max(count - len(fresh), 1), together)
-    if together > 1:
+        asked += in_wholes(max(count - len(fresh), 1), chosen.whole_rows)
+    if chosen.whole_rows > 1:
         return fresh
     order = np.argsort(keys(subkey(client.secret, "batch", broadcast.round), fresh))
     return np.sort(fresh[order[:count]])

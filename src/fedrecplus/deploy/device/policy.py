@@ -12,7 +12,6 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue, Refusal, is_secure
 from fedrecplus.errors import UserError
-from fedrecplus.parts.pseudo_items import SetSettings
 
 CHANNELS = ("clear", "secure")
 """channels that a deployment carries"""
@@ -59,10 +58,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 def pseudo_ratio(config: Config, most_rated: int) -> float:
     """Pseudo items per rated item that the settings give the person with most ratings."""
-    how = config.pseudo_items.options
-    if not isinstance(how, SetSettings):
-        return 0.0
-    return how.count / max(most_rated, 1) if how.count > 0 else how.ratio
+    return config.pseudo_items.per_rating(most_rated)
 
 
 def load_policy(store: Store) -> Policy:

@@ -163,7 +163,7 @@ def newcomer(
 ) -> Device:
     """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
     model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
-    U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
+    U = model.start_users(key, np.array([person]), catalogue.public)[0]
     return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
 
@@ -207,9 +207,9 @@ def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scal
 def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
     """Squared error on the node's own ratings, before this round moves V."""
     model, squared = config.model, 0.0
-    X = model.part.item_columns(message.V, message.public, model.options)
+    X = model.item_columns(message.V, message.public)
     for one in clients:
-        w = model.part.user_weights(one.U, X, one.items, one.ratings, model.options, message.public)
+        w = model.user_weights(one.U, X, one.items, one.ratings, message.public)
         squared += float(((X[one.items] @ w - one.ratings) ** 2).sum())
     return ErrorReport(squared, sum(len(one.items) for one in clients))
 

@@ -41,7 +41,7 @@ class ShownRows:
         pseudo, virtual = _known(self.pseudo, catalogue)
         one = replace(one, items=items, ratings=ratings)
         missing = np.isnan(virtual)
-        if config.virtual_ratings.options.refresh:
+        if config.virtual_ratings.settings.refresh:
             virtual = np.zeros(len(virtual))
         elif missing.any():
             virtual[missing] = virtual_ratings(pseudo[missing], one, message, config)
@@ -53,7 +53,7 @@ class ShownRows:
         assert kept is not None
         names = catalogue.ids
         rated = {names[item]: rating for item, rating in _pairs(client.items, client.ratings)}
-        if config.virtual_ratings.options.refresh:
+        if config.virtual_ratings.settings.refresh:
             pseudo = {names[item]: self.pseudo.get(names[item]) for item in kept.items.tolist()}
         else:
             pseudo = {names[item]: rating for item, rating in _pairs(kept.items, kept.ratings)}

@@ -78,7 +78,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
     _refuse_repeated(store, request, terms)
     layout, fewest = terms.layout, terms.settings.fewest_contributors
-    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
+    least = max(load_policy(store).least_cohort, request.config.channel.settings.least_cohort)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(

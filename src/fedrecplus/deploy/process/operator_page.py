@@ -49,7 +49,7 @@ def _budget(run: Path) -> dict[str, float] | None:
     try:
         config = load_config(run / CONFIG)
         ledger = Ledger.of_model(run, config, Deployment.read(run).model)
-        return None if ledger is None else {"spent": ledger.spent(), "allowed": config.privacy.options.epsilon}
+        return None if ledger is None else {"spent": ledger.spent(), "allowed": config.privacy.settings.epsilon}
     except (UserError, AttributeError, ImportError):
         return None
 

@@ -140,19 +140,19 @@ def begin(
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
     """Refuse what no secure sum can come of."""
-    model, least = config.model, config.channel.options.least_cohort
+    model, least = config.model, config.channel.settings.least_cohort
     if deployment.nodes < least:
         raise UserError(
             f"{deployment.nodes} nodes are no cohort: a secure sum is of {least} nodes or more",
             "ask for more --nodes, or set channel.least_cohort, which nodes may refuse",
         )
-    V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
+    V = model.start_items(config.seed, len(catalogue.ids), catalogue.public)
     check_vector(config, V.shape)
 
 
 def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
     """Refuse a budget that the catalogue's figures are no part of, and a δ that means nothing for so many people."""
-    public, options, plan = catalogue.public, config.privacy.options, plan_of(config)
+    public, options, plan = catalogue.public, config.privacy.settings, plan_of(config)
     rule, remedy = f"privacy.rule={config.privacy.rule}", "make a catalogue of a public data set with `deploy items`"
     if catalogue.tells_participants:
         raise UserError(f"{rule} with {catalogue.figures}, which are no part of any budget", remedy)

@@ -99,7 +99,7 @@ class _ServedRun:
         self.deployment = Deployment.read(path)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(path, self.config, self.deployment.model)
-        self.noise_on_devices = self.config.privacy.part.has("NOISE_ON_DEVICES")
+        self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
         self.informed: set[int] = set()

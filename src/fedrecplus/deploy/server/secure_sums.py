@@ -198,7 +198,7 @@ class SecureRound:
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, request.round, summed)
-        options = server_options(self.config.channel.options, terms.honest)
+        options = server_options(self.config.channel.settings, terms.honest)
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         numbers = {}
         for node, (number, message) in adverts.items():

@@ -20,8 +20,6 @@ from fedrecplus.protocol import ErrorReport, Upload
 _LAYOUT = {"clients": "i", "rows": "i", "items": "i", "delta": "f"}
 """arrays of a reply, and the kind of their numbers; ``weights`` come along where clients weigh themselves"""
 _CLIENT_NUMBERS = 2**62
-_LARGEST_WEIGHT = 1e12
-"""of a rule that names none itself"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def encode_reply(request: Request, uploads: Sequence[Upload], report: ErrorRepor
         "items": np.concatenate([np.empty(0, np.int32), *(upload.items.astype(np.int32) for upload in uploads)]),
         "delta": np.concatenate([np.empty((0, columns), number), *(u.delta.astype(number) for u in uploads)]),
     }
-    if config.weighs_on_client:
+    if config.aggregation.weighs_on_client:
         arrays["weights"] = np.array([upload.weight for upload in uploads], dtype=np.float64)
     facts: Facts = {"version": VERSION, "model": request.model, "round": request.round}
     if report is not None:
@@ -84,7 +82,7 @@ def decode_reply(packet: Packet, terms: RoundTerms) -> tuple[list[Upload], Error
     _demand(np.isfinite(delta).all(), "non-finite", "delta")
     most = terms.largest_change * np.repeat(weights, rows)[:, None]  # a client that weighs itself sends w·Δ
     _demand((np.abs(delta) <= most).all(), "out-of-range", f"an update is greater than {terms.largest_change:g}")
-    own = weights.tolist() if terms.config.weighs_on_client else [None] * len(rows)
+    own = weights.tolist() if terms.config.aggregation.weighs_on_client else [None] * len(rows)
     uploads = [
         Upload(int(client), items[end - count : end].astype(np.int64), delta[end - count : end], weight)
         for client, count, end, weight in zip(clients, rows.tolist(), ends.tolist(), own, strict=True)
@@ -123,15 +121,13 @@ def _array(packet: Packet, name: str) -> NDArray[Any]:
 def _weights(packet: Packet, count: int, config: Config) -> NDArray[np.float64]:
     """The clients' own weights where they weigh themselves, ones elsewhere."""
     weights = packet.arrays.get("weights")
-    if not config.weighs_on_client:
+    if not config.aggregation.weighs_on_client:
         _demand(weights is None, "malformed", "weights that nobody asked for")
         return np.ones(count)
     if weights is None or weights.shape != (count,) or weights.dtype.kind != "f":
         raise Refusal("malformed", "weights are missing")
     _demand(np.isfinite(weights).all(), "non-finite", "weights")
-    how = config.aggregation
-    largest = how.part.largest_weight(how.options) if how.part.has("largest_weight") else _LARGEST_WEIGHT
-    _demand(((weights > 0) & (weights <= largest)).all(), "out-of-range", "weights")
+    _demand(((weights > 0) & (weights <= config.aggregation.largest_weight)).all(), "out-of-range", "weights")
     return weights.astype(np.float64)
 
 

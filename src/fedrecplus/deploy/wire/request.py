@@ -21,6 +21,8 @@ from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, misma
 from fedrecplus.deploy.wire.settings import told_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
 from fedrecplus.errors import UnknownName, UserError
+from fedrecplus.parts.channel import RingSettings
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
@@ -84,7 +86,7 @@ def encode_request(
 
     With a session it is the first stage of a secure sum as well.
     """
-    told = config.needs_on_device("last_step") or config.weighs_on_client
+    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
     names = ("V", "last_step", "last_covariance") if told else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
@@ -152,25 +154,23 @@ def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
-    if getattr(config, "simulation_only", False):
+    if config.simulation_only:
         raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
-    channel = config.channel.part
-    if not is_secure(config) and (
-        channel.has("SIMULATION_ONLY") or channel.has("exchange") or channel.VIEW != "uploads"
-    ):
+    channel = config.channel
+    if not is_secure(config) and (channel.SIMULATION_ONLY or channel.exchanges or channel.VIEW != "uploads"):
         why = "a deployment carries uploads in the clear or secure sums"
         raise UserError(
             f"channel.rule={config.channel.rule} is for simulation: {why}", "set channel.rule=clear or secure"
         )
     if is_secure(config):
         _check_secure(config)
-    if config.model.part.has("statistic_size") and not is_secure(config):
+    if config.model.statistic_size and not is_secure(config):
         raise UserError(
             f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
             "set channel.rule=secure, or choose another model",
         )
     _check_noise(config)
-    if getattr(config.privacy.options, "amplification", False):
+    if config.privacy.amplifies:
         raise UserError(
             "privacy.amplification=true is for simulation: a deployment's server sees who takes part and notes it "
             "in the journal, and cohorts that are empty or fail are drawn anew",
@@ -178,13 +178,13 @@ def check_deployable(config: Config) -> Config:
         )
     if config.cohort.dropout > 0:
         raise UserError("cohort.dropout simulates what a deployment has anyway", "set cohort.dropout=0")
-    if config.covariance == "full":
+    if config.aggregation.covariance_kind == "full":
         raise UserError("aggregation.covariance=full is for simulation", "set aggregation.covariance=diagonal")
     return config
 
 
 def _check_secure(config: Config) -> None:
-    how = config.channel.options
+    how = config.channel.settings
     if how.masks != "computed":
         raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
     if how.dropout > 0:
@@ -193,7 +193,7 @@ def _check_secure(config: Config) -> None:
 
 def _check_noise(config: Config) -> None:
     """Refuse noise that hides nothing on a real device, and clips that the ring has no room for."""
-    rule, options = config.privacy.rule, config.privacy.options
+    rule, ring = config.privacy.rule, config.channel.settings
     if rule == "local":
         raise UserError(
             "privacy.rule=local is for simulation: its noise is drawn from a node's stored key, in floating point, and "
@@ -205,8 +205,10 @@ def _check_noise(config: Config) -> None:
             f"privacy.rule=distributed with channel.rule={config.channel.rule}: a share of the noise hides no upload",
             "set channel.rule=secure",
         )
-    clip, bound = getattr(options, "clip", 0.0), getattr(config.channel.options, "bound", np.inf)
-    if config.privacy.part.has("plan") and clip > min(bound, getattr(config.channel.options, "statistic_bound", bound)):
+    if not isinstance(config.privacy, BudgetMechanism) or not isinstance(ring, RingSettings):
+        return
+    clip = config.privacy.settings.clip
+    if clip > min(ring.bound, ring.statistic_bound):
         raise UserError(
             f"privacy.clip={clip:g} beyond channel.bound or statistic_bound: who has such numbers drops out, and that "
             "somebody dropped out is seen",

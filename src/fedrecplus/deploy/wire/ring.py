@@ -69,9 +69,11 @@ def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round
     if round_number == STATISTICS_ROUND:
         return _statistics_terms(config, len(public.popularity))
     noise, plan = None, plan_of(config)
-    if plan is not None and config.privacy.part.has("NOISE_ON_DEVICES"):
-        noise = distributed.DeviceNoise(plan.rounds[round_number], config.privacy.options.clip, config.privacy.options)
-    return SumTerms(sum_layout(config, shape), config.channel.options, public, noise)
+    if plan is not None and config.privacy.NOISE_ON_DEVICES:
+        noise = distributed.DeviceNoise(
+            plan.rounds[round_number], config.privacy.settings.clip, config.privacy.settings
+        )
+    return SumTerms(sum_layout(config, shape), config.channel.settings, public, noise)
 
 
 def _statistics_terms(config: Config, items: int) -> SumTerms:
@@ -94,7 +96,7 @@ def deployed_budget(config: Config) -> tuple[StatisticsBudget, distributed.Setti
 
     That is under ``distributed``, and where the rounds have no budget: nobody is trusted with exact figures then.
     """
-    rule, options = config.privacy.rule, config.privacy.options
+    rule, options = config.privacy.rule, config.privacy.settings
     own = rule == "none"
     budget = statistics_budget(config, distributed.ACCOUNTANT if own else "PLD")
     if budget is None:
@@ -104,14 +106,12 @@ def deployed_budget(config: Config) -> tuple[StatisticsBudget, distributed.Setti
         )
     if own:
         return budget, distributed.Settings()
-    return budget, options if config.privacy.part.has("NOISE_ON_DEVICES") else None
+    return budget, options if config.privacy.NOISE_ON_DEVICES else None
 
 
 def sum_layout(config: Config, shape: tuple[int, ...]) -> RingLayout:
     """The shape of everybody's vector of a round."""
-    model = config.model
-    size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
-    return layout_of(shape, size, config.channel.options)
+    return layout_of(shape, config.model.statistic_size, config.channel.settings)
 
 
 def check_vector(config: Config, shape: tuple[int, ...]) -> None:

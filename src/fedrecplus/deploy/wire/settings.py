@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from fedrecplus.config import Choice, Config, from_tables, to_tables
+from fedrecplus.config import Config, from_tables, to_tables
 
 
 def told_settings(config: Config) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def told_settings(config: Config) -> dict[str, Any]:
     >>> from_tables(told_settings(preset("fedrec+"))) == preset("fedrec+")
     True
     """
-    rules = {name: {"rule": value.rule} for name, value in vars(config).items() if isinstance(value, Choice)}
+    rules = {chosen.kind: {"rule": chosen.rule} for chosen in config.choices}
     default = to_tables(from_tables(rules))
     told: dict[str, Any] = {}
     for name, value in to_tables(config).items():

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.config import Choice, Config
+from fedrecplus.config import Config
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
 from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
@@ -28,6 +28,7 @@ from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState
+from fedrecplus.parts import Part
 from fedrecplus.protocol import Broadcast, Sums, Upload
 
 
@@ -130,11 +131,11 @@ def _on_host(private: PrivateState) -> PrivateState:
     return PrivateState(*(on_host(array) for array in vars(private).values()))
 
 
-def _without_kernel(config: Config) -> Choice:
+def _without_kernel(config: Config) -> Part[Any]:
     """The first part, in the order of a round, that keeps the sums from being made on the card."""
     if kernel_of(config.model) is None:
         return config.model
-    if config.privacy.part.has("protect"):
+    if config.privacy.protects:
         return config.privacy
     aggregation = fast_kernel_of(config.aggregation)
     if aggregation is None or not hasattr(aggregation, "weighing"):

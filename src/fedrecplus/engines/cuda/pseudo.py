@@ -105,7 +105,7 @@ def _select(some: Round, redraw: bool, kept: Tensor | None) -> Tensor:
         out = torch.zeros(places, dtype=torch.int32, device=DEVICE)
         if kept is not None:
             out = kept.to(torch.int32)
-        found.select(some, chosen.options, key, out)
+        found.select(some, chosen.settings, key, out)
         return out.to(some.rows.ratings.items.dtype)
     say_on_processor(chosen.kind, chosen.rule)
     items = np.zeros(places, dtype=dtype) if kept is None else kept.cpu().numpy().copy()
@@ -119,8 +119,8 @@ def _fill(some: Round, refresh: bool, out: Tensor) -> None:
     """Write the virtual ratings of the round's clients to their places."""
     problem, chosen = some.problem, some.problem.config.virtual_ratings
     found, key = kernel_of(chosen), some.message.round if refresh else 0
-    if found is not None and found.fill(some, chosen.options, key, out):
-        put_on_scale(some, chosen.options.rounding, key, out)
+    if found is not None and found.fill(some, chosen.settings, key, out):
+        put_on_scale(some, chosen.settings.rounding, key, out)
         return
     say_on_processor(chosen.kind, chosen.rule)
     ratings = out.cpu().numpy().copy()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import functools
 import warnings
 from types import ModuleType
+from typing import Any
 
-from fedrecplus.config import Choice
 from fedrecplus.engines.fast.registry import module_if_there
 from fedrecplus.errors import EngineWarning
-from fedrecplus.parts import KINDS, built_in
+from fedrecplus.parts import Part
 
 
-def kernel_of(choice: Choice) -> ModuleType | None:
+def kernel_of(part: Part[Any]) -> ModuleType | None:
     """The CUDA kernel of a chosen part; none where it has none for these options."""
-    if choice.rule not in built_in(KINDS[choice.kind]):
+    if not part.is_built_in:
         return None
-    found = module_if_there(f"fedrecplus.engines.cuda.{choice.kind}", choice.rule.replace("-", "_"))
+    found = module_if_there(f"fedrecplus.engines.cuda.{part.kind}", part.rule.replace("-", "_"))
     handles = getattr(found, "handles", None)
-    return found if handles is None or handles(choice.options) else None
+    return found if handles is None or handles(part.settings) else None
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from fedrecplus.config import Config
 from fedrecplus.engines.cuda.arrays import CardArray
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, to_card
 from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
-from fedrecplus.parts import KINDS, built_in
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState
 
@@ -106,10 +106,10 @@ def server_on_card(config: Config) -> bool:
     Parts from outside get the NumPy arrays that they were written for.
     """
     chosen = (config.server_optimizer, config.aggregation, config.channel)
-    ours = all(choice.rule in built_in(KINDS[choice.kind]) for choice in chosen)
+    ours = all(part.is_built_in for part in chosen)
     by_ring = hasattr(fast_kernel_of(config.channel), "ring_sums")
-    own_step = config.model.part.has("update_items") or config.privacy.part.has("plan")
-    return ours and not own_step and not by_ring and config.covariance == "none"
+    own_step = config.model.updates_items or isinstance(config.privacy, BudgetMechanism)
+    return ours and not own_step and not by_ring and config.aggregation.covariance_kind == "none"
 
 
 def in_numpy(message: Broadcast) -> Broadcast:

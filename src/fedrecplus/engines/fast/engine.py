@@ -22,6 +22,7 @@ from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
+from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import add_up, local_update, outgoing
 
@@ -58,7 +59,7 @@ class FastEngine(Engine):
         traffic = Traffic(sum(upload.bytes for upload in uploads), 0)
         aggregation = kernel_of(problem.config.aggregation)
         if aggregation is not None and hasattr(aggregation, "aggregate"):
-            table = aggregation.aggregate(uploads, message, problem.config.aggregation.options)
+            table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
             items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
             counts = np.bincount(items, minlength=len(table)).astype(np.float64)
             sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
@@ -79,13 +80,13 @@ class FastEngine(Engine):
             updates, U = _train_one_by_one(problem, private, message, pseudo, clients)
         private = replace(private, U=U)
         devices: dict[int, Device] = {}
-        if channel.part.has("exchange"):
+        if channel.exchanges:
             devices = {client: device_of(problem, private, client) for client in clients.tolist()}
         secrets = problem.secrets
         sent = {u.client: outgoing(u, int(secrets[u.client]), message, config) for u in updates}
         peer_bytes = 0
-        if channel.part.has("exchange"):
-            sent, peer_bytes = channel.part.exchange(devices, sent, message.round, config.seed, channel.options)
+        if channel.exchanges:
+            sent, peer_bytes = channel.exchange(devices, sent, message.round, config.seed)
         return list(sent.values()), private, peer_bytes
 
     def item_sets(
@@ -106,7 +107,7 @@ class FastEngine(Engine):
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         model = kernel_of(problem.config.model)
-        if model is None or not hasattr(model, "list_weights") or not problem.config.scores_lists:
+        if model is None or not hasattr(model, "list_weights") or not problem.config.model.scores_lists:
             return super().list_weights(problem, W, X)
         weights: NDArray[Any] = model.list_weights(problem, W, X)
         return weights
@@ -122,10 +123,10 @@ def weighing_of(config: Config, message: Broadcast) -> Weighing | None:
     aggregation, channel = kernel_of(config.aggregation), kernel_of(config.channel)
     if aggregation is None or not hasattr(aggregation, "weighing"):
         return None
-    how: Weighing = aggregation.weighing(config.aggregation.options, message)
-    if config.privacy.part.has("protect"):
+    how: Weighing = aggregation.weighing(config.aggregation.settings, message)
+    if config.privacy.protects:
         return None
-    if any(config.channel.part.has(name) for name in ("protect", "exchange", "add_up")):
+    if config.channel.protects or config.channel.exchanges or isinstance(config.channel, SummingChannel):
         return None if channel is None else channel.weighing(how)
     return how
 
@@ -137,11 +138,9 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
         report: RoundReport = channel.report_of(problem, message, clients, pseudo)
         return report
     rows = np.diff(problem.ratings.indptr)[clients] + np.diff(pseudo.indptr)[clients]
-    if config.uploads_all_items:
+    if config.model.ALL_ITEMS:
         rows[:] = len(message.V)
-    model = config.model
-    beside = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
-    beside += config.weighs_on_client  # its own weight
+    beside = config.model.statistic_size + config.aggregation.weighs_on_client  # its own weight
     up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
 

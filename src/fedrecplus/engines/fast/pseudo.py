@@ -98,7 +98,7 @@ def select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
     """Write these clients' pseudo items to their places."""
     problem, chosen = some.problem, some.problem.config.pseudo_items
     found = kernel_of(chosen)
-    chooser: Select | None = None if found is None else found.selector(some, chosen.options)
+    chooser: Select | None = None if found is None else found.selector(some, chosen.settings)
 
     def work(part: Clients) -> Clients:
         left = part if chooser is None else chooser(part, out)
@@ -116,8 +116,8 @@ def fill_ratings(some: Drawing, clients: Clients, items: NDArray[Any], out: NDAr
     """Write the virtual ratings of these clients' pseudo items to their places."""
     problem, chosen = some.problem, some.problem.config.virtual_ratings
     found = kernel_of(chosen)
-    fill: Fill | None = None if found is None else found.filler(some, chosen.options)
-    rounding = ("none", "nearest", "stochastic").index(chosen.options.rounding)
+    fill: Fill | None = None if found is None else found.filler(some, chosen.settings)
+    rounding = ("none", "nearest", "stochastic").index(chosen.settings.rounding)
     step, keys = problem.ratings.scale.standard_step, some.keys("rounding")
 
     def work(part: Clients) -> None:
@@ -138,7 +138,7 @@ def _fill_one_by_one(some: Drawing, clients: Clients, items: NDArray[Any], out: 
         places = slice(some.problem.pseudo_indptr[client], some.problem.pseudo_indptr[client + 1])
         device = device_of(some.problem, some.private, client)
         predict = predictions(device, some.message, config)
-        out[places] = rule.part.fill(items[places].astype(np.int64), device, some.message, predict, rule.options)
+        out[places] = rule.fill(items[places].astype(np.int64), device, some.message, predict)
 
 
 @kernel

@@ -9,20 +9,19 @@ import functools
 import importlib
 import importlib.util
 from types import ModuleType
+from typing import Any
 
-from fedrecplus.config import Choice
-from fedrecplus.parts import KINDS, built_in
+from fedrecplus.parts import Part
 
 
-def kernel_of(choice: Choice) -> ModuleType | None:
+def kernel_of(part: Part[Any]) -> ModuleType | None:
     """The kernel of a chosen part; none where it has none for these options, and its own file must do."""
-    if choice.rule in built_in(KINDS[choice.kind]):
-        found = module_if_there(f"fedrecplus.engines.fast.{choice.kind}", choice.rule.replace("-", "_"))
+    if part.is_built_in:
+        found = module_if_there(f"fedrecplus.engines.fast.{part.kind}", part.rule.replace("-", "_"))
     else:
-        path = getattr(choice.part.module, "KERNEL", None)
-        found = None if path is None else importlib.import_module(path)
+        found = None if part.KERNEL is None else importlib.import_module(part.KERNEL)
     handles = getattr(found, "handles", None)
-    return found if handles is None or handles(choice.options) else None
+    return found if handles is None or handles(part.settings) else None
 
 
 @functools.cache

@@ -35,7 +35,7 @@ def empty_sums(left: NDArray[Any], in_steps: bool) -> NDArray[Any]:
 
 def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:
     """A client's rated and pseudo items together, ascending; all items, where the model uploads all."""
-    if problem.config.uploads_all_items:
+    if problem.config.model.ALL_ITEMS:
         return np.arange(problem.ratings.item_count)
     rated = problem.ratings.items[problem.ratings.indptr[client] : problem.ratings.indptr[client + 1]]
     unrated = pseudo.items[pseudo.indptr[client] : pseudo.indptr[client + 1]]

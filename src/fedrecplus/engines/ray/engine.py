@@ -144,7 +144,7 @@ class RayEngine(Engine):
 
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
-        if not problem.config.scores_lists:
+        if not problem.config.model.scores_lists:
             return None
         parts = np.split(W, self._firsts[1:-1])
         places = [Place(shard, 0) for shard in range(len(parts))]

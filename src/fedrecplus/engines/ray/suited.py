@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fedrecplus.config import Config
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.parts.aggregation import RobustAggregation
+from fedrecplus.parts.channel import SummingChannel
 
 INSIDE = ("fast", "cuda", "reference")
 
@@ -13,23 +15,23 @@ def check_suited(config: Config) -> None:
     if config.cluster.engine not in INSIDE:
         raise unknown_name("cluster.engine", config.cluster.engine, INSIDE)
     how, channel = config.aggregation, config.channel
-    if how.part.has("aggregate"):
+    if isinstance(how, RobustAggregation):
         raise UserError(
             f"engine=ray adds up shard by shard, and aggregation.rule={how.rule} compares single uploads of everybody",
             "set engine=fast, or aggregation.rule=uniform or wasserstein",
         )
-    if how.part.has("against_mean") and how.part.against_mean(how.options):
+    if how.against_mean:
         raise UserError(
             "engine=ray sees uploads once, and aggregation.global_step=mean weighs them by what they add up to",
             "set engine=fast, or aggregation.global_step=last",
         )
-    if channel.part.has("add_up"):
+    if isinstance(channel, SummingChannel):
         raise UserError(
             f"engine=ray adds up shard by shard, and channel.rule={channel.rule} is a protocol of the whole cohort: "
             "its ring, its masks and who drops out depend on everybody",
             "set channel.rule=sums, which gives the same sums but for the ring's rounding, or engine=fast",
         )
-    if channel.part.has("exchange"):
+    if channel.exchanges:
         raise UserError(
             f"engine=ray has clients in shards, and channel.rule={channel.rule} lets any two of them exchange messages",
             "set engine=fast, or channel.rule=sums",

@@ -253,7 +253,7 @@ def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> N
         return U
     for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
         items, ratings = problem.ratings.of(client)
-        U[client] = model.part.fold_in(X, items, ratings, model.options, problem.public)
+        U[client] = model.fold_in(X, items, ratings, problem.public)
     return U
 
 

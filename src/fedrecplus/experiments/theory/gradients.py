@@ -86,7 +86,7 @@ class GradientRows:
 def rows_at(engine: Engine, problem: Problem, state: SimulationState) -> GradientRows:
     """The rows of the next round's cohort. See ``parts/model/mf.py`` for the equations."""
     clients, message = problem.cohort(state.server.round), message_of(problem, state)
-    decay, parts = problem.config.model.options.regularisation, []
+    decay, parts = problem.config.model.settings.regularisation, []
     for number, own in enumerate(_device_rows(engine, problem, state.private, message, clients)):
         U, V = state.private.U[clients[number]].astype(np.float64), state.server.V[own.items].astype(np.float64)
         gradient = V - mf.item_step(U, V, own.ratings, 1.0, decay)
@@ -104,7 +104,7 @@ def _device_rows(
     sets, config, found = engine.item_sets(problem, private, message, clients), problem.config, []
     for client in clients.tolist():
         device = device_of(problem, private, client)
-        if device.kept is not None and not config.virtual_ratings.options.refresh:
+        if device.kept is not None and not config.virtual_ratings.settings.refresh:
             pseudo = device.kept
         else:
             items = np.setdiff1d(sets[client], device.items)

@@ -102,7 +102,7 @@ def gradient_distance(looks: Sequence[Look], k: Constants) -> dict[str, float]:
 
 def local_updates(looks: Sequence[Look], k: Constants, config: Config) -> dict[str, Any]:
     """Mean ‖x_K − x‖² against 5K(…) + 30K²(A² + 1)η_L²‖∇f‖², at the look where the bound is tightest. Paper: Lemma 3"""
-    rate, K = config.model.options.learning_rate, config.model.options.local_epochs
+    rate, K = config.model.settings.learning_rate, config.model.settings.local_epochs
     noise = k.sigma_L**2 + 6 * K * (1.0 - k.alpha) ** 2 * k.rho**2 + 6 * K * k.sigma_G**2
     rights = [5 * K * rate**2 * noise + 30 * K**2 * (k.A**2 + 1.0) * rate**2 * each.gradient for each in looks]
     pairs = [(each.moved, right) for each, right in zip(looks, rights, strict=True)]

@@ -40,7 +40,7 @@ def open_run(folder: Path, dataset: str | None = None, allow: Collection[str] = 
     require_federation(config, model="mf")
     if config.server.rounds < 3:
         raise UserError(f"{folder} has fewer than three rounds", "train longer")
-    config = replace(config, model=config.model.with_options(learning_rate=result["learning_rate"]))
+    config = replace(config, model=config.model.with_settings(learning_rate=result["learning_rate"]))
     name = dataset or data.get("dataset") or result["dataset"]
     ratings = load(name, options=FileOptions(**data.get("options", {})))
     fold = data.get("fold")

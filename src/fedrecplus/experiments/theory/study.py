@@ -76,7 +76,7 @@ def _look_at_states(
     """Measures of the states, the Wasserstein bound at each where clients have weights, and the last state."""
     seen: list[Look] = []
     transport: list[dict[str, float]] = []
-    config, size = problem.config, problem.config.model.options.batch_size
+    config, size = problem.config, problem.config.model.settings.batch_size
     for state in states(engine, problem, looks):
         clients, message = problem.cohort(state.server.round), message_of(problem, state)
         uploads, _ = engine.uploads(problem, state.private, message, clients)

@@ -10,6 +10,7 @@ from scipy.optimize import nnls
 
 from fedrecplus.config import Config
 from fedrecplus.experiments.theory.constants import Constants
+from fedrecplus.parts.aggregation import WeightedAggregation
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,17 @@ class Condition:
 
 def constant_c(k: Constants, config: Config) -> float:
     """c = ½ − 10L²K²η_L²(A² + 1)(χ²_{p‖w}A² + 1): the largest that the theorem allows. Paper: Theorem 1"""
-    local = config.model.options
+    local = config.model.settings
     steps = k.L * local.local_epochs * local.learning_rate
     return float(0.5 - 10.0 * steps**2 * (k.A**2 + 1.0) * (k.chi_pw * k.A**2 + 1.0))
 
 
 def conditions(k: Constants, config: Config) -> list[Condition]:
     """What Theorem 1 asks for, with what the run had. Paper: Theorem 1"""
-    local, optimizer, cohort = config.model.options, config.server_optimizer, config.cohort
-    rate, eta, how = local.learning_rate, optimizer.options.learning_rate, config.aggregation
-    decays = local.learning_rate_decay, optimizer.options.learning_rate_decay
-    normalise = getattr(how.options, "normalise", "item")
+    local, optimizer, cohort = config.model.settings, config.server_optimizer, config.cohort
+    rate, eta, how = local.learning_rate, optimizer.settings.learning_rate, config.aggregation
+    decays = local.learning_rate_decay, optimizer.settings.learning_rate_decay
+    normalise = how.normalise
     limit, c = 1.0 / (8.0 * k.L * local.local_epochs), constant_c(k, config)
     return [
         Condition("η_L < 1/(8LK)", rate < limit, f"{rate:.3g} against {limit:.3g}"),
@@ -55,13 +56,13 @@ def conditions(k: Constants, config: Config) -> list[Condition]:
 
 def weighs(config: Config) -> bool:
     """Whether the aggregate is a weighted mean of the clients' updates at all."""
-    return config.aggregation.part.has("weight") and not config.channel.part.has("exchange")
+    return isinstance(config.aggregation, WeightedAggregation) and not config.channel.exchanges
 
 
 def bound(k: Constants, config: Config, gap: float, rounds: int) -> dict[str, float]:
     """The right side after so many rounds, and its parts; ``gap`` is f₀ − f_*. Paper: Theorem 1, with Φ"""
-    rate, K = config.model.options.learning_rate, config.model.options.local_epochs
-    eta, c = config.server_optimizer.options.learning_rate, constant_c(k, config)
+    rate, K = config.model.settings.learning_rate, config.model.settings.local_epochs
+    eta, c = config.server_optimizer.settings.learning_rate, constant_c(k, config)
     noise = (1.0 - k.alpha) ** 2 * k.rho**2
     drift = 2.5 * rate**2 * K * k.L**2 * (k.sigma_L**2 + 6 * K * k.sigma_G**2 + 6 * K * noise)
     variance = 0.5 * eta * rate * k.L * (k.sigma_L**2 + noise)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
-NEEDS = frozenset({"uploads"})
 TIE = 1e-9
 """scores that differ by less than this share are equal: two rows may be each other's nearest"""
 
@@ -24,23 +24,26 @@ class Settings(_Settings):
     hostile: Annotated[float, number(0, 0.5, "share of an item's rows that may be hostile")] = 0.1
 
 
-def aggregate(uploads: Sequence[Upload], broadcast: Broadcast, settings: Settings) -> Array:
-    """Per item, the mean of the n − f rows with the best scores among the n that were uploaded, f a share ``hostile``.
+class Krum(RobustAggregation[Settings]):
+    """Multi-Krum by item."""
 
-    Deviation: Krum chooses one whole model. Clients send different rows here, so each item elects its own; and the row
-    of one client is a multiple of that client's U, so the n − f best are averaged (Multi-Krum).
-    After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
-    """
-    table = np.zeros(broadcast.V.shape)
-    for item, rows in rows_by_item(uploads):
-        kept, neighbours = electorate(len(rows), settings.hostile)
-        if kept == len(rows):
-            table[item] = rows.mean(axis=0)
-            continue
-        score = scores(rows, neighbours)
-        limit = np.sort(score)[kept - 1]
-        table[item] = rows[score <= limit + TIE * abs(limit)].mean(axis=0)
-    return table
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> Array:
+        """Per item, the mean of the n − f rows with the best scores among n uploaded ones, f a share ``hostile``.
+
+        Deviation: Krum chooses one whole model. Clients send different rows here, so each item elects its own; and the
+        row of one client is a multiple of that client's U, so the n − f best are averaged (Multi-Krum).
+        After: Blanchard, El Mhamdi, Guerraoui, Stainer 2017.
+        """
+        table = np.zeros(broadcast.V.shape)
+        for item, rows in rows_by_item(uploads):
+            kept, neighbours = electorate(len(rows), self.settings.hostile)
+            if kept == len(rows):
+                table[item] = rows.mean(axis=0)
+                continue
+            score = scores(rows, neighbours)
+            limit = np.sort(score)[kept - 1]
+            table[item] = rows[score <= limit + TIE * abs(limit)].mean(axis=0)
+        return table
 
 
 def electorate(clients: int, hostile: float) -> tuple[int, int]:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.aggregation import RobustAggregation
 from fedrecplus.parts.aggregation._rows_by_item import rows_by_item
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
-
-NEEDS = frozenset({"uploads"})
 
 
 class Settings(_Settings):
@@ -21,17 +20,20 @@ class Settings(_Settings):
     trim: Annotated[float, number(0, 0.5, "share of an item's rows left out at either end")] = 0.1
 
 
-def aggregate(uploads: Sequence[Upload], broadcast: Broadcast, settings: Settings) -> NDArray[np.float64]:
-    """Per item and column, the mean over the clients that uploaded the item, a share ``trim`` of them left out at
-    either end.
+class TrimmedMean(RobustAggregation[Settings]):
+    """Trimmed means by item."""
 
-    After: Yin, Chen, Ramchandran, Bartlett 2018.
-    """
-    table = np.zeros(broadcast.V.shape)
-    for item, rows in rows_by_item(uploads):
-        cut = trimmed_count(len(rows), settings.trim)
-        table[item] = np.sort(rows, axis=0)[cut : len(rows) - cut].mean(axis=0)
-    return table
+    def aggregate(self, uploads: Sequence[Upload], broadcast: Broadcast) -> NDArray[np.float64]:
+        """Per item and column, the mean over the clients that uploaded the item, a share ``trim`` of them left out at
+        either end.
+
+        After: Yin, Chen, Ramchandran, Bartlett 2018.
+        """
+        table = np.zeros(broadcast.V.shape)
+        for item, rows in rows_by_item(uploads):
+            cut = trimmed_count(len(rows), self.settings.trim)
+            table[item] = np.sort(rows, axis=0)[cut : len(rows) - cut].mean(axis=0)
+        return table
 
 
 def trimmed_count(clients: int, trim: float) -> int:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.aggregation._weights import WeightSettings
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
 from fedrecplus.protocol import Broadcast
 
-CONSTANT = True
-"""weights that no upload has a say in: whoever gives them need not see any"""
 
+class Uniform(WeightedAggregation[WeightSettings]):
+    """w = 1."""
 
-class Settings(WeightSettings):
-    """Options of the rule."""
+    CONSTANT = True
 
-
-def weight(items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast, settings: Settings) -> float:
-    """w = 1. After: Lin, Pan, Ming 2020 (FedRec), McMahan et al. 2017 (FedAvg)."""
-    return 1.0
+    def weight(self, items: NDArray[np.int64], delta: NDArray[np.float64], broadcast: Broadcast) -> float:
+        """w = 1. After: Lin, Pan, Ming 2020 (FedRec), McMahan et al. 2017 (FedAvg)."""
+        return 1.0

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
 from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
-from fedrecplus.parts.aggregation._weights import WeightSettings
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number, text
 
@@ -19,7 +19,6 @@ SMALLEST = 1e-12
 """distances below this count as this: a client may agree exactly"""
 LARGEST = 32.0
 """weight of a client that weighs itself, at most: a step that is nearer than that counts as this near"""
-NEEDS = frozenset({"last_step"})
 
 
 class Settings(WeightSettings):
@@ -44,41 +43,71 @@ class Settings(WeightSettings):
     batch_size: Annotated[int, number(0, 10**9, "B of the local steps, for the covariance; 0: all rows")] = 0
 
 
-def check_with(config: Any) -> None:
-    """Refuse what can't be together with these options."""
-    settings: Settings = config.aggregation.options
-    if config.weighs_on_client and against_mean(settings):
-        raise UserError(
-            "a client can't weigh itself against this round's mean, which it doesn't know",
-            "set aggregation.global_step=last or aggregation.weigh_on=server",
+class Wasserstein(WeightedAggregation[Settings]):
+    """w = D^(−τ)."""
+
+    NEEDS = frozenset({"last_step"})
+
+    def check_with(self, config: Any) -> None:
+        """Refuse what can't be together with these options."""
+        if config.aggregation.weighs_on_client and self.against_mean:
+            raise UserError(
+                "a client can't weigh itself against this round's mean, which it doesn't know",
+                "set aggregation.global_step=last or aggregation.weigh_on=server",
+            )
+        largest = config.channel.largest_weight
+        if config.aggregation.weighs_on_client and largest < LARGEST:
+            raise UserError(
+                f"channel.largest_weight = {largest:g}: clients that agree with the last step weigh up to {LARGEST:g}",
+                f"set channel.largest_weight to {LARGEST:g} or more",
+            )
+        own, local = self.settings.batch_size, config.model.batch_size
+        if self.settings.covariance != "none" and own != local:
+            raise UserError(
+                f"aggregation.batch_size = {own} is not the model's, {local}", f"set aggregation.batch_size={local}"
+            )
+
+    @property
+    def covariance_kind(self) -> str:
+        """Which covariance of the clients' updates the distances need."""
+        return self.settings.covariance
+
+    @property
+    def batch_size(self) -> int:
+        """As the settings say."""
+        return self.settings.batch_size
+
+    @property
+    def over_table(self) -> bool:
+        """Where distances run over all rows."""
+        return self.settings.rows == "table"
+
+    @property
+    def against_mean(self) -> bool:
+        """Whether distances are measured to this round's mean, so that uploads must be seen twice."""
+        return self.settings.global_step == "mean"
+
+    @property
+    def largest_weight(self) -> float:
+        """No honest client has a greater one."""
+        return float(SMALLEST**-self.settings.temperature)
+
+    def weight(self, items: Items, delta: Array, broadcast: Broadcast) -> float:
+        """w = D^(−τ), D the squared distance between the client's update and the global step.
+
+        With τ = 1 the normalised weights are p*.
+
+        Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
+        Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
+        weigh themselves, a factor that cancels (``public_scale``).
+        """
+        step = broadcast.last_step.astype(np.float64)
+        unit, smallest = public_scale(step, self.settings)
+        least = self.settings.bound * _over_rows(items, _squares(step), self.settings)
+        D = max(
+            distance(items, delta, step, broadcast.last_covariance.astype(np.float64), self.settings), least, smallest
         )
-    largest = getattr(config.channel.options, "largest_weight", LARGEST)
-    if config.weighs_on_client and largest < LARGEST:
-        raise UserError(
-            f"channel.largest_weight = {largest:g}: clients that agree with the last step weigh up to {LARGEST:g}",
-            f"set channel.largest_weight to {LARGEST:g} or more",
-        )
-    batch_size = getattr(config.model.options, "batch_size", 0)
-    if settings.covariance != "none" and settings.batch_size != batch_size:
-        raise UserError(
-            f"aggregation.batch_size = {settings.batch_size} is not the model's, {batch_size}",
-            f"set aggregation.batch_size={batch_size}",
-        )
-
-
-def covariance_kind(settings: Settings) -> str:
-    """Which covariance of the clients' updates the distances need."""
-    return settings.covariance
-
-
-def against_mean(settings: Settings) -> bool:
-    """Whether distances are measured to this round's mean, so that uploads must be seen twice."""
-    return settings.global_step == "mean"
-
-
-def largest_weight(settings: Settings) -> float:
-    """No honest client has a greater one."""
-    return float(SMALLEST**-settings.temperature)
+        return float(unit * D**-self.settings.temperature)
 
 
 def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, float]:
@@ -97,22 +126,6 @@ def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, fl
         return 1.0, SMALLEST
     nearest = max(size * LARGEST ** (-1.0 / tau), float(np.finfo(np.float64).tiny))
     return size**tau / max(1.0, float(np.abs(step).max())), nearest
-
-
-def weight(items: Items, delta: Array, broadcast: Broadcast, settings: Settings) -> float:
-    """w = D^(−τ), D the squared distance between the client's update and the global step.
-
-    With τ = 1 the normalised weights are p*.
-
-    Paper: Eq. (19), and without tr(M²) its limit for large batches, Eq. (23)
-    Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
-    weigh themselves, a factor that cancels (``public_scale``).
-    """
-    step = broadcast.last_step.astype(np.float64)
-    unit, smallest = public_scale(step, settings)
-    least = settings.bound * _over_rows(items, _squares(step), settings)
-    D = max(distance(items, delta, step, broadcast.last_covariance.astype(np.float64), settings), least, smallest)
-    return float(unit * D**-settings.temperature)
 
 
 def distance(items: Items, delta: Array, step: Array, covariance: Array, settings: Settings) -> float:

@@ -1,7 +1,19 @@
 """What the server gets to see of a cohort's uploads."""
 
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from fedrecplus.device import Device
+from fedrecplus.errors import UserError
 from fedrecplus.parts.channel._ring import (
     Encoding,
+    Items,
     OutOfBounds,
     RingLayout,
     RingVector,
@@ -16,22 +28,31 @@ from fedrecplus.parts.channel._ring import (
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings,
+    check_ring,
     encoding_for,
     layout_of,
     mark,
+    rounding_error,
     rounding_keys,
     rounding_norm,
     senders_of,
     too_few,
+    visible,
     without_marks,
 )
+from fedrecplus.parts.part import Part, S
+from fedrecplus.protocol import Array, Broadcast, Sums, Traffic, Upload
 
 __all__ = [
+    "VIEWS",
+    "Channel",
     "Encoding",
     "OutOfBounds",
+    "RingChannel",
     "RingLayout",
     "RingSettings",
     "RingVector",
+    "SummingChannel",
     "add_all",
     "contributors",
     "decode",
@@ -49,3 +70,148 @@ __all__ = [
     "without_marks",
     "zeros",
 ]
+
+VIEWS = ("uploads", "sums", "nothing")
+"""what a channel may show the server"""
+R = TypeVar("R", bound=RingSettings)
+
+
+class Channel(Part[S]):
+    """The way from devices to the server."""
+
+    kind: ClassVar[str] = "channel"
+    label: ClassVar[str] = "channel"
+    VIEW: ClassVar[Literal["uploads", "sums", "nothing"]] = "uploads"
+    """what the server sees: the audit records exactly that"""
+    SIMULATION_ONLY: ClassVar[bool] = False
+    """not for real devices"""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.VIEW not in VIEWS:
+            raise UserError(
+                f"{cls.__module__}: VIEW = {cls.VIEW!r} says not what the server sees", f"write {' or '.join(VIEWS)}"
+            )
+
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        """On the device: the upload as it is sent."""
+        return upload
+
+    def exchange(
+        self, devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int
+    ) -> tuple[dict[int, Upload], int]:
+        """What clients send after they have talked to each other, and the bytes that went between them."""
+        return dict(uploads), 0
+
+    @property
+    def protects(self) -> bool:
+        """Whether ``protect`` does anything."""
+        return type(self).protect is not Channel.protect
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether ``exchange`` does anything."""
+        return type(self).exchange is not Channel.exchange
+
+    @property
+    def rows(self) -> str:
+        """Rows that an upload spans: the ``whole`` table, ``blocks`` of it, or the client's ``rows``."""
+        return "rows"
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether the server sees something of which items a client uploads rows of."""
+        return self.rows != "whole"
+
+    def visible_rows(self, items: Items, item_count: int) -> Items:
+        """Which rows the server sees an upload of these items to have."""
+        return items if self.shows_rows else items[:0]
+
+    @property
+    def arriving(self) -> float:
+        """The share of a simulated cohort that is in its sums."""
+        return 1.0
+
+    @property
+    def least_cohort(self) -> int:
+        """Fewer clients than this are no sum."""
+        return 0
+
+    @property
+    def bits(self) -> int:
+        """Of the numbers that it adds up."""
+        return 32
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest aggregation weight that it carries."""
+        return math.inf
+
+    @property
+    def computed(self) -> str | None:
+        """Whether a simulation computes its cryptography; None where there is none."""
+        return None
+
+
+class SummingChannel(Channel[S]):
+    """A channel that adds a cohort up by itself, of clients that weigh themselves or all weigh the same."""
+
+    VIEW: ClassVar[Literal["uploads", "sums", "nothing"]] = "sums"
+
+    @abstractmethod
+    def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
+        """The cohort's sums in a simulation, and what messages cost."""
+
+    def rounding_error(self, uploads: Sequence[Upload], message: Broadcast) -> Array:
+        """The most that rounding can move each row's sums by."""
+        return np.zeros(len(message.V))
+
+    def rounding_norm(self, numbers: int, statistic: int, clients: int) -> float:
+        """The most that rounding can add to the L2 norm of one client's vector."""
+        return 0.0
+
+
+class RingChannel(SummingChannel[R]):
+    """A channel that adds integers up in a ring."""
+
+    def check_with(self, config: Any) -> None:
+        """Refuse what can't be summed in a ring."""
+        check_ring(config)
+
+    def exchange(
+        self, devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int
+    ) -> tuple[dict[int, Upload], int]:
+        """Where rows are seen, pseudo items become marks without a value: nobody sees values. Nothing is said."""
+        return (mark(devices, uploads) if self.shows_rows else dict(uploads)), 0
+
+    @property
+    def rows(self) -> str:
+        """As the settings say."""
+        return self.settings.rows
+
+    def visible_rows(self, items: Items, item_count: int) -> Items:
+        """All rows that a client's vector is seen to span; none of a whole table."""
+        return visible(items, item_count, self.settings)
+
+    @property
+    def least_cohort(self) -> int:
+        """As the settings say."""
+        return self.settings.least_cohort
+
+    @property
+    def bits(self) -> int:
+        """Of the ring."""
+        return self.settings.bits
+
+    @property
+    def largest_weight(self) -> float:
+        """Beyond it, a client drops out."""
+        return self.settings.largest_weight
+
+    def rounding_error(self, uploads: Sequence[Upload], message: Broadcast) -> Array:
+        """Half a step, or one, per client that contributes to a row."""
+        return rounding_error(uploads, message, self.settings)
+
+    def rounding_norm(self, numbers: int, statistic: int, clients: int) -> float:
+        """Of numbers that are rounded to the nearest step."""
+        return rounding_norm(numbers, statistic, clients, self.settings)

@@ -61,10 +61,10 @@ class RingSettings(Settings):
 
 def check_ring(config: Any) -> None:
     """Refuse rings that there are not, and vectors that don't fit a model which uploads rows of all items."""
-    settings: RingSettings = config.channel.options
+    settings: RingSettings = config.channel.settings
     if settings.bits not in BITS:
         raise UserError(f"channel.bits = {settings.bits}: there is no such ring", "set channel.bits to 16 or 32")
-    if not config.uploads_all_items:
+    if not config.model.ALL_ITEMS:
         return
     if settings.rows != "whole":
         raise UserError(

@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-VIEW = "uploads"
+from fedrecplus.parts.channel import Channel
+from fedrecplus.settings import Settings
+
+
+class Clear(Channel[Settings]):
+    """Nothing is done to uploads."""

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import Channel
 from fedrecplus.protocol import PeerMessage, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
-VIEW = "uploads"
-SIMULATION_ONLY = True
 Clients = NDArray[np.int64]
 
 
@@ -29,37 +28,41 @@ class Settings(_Settings):
     share: Annotated[float, number(1e-9, 1, "share of the cohort that collects the others' pseudo rows")] = 0.25
 
 
-def check_with(config: Any) -> None:
-    """Refuse weights, and what is more than rows of rated items: a denoising client's upload is a sum over several."""
-    how, model = config.aggregation, config.model
-    if model.part.has("statistic_size") or config.uploads_all_items:
-        raise UserError(
-            f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than rows "
-            "of rated and pseudo items",
-            "set model.rule=mf, as FedRec++ has it, or channel.rule=sums",
-        )
-    if how.rule != "uniform" or config.weighs_on_client:
-        raise UserError(
-            f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",
-            "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
-        )
+class Denoising(Channel[Settings]):
+    """FedRec++."""
 
+    SIMULATION_ONLY = True
 
-def exchange(
-    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
-) -> tuple[dict[int, Upload], int]:
-    """What clients send after they have talked to each other, and the bytes that went between them."""
-    clients = np.array(sorted(uploads), dtype=np.int64)
-    chosen = denoisers(clients, round_number, seed, settings)
-    inbox: dict[int, list[PeerMessage]] = {int(client): [] for client in chosen}
-    for client in clients.tolist():
-        if client not in inbox:
-            to = denoiser_of(devices[client].secret, chosen, round_number)
-            inbox[to].append(noise_of(uploads[client], devices[client]))
-    sent = dict(uploads)
-    for client, messages in inbox.items():
-        sent[client] = denoise(uploads[client], devices[client], messages)
-    return sent, sum(message.bytes for messages in inbox.values() for message in messages)
+    def check_with(self, config: Any) -> None:
+        """Refuse weights, and more than rows of rated items: a denoising client's upload is a sum over several."""
+        how, model = config.aggregation, config.model
+        if model.statistic_size or config.model.ALL_ITEMS:
+            raise UserError(
+                f"channel.rule=denoising takes out pseudo rows alone, and model.rule={model.rule} uploads more than "
+                "rows of rated and pseudo items",
+                "set model.rule=mf, as FedRec++ has it, or channel.rule=sums",
+            )
+        if how.rule != "uniform" or config.aggregation.weighs_on_client:
+            raise UserError(
+                f"channel.rule=denoising needs uniform weights, given by the server, not aggregation.rule={how.rule}",
+                "set aggregation.rule=uniform and aggregation.weigh_on=server, or channel.rule=clear",
+            )
+
+    def exchange(
+        self, devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int
+    ) -> tuple[dict[int, Upload], int]:
+        """What clients send after they have talked to each other, and the bytes that went between them."""
+        clients = np.array(sorted(uploads), dtype=np.int64)
+        chosen = denoisers(clients, round_number, seed, self.settings)
+        inbox: dict[int, list[PeerMessage]] = {int(client): [] for client in chosen}
+        for client in clients.tolist():
+            if client not in inbox:
+                to = denoiser_of(devices[client].secret, chosen, round_number)
+                inbox[to].append(noise_of(uploads[client], devices[client]))
+        sent = dict(uploads)
+        for client, messages in inbox.items():
+            sent[client] = denoise(uploads[client], devices[client], messages)
+        return sent, sum(message.bytes for messages in inbox.values() for message in messages)
 
 
 def denoisers(clients: Clients, round_number: int, seed: int, settings: Settings) -> Clients:

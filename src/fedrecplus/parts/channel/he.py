@@ -28,24 +28,20 @@ rows of many items: ``blocks`` leaves out ciphertexts without a row of the clien
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import Device
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, key_of, library, without_secret
-from fedrecplus.parts.channel._ring import WEIGHT_BITS, Items, RingLayout, RingVector, add_all, decode, zeros
-from fedrecplus.parts.channel._summing import RingSettings, check_ring, encoded, mark, visible
+from fedrecplus.parts.channel._ring import WEIGHT_BITS, RingLayout, RingVector, add_all, decode, zeros
+from fedrecplus.parts.channel._summing import RingSettings, encoded
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
 from fedrecplus.settings import Annotated, number, text
 
-VIEW = "nothing"
-SIMULATION_ONLY = True
-rounding_error = _summing.rounding_error
 Integers = NDArray[np.int64]
 
 
@@ -61,52 +57,44 @@ class Settings(RingSettings):
     ] = "skipped"
 
 
-def check_with(config: Any) -> None:
-    """Refuse what encryption can't do, and a missing library before the first round."""
-    settings: Settings = config.channel.options
-    check_ring(config)
-    if settings.rows == "rows":
-        raise UserError(
-            "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",
-            "set channel.rows=whole, or blocks to leave out ciphertexts without a row of the client",
-        )
-    if config.privacy.rule in ("central", "distributed"):
-        raise UserError(
-            f"privacy.rule={config.privacy.rule} with channel.rule=he: every client decrypts the sums before any "
-            "noise, so that nothing is bounded",
-            "set channel.rule=secure, or leave --epsilon away",
-        )
-    if settings.encryption == "computed":
-        library()
+class HomomorphicEncryption(RingChannel[Settings]):
+    """CKKS, with one key for all clients."""
 
+    VIEW = "nothing"
+    SIMULATION_ONLY = True
 
-def shows_rows(settings: Settings) -> bool:
-    """Whether the server sees something of which rows an upload has."""
-    return settings.rows != "whole"
+    def check_with(self, config: Any) -> None:
+        """Refuse what encryption can't do, and a missing library before the first round."""
+        super().check_with(config)
+        if self.settings.rows == "rows":
+            raise UserError(
+                "channel.rule=he can't send single rows: a ciphertext holds the rows of many items",
+                "set channel.rows=whole, or blocks to leave out ciphertexts without a row of the client",
+            )
+        if config.privacy.rule in ("central", "distributed"):
+            raise UserError(
+                f"privacy.rule={config.privacy.rule} with channel.rule=he: every client decrypts the sums before any "
+                "noise, so that nothing is bounded",
+                "set channel.rule=secure, or leave --epsilon away",
+            )
+        if self.settings.encryption == "computed":
+            library()
 
+    @property
+    def computed(self) -> str | None:
+        """As the settings say."""
+        return self.settings.encryption
 
-def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
-    """All items of the blocks whose ciphertexts a client sends; none where it sends all."""
-    return visible(items, item_count, settings)
+    def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
+        """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise: see above.
 
-
-def exchange(
-    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
-) -> tuple[dict[int, Upload], int]:
-    """Each client makes its pseudo items weightless marks of blocks; nothing is said to anybody."""
-    return mark(devices, uploads), 0
-
-
-def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
-    """The cohort's sums as every client decrypts them, and what ciphertexts cost. There is no noise here, see above.
-
-    After: Chai, Wang, Chen, Yang 2020
-    """
-    found, encoding = encoded(uploads, message, settings, seed)
-    vectors, layout = list(found.values()), encoding.layout
-    check_room(len(vectors), layout)
-    summed = through_ciphertexts if settings.encryption == "computed" else add_all
-    return decode(summed(vectors, layout), encoding), traffic_of(vectors, message, layout)
+        After: Chai, Wang, Chen, Yang 2020
+        """
+        found, encoding = encoded(uploads, message, self.settings, seed)
+        vectors, layout = list(found.values()), encoding.layout
+        check_room(len(vectors), layout)
+        summed = through_ciphertexts if self.settings.encryption == "computed" else add_all
+        return decode(summed(vectors, layout), encoding), traffic_of(vectors, message, layout)
 
 
 def through_ciphertexts(vectors: Sequence[RingVector], layout: RingLayout) -> RingVector:

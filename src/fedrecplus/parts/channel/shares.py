@@ -30,19 +30,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fedrecplus.device import Device
-from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._ring import Items, RingLayout, RingVector, add_all, decode
-from fedrecplus.parts.channel._summing import RingSettings, check_ring, encoded, mark, visible, widened
+from fedrecplus.parts.channel._summing import RingSettings, encoded, widened
 from fedrecplus.parts.channel.secure.masks import add_mask
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
-VIEW = "sums"
-SIMULATION_ONLY = True
-rounding_error = _summing.rounding_error
-rounding_norm = _summing.rounding_norm
 SEED_BYTES = 32
 SEALED_BYTES = SEED_BYTES + 16
 """a seed, encrypted and authenticated for its holder"""
@@ -62,42 +57,30 @@ class Settings(RingSettings):
     ] = "skipped"
 
 
-def check_with(config: Any) -> None:
-    """Refuse what can't be summed in a ring."""
-    check_ring(config)
+class Shares(RingChannel[Settings]):
+    """Additive shares among clients."""
 
+    SIMULATION_ONLY = True
 
-def shows_rows(settings: Settings) -> bool:
-    """Whether holders, and in part the server, see something of which rows an upload has."""
-    return settings.rows != "whole"
+    @property
+    def computed(self) -> str | None:
+        """As the settings say."""
+        return self.settings.shares
 
+    def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
+        """The cohort's sums, and what shares, lists and masked vectors cost.
 
-def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
-    """The marks of a client, as each of its holders sees them."""
-    return visible(items, item_count, settings)
-
-
-def exchange(
-    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
-) -> tuple[dict[int, Upload], int]:
-    """Each client makes its fake marks weightless; nothing is said yet."""
-    return mark(devices, uploads), 0
-
-
-def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
-    """The cohort's sums, and what shares, lists and masked vectors cost.
-
-    Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).
-    """
-    vectors, encoding = encoded(uploads, message, settings, seed)
-    layout = encoding.layout
-    holders = holders_of(list(vectors), message.round, seed, settings.peers)
-    traffic = traffic_of(vectors, holders, layout)
-    sent = vectors
-    if settings.shares == "computed":
-        pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
-        sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
-    return decode(add_all(sent.values(), layout), encoding), traffic
+        Noise of devices is not added here: a simulation draws that of all together (``rounds/release.py``).
+        """
+        vectors, encoding = encoded(uploads, message, self.settings, seed)
+        layout = encoding.layout
+        holders = holders_of(list(vectors), message.round, seed, self.settings.peers)
+        traffic = traffic_of(vectors, holders, layout)
+        sent = vectors
+        if self.settings.shares == "computed":
+            pairs = [(giver, holder) for giver, held_by in holders.items() for holder in held_by]
+            sent = share_out(vectors, holders, layout, {pair: secrets.token_bytes(SEED_BYTES) for pair in pairs})
+        return decode(add_all(sent.values(), layout), encoding), traffic
 
 
 def traffic_of(vectors: Mapping[int, RingVector], holders: Mapping[int, Sequence[int]], layout: RingLayout) -> Traffic:

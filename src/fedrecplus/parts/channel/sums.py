@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from fedrecplus.parts.channel import Channel
 from fedrecplus.settings import Annotated, text
 from fedrecplus.settings import Settings as _Settings
-
-VIEW = "sums"
-SIMULATION_ONLY = True
 
 
 class Settings(_Settings):
@@ -20,6 +18,13 @@ class Settings(_Settings):
     ] = "whole"
 
 
-def shows_rows(settings: Settings) -> bool:
-    """Whether the server sees which items a client uploads rows of."""
-    return settings.rows != "whole"
+class PlainSums(Channel[Settings]):
+    """Ideal secure aggregation."""
+
+    VIEW = "sums"
+    SIMULATION_ONLY = True
+
+    @property
+    def rows(self) -> str:
+        """As the settings say."""
+        return self.settings.rows

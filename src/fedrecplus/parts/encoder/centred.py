@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Settings
 
 
-def encode(V: NDArray[np.float64], public: PublicItems, settings: Settings) -> NDArray[np.float64]:
-    """E = V − mean(V). Ours: the common part says nothing about likeness."""
-    return np.asarray(V - V.mean(axis=0))
+class Centred(Encoder[Settings]):
+    """V less its mean."""
+
+    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+        """E = V − mean(V). Ours: the common part says nothing about likeness."""
+        return np.asarray(V - V.mean(axis=0))

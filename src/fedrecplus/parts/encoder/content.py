@@ -6,15 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Settings
 
 
-def encode(V: NDArray[np.float64], public: PublicItems, settings: Settings) -> NDArray[np.float64]:
-    """E = catalogue features. Ours: before training V is noise, and likeness must come from elsewhere."""
-    if public.content.shape[1] == 0:
-        raise UserError(
-            "encoder.rule = 'content' needs titles, genres or years, and these ratings come without",
-            "set encoder.rule=centred (features from V) or pseudo_items.rule=popular",
-        )
-    return public.content
+class Content(Encoder[Settings]):
+    """What the catalogue says."""
+
+    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+        """E = catalogue features. Ours: before training V is noise, and likeness must come from elsewhere."""
+        if public.content.shape[1] == 0:
+            raise UserError(
+                "encoder.rule = 'content' needs titles, genres or years, and these ratings come without",
+                "set encoder.rule=centred (features from V) or pseudo_items.rule=popular",
+            )
+        return public.content

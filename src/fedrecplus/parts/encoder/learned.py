@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.encoder import Encoder
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
@@ -22,17 +23,20 @@ class Settings(_Settings):
     prior_strength: Annotated[float, number(0, 1e6, "ratings at which an item is half its own factors")] = 20.0
 
 
-def encode(V: NDArray[np.float64], public: PublicItems, settings: Settings) -> NDArray[np.float64]:
-    """E = (n V + t C W) / (n + t), W the ridge solution of V ≈ C W weighted by ratings n, all centred.
+class Learned(Encoder[Settings]):
+    """V, and what content predicts of it."""
 
-    Ours: likeness in the tail of the catalogue, where V is mostly noise.
-    """
-    trust = public.popularity / (public.popularity + settings.prior_strength)
-    total = max(trust.sum(), 1e-12)
-    centred = V - (trust @ V) / total
-    if public.content.shape[1] == 0:
-        return np.asarray(trust[:, None] * centred + 1e-3 * centred)
-    content = public.content - (trust @ public.content) / total
-    gram = content.T @ (trust[:, None] * content) + _RIDGE * np.eye(content.shape[1])
-    W = np.linalg.solve(gram, content.T @ (trust[:, None] * centred))
-    return np.asarray(trust[:, None] * centred + (1.0 - trust[:, None]) * (content @ W))
+    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+        """E = (n V + t C W) / (n + t), W the ridge solution of V ≈ C W weighted by ratings n, all centred.
+
+        Ours: likeness in the tail of the catalogue, where V is mostly noise.
+        """
+        trust = public.popularity / (public.popularity + self.settings.prior_strength)
+        total = max(trust.sum(), 1e-12)
+        centred = V - (trust @ V) / total
+        if public.content.shape[1] == 0:
+            return np.asarray(trust[:, None] * centred + 1e-3 * centred)
+        content = public.content - (trust @ public.content) / total
+        gram = content.T @ (trust[:, None] * content) + _RIDGE * np.eye(content.shape[1])
+        W = np.linalg.solve(gram, content.T @ (trust[:, None] * centred))
+        return np.asarray(trust[:, None] * centred + (1.0 - trust[:, None]) * (content @ W))

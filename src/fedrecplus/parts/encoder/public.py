@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.parts.encoder import Encoder
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, number
@@ -18,13 +19,16 @@ class Settings(_Settings):
     popularity_weight: Annotated[float, number(0, 100, "weight of popularity beside content")] = 1.0
 
 
-def encode(V: NDArray[np.float64], public: PublicItems, settings: Settings) -> NDArray[np.float64]:
-    """E = unit content features beside soft memberships in popularity bands.
+class Public(Encoder[Settings]):
+    """Content and popularity."""
 
-    Ours: pseudo items that are as popular as the rated ones; content alone picks obscure items of the right genre.
-    """
-    level = np.log1p(public.popularity.astype(np.float64))
-    centres = np.linspace(level.min(), level.max() + 1e-9, settings.bands)
-    width = centres[1] - centres[0]
-    bands = np.exp(-0.5 * ((level[:, None] - centres) / width) ** 2)
-    return np.hstack([unit_rows(public.content), settings.popularity_weight * unit_rows(bands)])
+    def encode(self, V: NDArray[np.float64], public: PublicItems) -> NDArray[np.float64]:
+        """E = unit content features beside soft memberships in popularity bands.
+
+        Ours: pseudo items that are as popular as the rated ones; content alone picks obscure items of the right genre.
+        """
+        level = np.log1p(public.popularity.astype(np.float64))
+        centres = np.linspace(level.min(), level.max() + 1e-9, self.settings.bands)
+        width = centres[1] - centres[0]
+        bands = np.exp(-0.5 * ((level[:, None] - centres) / width) ** 2)
+        return np.hstack([unit_rows(public.content), self.settings.popularity_weight * unit_rows(bands)])

@@ -2,3 +2,142 @@
 
 A model predicts r̂ = X_i·w_u: X_i are columns that everybody knows of an item, w_u are weights that stay on the device.
 """
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.device import Device, Rows
+from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts.part import Part, S
+from fedrecplus.protocol import Broadcast, PublicItems, Sums
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+
+
+class Trained(NamedTuple):
+    """What local training leaves."""
+
+    U: Array
+    """what stays on the device"""
+    V: Array
+    """the client's rows of the item table, as they are then"""
+    statistic: Array = np.zeros(0)
+    """a small dense statistic beside the rows, of ``statistic_size`` numbers"""
+
+
+class Model(Part[S]):
+    """What a device learns and predicts, and the server's half of it."""
+
+    kind: ClassVar[str] = "model"
+    label: ClassVar[str] = "model"
+    PREDICTS_COLD_ITEMS: ClassVar[bool] = False
+    """whether it predicts ratings of items that nobody rated"""
+    CHOICES: ClassVar[bool] = False
+    """whether it learns from what people chose"""
+    ALL_ITEMS: ClassVar[bool] = False
+    """whether an upload has a row of every item"""
+    RATINGS_BY: ClassVar[str] = "model"
+    """what predicts ratings: ``means`` where that is a fallback, which results say"""
+
+    @abstractmethod
+    def tables(self) -> dict[str, int]:
+        """The shared tables, which stand beside each other in V, and their columns."""
+
+    @property
+    def statistic_size(self) -> int:
+        """Numbers of a dense statistic that an upload has beside its rows."""
+        return 0
+
+    @property
+    def local_epochs(self) -> int:
+        """K, passes over a client's rows in a round."""
+        return 1
+
+    @property
+    def batch_size(self) -> int:
+        """B, rows per local step; 0: all at once."""
+        return 0
+
+    @property
+    def user_columns(self) -> int:
+        """Numbers that a device keeps between rounds."""
+        return 0
+
+    @abstractmethod
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """The item table before training."""
+
+    def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
+        """What some clients' devices keep, before training: a row each."""
+        return np.zeros((len(clients), self.user_columns))
+
+    def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
+        """Rows for the items beyond the table, which enter a trained model: start values."""
+        return self.start_items(seed, len(public.popularity), public)[len(V) :]
+
+    @abstractmethod
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """What a client does with its rows in a round."""
+
+    def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
+        """The server's half: what an optimizer steps by. A model of its own mind divides its sums by itself.
+
+        Σ w Δ over Σ w, zero where nobody uploaded a row.
+        """
+        weights = sums.weights[:, None]
+        mean: Array = np.divide(sums.total, weights, out=np.zeros_like(sums.total), where=weights > 0)
+        return mean
+
+    @property
+    def updates_items(self) -> bool:
+        """Whether the server's half is the model's own, so that no aggregation rule divides its sums."""
+        return type(self).update_items is not Model.update_items
+
+    @abstractmethod
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X: what a device multiplies by its own weights."""
+
+    @abstractmethod
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A person's weights from public columns and ratings alone, even from none: how a newcomer gets them."""
+
+    def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """The weights that predictions use, which never leave the device."""
+        return self.fold_in(X, items, ratings, public)
+
+    def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
+        """The client's own predictions; ``steps`` more user steps add nothing where weights are solved for."""
+        X = self.item_columns(broadcast.V, broadcast.public).astype(np.float64)
+        ratings: Array = X[items] @ self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
+        return ratings
+
+    @property
+    def scores_lists(self) -> bool:
+        """Whether lists are ranked by anything else than predicted ratings."""
+        return type(self).list_weights is not Model.list_weights
+
+    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Weights z over X such that lists are ranked by X·z."""
+        return w
+
+    def attacker(self) -> OfModel | None:
+        """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
+        return None
+
+    def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
+        """A from an upload's rows Δ, where A_i = e_i·w over the columns that ``attacker`` says are shown."""
+        return delta
+
+    def solved_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """The columns that the weights behind an upload are fitted to."""
+        return self.item_columns(V, public)
+
+    def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
+        """Of each weight that isn't known: its ridge, for rows that were used (1) or not (0), and its prior mean."""
+        return np.zeros((*used.shape[:-1], size)), np.zeros(size)

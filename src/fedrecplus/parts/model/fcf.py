@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.model import Model, Trained
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -25,12 +26,6 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-CHOICES = True
-"""it learns from what people chose"""
-ALL_ITEMS = True
-"""an upload has a row of every item"""
-RATINGS_BY = "means"
-"""predicted ratings are a fallback, which results say"""
 _BIAS_PRIOR = 5.0
 """pseudo-ratings that a person's deviation from items' means is shrunk by"""
 _BEFORE = 2
@@ -46,72 +41,50 @@ class Settings(_Settings):
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of Y's start values")] = 0.1
 
 
-def tables(settings: Settings) -> dict[str, int]:
-    """The shared tables and their columns."""
-    return {"Y": settings.factors}
+class Fcf(Model[Settings]):
+    """s_ui = x_u·y_i."""
 
+    CHOICES = True
+    ALL_ITEMS = True
+    RATINGS_BY = "means"
 
-def user_columns(settings: Settings) -> int:
-    """Nothing is kept on the device between rounds."""
-    return 0
+    def tables(self) -> dict[str, int]:
+        """Y."""
+        return {"Y": self.settings.factors}
 
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """Y before training: noise."""
+        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
+        return self.settings.init_scale * normal(subkey(seed, "start-Y"), cells)
 
-def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
-    """Y before training: noise."""
-    cells = np.arange(items * settings.factors, dtype=np.uint64).reshape(items, -1)
-    return settings.init_scale * normal(subkey(seed, "start-Y"), cells)
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """y_i plus f(u, i) = c_ui (p_ui − x_u·y_i) x_u."""
+        Y = broadcast.V.astype(np.float64)
+        x, own = self.person_factors(Y, device.items), Y[rows.items]
+        confidence = 1.0 + self.settings.confidence * rows.rated
+        return Trained(device.U, own + np.outer(confidence * (rows.rated - own @ x), x))
 
+    def person_factors(self, Y: Array, items: Items) -> Array:
+        """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it."""
+        rows, alpha = Y[items], self.settings.confidence
+        gram = Y.T @ Y + alpha * rows.T @ rows + self.settings.regularisation * np.eye(Y.shape[1])
+        return np.asarray(np.linalg.solve(gram, (1.0 + alpha) * rows.sum(axis=0)))
 
-def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
-    """Nothing."""
-    return np.zeros((len(clients), 0))
+    def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
+        """−∂J/∂y_i = 2 Σ_u f(u, i) − 2λ y_i, for a server optimizer to step by."""
+        mean_weight = sums.overall / sums.clients if sums.clients else 0.0
+        return np.asarray(2.0 * sums.total - 2.0 * self.settings.regularisation * mean_weight * V)
 
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X = (damped mean rating, 1, y_i)."""
+        return np.hstack([public.averages()[:, None].astype(V.dtype), np.ones((len(V), 1), dtype=V.dtype), V])
 
-def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
-    """y_i plus f(u, i) = c_ui (p_ui − x_u·y_i) x_u."""
-    Y = broadcast.V.astype(np.float64)
-    x, own = person_factors(Y, device.items, settings), Y[rows.items]
-    confidence = 1.0 + settings.confidence * rows.rated
-    return device.U, own + np.outer(confidence * (rows.rated - own @ x), x)
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """The fallback's weights of the item's mean and of the constant: 1 and the person's damped deviation."""
+        w = np.zeros(X.shape[1])
+        w[:_BEFORE] = 1.0, (ratings - X[items, 0]).sum() / (len(items) + _BIAS_PRIOR)
+        return w
 
-
-def person_factors(Y: Array, items: Items, settings: Settings) -> Array:
-    """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it."""
-    rows = Y[items]
-    gram = Y.T @ Y + settings.confidence * rows.T @ rows + settings.regularisation * np.eye(Y.shape[1])
-    return np.asarray(np.linalg.solve(gram, (1.0 + settings.confidence) * rows.sum(axis=0)))
-
-
-def update_items(sums: Sums, Y: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """−∂J/∂y_i = 2 Σ_u f(u, i) − 2λ y_i, for a server optimizer to step by."""
-    mean_weight = sums.overall / sums.clients if sums.clients else 0.0
-    return np.asarray(2.0 * sums.total - 2.0 * settings.regularisation * mean_weight * Y)
-
-
-def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
-    """The fallback's ratings."""
-    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
-    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
-    return ratings
-
-
-def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The fallback's weights."""
-    return fold_in(X, items, ratings, settings, public)
-
-
-def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """Weights of the item's mean and of the constant: 1 and the person's damped deviation; of Y none."""
-    w = np.zeros(X.shape[1])
-    w[:_BEFORE] = 1.0, (ratings - X[items, 0]).sum() / (len(items) + _BIAS_PRIOR)
-    return w
-
-
-def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """x over Y's columns, so that X·z = x·y_i."""
-    return np.append(np.zeros(_BEFORE), person_factors(X[:, _BEFORE:], items, settings))
-
-
-def item_columns(Y: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
-    """X = (damped mean rating, 1, y_i)."""
-    return np.hstack([public.averages()[:, None].astype(Y.dtype), np.ones((len(Y), 1), dtype=Y.dtype), Y])
+    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """x over Y's columns, so that X·z = x·y_i."""
+        return np.append(np.zeros(_BEFORE), self.person_factors(X[:, _BEFORE:], items))

@@ -11,12 +11,13 @@ After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS re
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
+from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
@@ -30,11 +31,8 @@ from fedrecplus.settings import Annotated, number
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-PREDICTS_COLD_ITEMS = True
 POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
-CHOICES = True
-"""it learns from what people chose, too"""
 _TIE = 1e-9
 _STANDS_OUT, _CHANCE = 3.2, 2.5
 """the second component over the mean of all but the first: above the one it is structure, below the other chance"""
@@ -80,105 +78,133 @@ class Settings(PublicSettings):
     interaction_init: Annotated[float, number(1e-9, 1e3, "standard deviation of W's start values")] = 0.05
 
 
-def tables(settings: Settings) -> dict[str, int]:
-    """The shared tables and their columns."""
-    return {"W": settings.interaction_factors}
+C = TypeVar("C", bound=Settings)
 
 
-def statistic_size(settings: Settings) -> int:
-    """Numbers of u uᵀ's upper triangle."""
-    return settings.interaction_factors * (settings.interaction_factors + 1) // 2
+class Ials(Model[C]):
+    """s_ui = u·w_i, with u solved for in every round."""
 
+    PREDICTS_COLD_ITEMS = True
+    CHOICES = True
 
-def user_columns(settings: Settings) -> int:
-    """Nothing is kept on the device between rounds."""
-    return 0
+    def tables(self) -> dict[str, int]:
+        """W."""
+        return {"W": self.settings.interaction_factors}
 
+    @property
+    def statistic_size(self) -> int:
+        """Numbers of u uᵀ's upper triangle."""
+        return self.settings.interaction_factors * (self.settings.interaction_factors + 1) // 2
 
-def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
-    """W before training: noise."""
-    cells = np.arange(items * settings.interaction_factors, dtype=np.uint64).reshape(items, -1)
-    return settings.interaction_init * normal(subkey(seed, "start-W"), cells)
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """W before training: noise."""
+        cells = np.arange(items * self.settings.interaction_factors, dtype=np.uint64).reshape(items, -1)
+        return self.settings.interaction_init * normal(subkey(seed, "start-W"), cells)
 
+    def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
+        """Rows for items that enter a trained model: what their public features predict."""
+        return rows_from_features(V, public, self.settings)
 
-def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
-    """Nothing."""
-    return np.zeros((len(clients), 0))
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """W_i plus its gradient, and u uᵀ."""
+        gradient, statistic = self.choice_gradient(rows, broadcast.V, broadcast.public)
+        return Trained(device.U, broadcast.V[rows.items].astype(np.float64) + gradient, statistic)
 
+    def choice_gradient(self, rows: Rows, W: NDArray[Any], public: PublicItems) -> tuple[Array, Array]:
+        """c_i (1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
+        W = W.astype(np.float64)
+        u = self.person_factors(W, rows.items[rows.rated], rows.ratings[rows.rated], public)
+        confidence = rows.rated * self.confidences(rows.ratings, public)
+        gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
+        return gradient, np.outer(u, u)[np.triu_indices(len(u))]
 
-def new_items(W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """Rows for items that enter a trained model: what their public features predict."""
-    return rows_from_features(W, public, settings)
+    def confidences(self, ratings: Array, public: PublicItems) -> Array:
+        """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices.
 
+        On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``.
+        """
+        chosen = ratings >= min(self.settings.from_rating, public.mean) - _TIE
+        slope = self.settings.confidence_slope / public.noise
+        return np.asarray(chosen * np.maximum(1.0 + slope * (ratings - public.mean), 0.0))
 
-def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
-    """W_i plus its gradient, and u uᵀ."""
-    gradient, statistic = choice_gradient(rows, broadcast.V, broadcast.public, settings)
-    return device.U, broadcast.V[rows.items].astype(np.float64) + gradient, statistic
+    def person_factors(self, W: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w.
 
+        q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen
+        little gets what is popular.
+        """
+        gram, moment = self.everybody(W, public)
+        c, rows = self.confidences(ratings, public), W[items]
+        ridge = self.person_ridge(float(c.sum()), len(W))
+        gram = gram + (c[:, None] * rows).T @ rows + ridge * np.eye(W.shape[1])
+        return np.asarray(np.linalg.solve(gram, moment + c @ rows))
 
-def choice_gradient(rows: Rows, W: NDArray[Any], public: PublicItems, settings: Settings) -> tuple[Array, Array]:
-    """c_i (1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
-    W = W.astype(np.float64)
-    u = person_factors(W, rows.items[rows.rated], rows.ratings[rows.rated], settings, public)
-    confidence = rows.rated * confidences(rows.ratings, settings, public)
-    gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
-    return gradient, np.outer(u, u)[np.triu_indices(len(u))]
+    def person_ridge(self, choices: float, items: int) -> float:
+        """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
+        return float(self.settings.interaction_ridge * np.sqrt(choices + self.settings.unobserved_weight * items))
 
+    def everybody(self, W: Array, public: PublicItems) -> tuple[Array, Array]:
+        """The part of a person's normal equations that is the same for all, and public."""
+        settings, q = self.settings, public.popularity / max(public.popularity.sum(), 1)
+        gram = settings.unobserved_weight * W.T @ W + settings.popular_choices * (q[:, None] * W).T @ W
+        return np.asarray(gram), settings.popular_choices * (q @ W)
 
-def confidences(ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices.
+    def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
+        """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
 
-    On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``.
-    """
-    chosen = ratings >= min(settings.from_rating, public.mean) - _TIE
-    slope = settings.confidence_slope / public.noise
-    return np.asarray(chosen * np.maximum(1.0 + slope * (ratings - public.mean), 0.0))
+        λ_i = λ_w √(n_i + a n). All items' matrices have S's eigenvectors, so one decomposition solves for all.
+        """
+        settings, W = self.settings, V.astype(np.float64)
+        S = _symmetric(sums.statistic, W.shape[1])
+        mean_weight = sums.overall / sums.clients if sums.clients else 0.0
+        people = sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W))
+        ridge = np.sqrt(np.maximum(people, 0.0) + settings.unobserved_weight * sums.clients)[:, None]
+        ridge *= settings.interaction_item_ridge * mean_weight
+        gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
+        share = people / max(sums.clients, 1)
+        sizes, directions = np.linalg.eigh(S)
+        strength = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None]
+        curvature = strength * np.maximum(sizes, 0.0) + ridge
+        return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
 
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X = (b_i, constant, popularity, average, content, scaled W_i)."""
+        scale = V.dtype.type(self.settings.interaction_scale)
+        return np.hstack([public_columns(public, self.settings).astype(V.dtype), scale * V])
 
-def person_factors(W: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w.
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A ridge regression of the person's ratings on public columns and W."""
+        noise, size = self.settings.noise * public.noise, X.shape[1] - 1
+        return ridge_regression(X, items, ratings, np.full(size, noise), np.zeros(size), noise)[0]
 
-    q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen little
-    gets what is popular.
-    """
-    gram, moment = everybody(W, public, settings)
-    c, rows = confidences(ratings, settings, public), W[items]
-    ridge = person_ridge(float(c.sum()), len(W), settings)
-    gram = gram + (c[:, None] * rows).T @ rows + ridge * np.eye(W.shape[1])
-    return np.asarray(np.linalg.solve(gram, moment + c @ rows))
+    def choice_columns(self, columns: int) -> slice:
+        """Those of W among so many columns of X."""
+        return slice(columns - self.settings.interaction_factors, columns)
 
+    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity.
 
-def person_ridge(choices: float, items: int, settings: Settings) -> float:
-    """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
-    return float(settings.interaction_ridge * np.sqrt(choices + settings.unobserved_weight * items))
+        M is ``kept_structure`` of W.
+        """
+        of_rating, of_popularity = self.mixing_weights(public)
+        columns, scale = self.choice_columns(X.shape[1]), self.settings.interaction_scale
+        z = of_rating * w
+        z[POPULARITY] += of_popularity
+        W = X[:, columns] / scale
+        z[columns] += kept_structure(W, public) @ self.person_factors(W, items, ratings, public) / scale
+        return np.asarray(z)
 
+    def mixing_weights(self, public: PublicItems) -> tuple[float, float]:
+        """Weights of the predicted rating and of popularity in the score that lists rank by.
 
-def everybody(W: Array, public: PublicItems, settings: Settings) -> tuple[Array, Array]:
-    """The part of a person's normal equations that is the same for all, and public."""
-    q = public.popularity / max(public.popularity.sum(), 1)
-    gram = settings.unobserved_weight * W.T @ W + settings.popular_choices * (q[:, None] * W).T @ W
-    return np.asarray(gram), settings.popular_choices * (q @ W)
-
-
-def update_items(sums: Sums, W: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
-
-    λ_i = λ_w √(n_i + a n). All items' matrices have S's eigenvectors, so one decomposition solves for all.
-    """
-    W = W.astype(np.float64)
-    S = _symmetric(sums.statistic, W.shape[1])
-    mean_weight = sums.overall / sums.clients if sums.clients else 0.0
-    people = sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W))
-    ridge = np.sqrt(np.maximum(people, 0.0) + settings.unobserved_weight * sums.clients)[:, None]
-    ridge *= settings.interaction_item_ridge * mean_weight
-    gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
-    share = people / max(sums.clients, 1)
-    sizes, directions = np.linalg.eigh(S)
-    curvature = (settings.unobserved_weight + settings.interaction_curvature * share)[:, None] * np.maximum(
-        sizes, 0.0
-    ) + ridge
-    return np.asarray(((gradient @ directions) / np.maximum(curvature, 1e-12)) @ directions.T)
+        n̂ = Σn²/Σn is how many ratings the item behind a rating has on average. Rows of W that few people made are
+        mostly chance, and popularity is not: its weight falls with 1/(1 + (n̂/few)⁴). On coarse scales
+        (``public.noise``) ratings say less, and popularity has more weight. Ours: chosen on validation cuts.
+        """
+        counts = public.popularity.astype(np.float64)
+        met = float(counts @ counts / max(counts.sum(), 1.0))
+        rare = 1.0 / (1.0 + (met / self.settings.few_ratings) ** 4)
+        return self.settings.rating_weight / public.noise, self.settings.popularity_weight * public.noise * rare
 
 
 def _symmetric(upper: Array, size: int) -> Array:
@@ -187,43 +213,6 @@ def _symmetric(upper: Array, size: int) -> Array:
     if upper.size:
         S[np.triu_indices(size)] = upper
     return S + np.triu(S, 1).T
-
-
-def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
-    """The client's own predictions of ratings; ``steps`` add nothing to a solution."""
-    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
-    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
-    return ratings
-
-
-def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The weights that predicted ratings use, which never leave the device."""
-    return fold_in(X, items, ratings, settings, public)
-
-
-def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """A ridge regression of the person's ratings on public columns and W."""
-    noise, size = settings.noise * public.noise, X.shape[1] - 1
-    return ridge_regression(X, items, ratings, np.full(size, noise), np.zeros(size), noise)[0]
-
-
-def list_weights(
-    w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, after: int = 0
-) -> Array:
-    """Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity.
-
-    M is ``kept_structure`` of W.
-
-    ``after`` W there are more columns.
-    """
-    of_rating, of_popularity = mixing_weights(settings, public)
-    columns = slice(X.shape[1] - after - settings.interaction_factors, X.shape[1] - after)
-    scale = settings.interaction_scale
-    z = of_rating * w
-    z[POPULARITY] += of_popularity
-    W = X[:, columns] / scale
-    z[columns] += kept_structure(W, public) @ person_factors(W, items, ratings, settings, public) / scale
-    return np.asarray(z)
 
 
 def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
@@ -246,22 +235,3 @@ def likeness_of_components(W: NDArray[Any], public: PublicItems) -> tuple[float,
     if mean <= 0.0:
         return 0.0, first
     return float(np.clip((_STANDS_OUT - strengths[1] / mean) / (_STANDS_OUT - _CHANCE), 0.0, 1.0)), first
-
-
-def mixing_weights(settings: Settings, public: PublicItems) -> tuple[float, float]:
-    """Weights of the predicted rating and of popularity in the score that lists rank by.
-
-    n̂ = Σn²/Σn is how many ratings the item behind a rating has on average. Rows of W that few people made are mostly
-    chance, and popularity is not: its weight falls with 1/(1 + (n̂/few)⁴). On coarse scales (``public.noise``) ratings
-    say less, and popularity has more weight. Ours: chosen on validation cuts.
-    """
-    counts = public.popularity.astype(np.float64)
-    met = float(counts @ counts / max(counts.sum(), 1.0))
-    rare = 1.0 / (1.0 + (met / settings.few_ratings) ** 4)
-    return settings.rating_weight / public.noise, settings.popularity_weight * public.noise * rare
-
-
-def item_columns(W: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
-    """X = (b_i, constant, popularity, average, content, scaled W_i)."""
-    scale = W.dtype.type(settings.interaction_scale)
-    return np.hstack([public_columns(public, settings).astype(W.dtype), scale * W])

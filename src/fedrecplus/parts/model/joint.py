@@ -13,20 +13,18 @@ import functools
 from dataclasses import replace
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import ials, reconstruction
+from fedrecplus.parts.model import Trained, ials, reconstruction
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-PREDICTS_COLD_ITEMS = True
-CHOICES = True
-"""it learns from what people chose, too"""
 
 
 class Settings(ials.Settings):
@@ -45,128 +43,87 @@ class Settings(ials.Settings):
     ] = 0.6
 
 
-@functools.lru_cache(maxsize=16)
-def of_ratings(settings: Settings) -> reconstruction.Settings:
-    """The options of V."""
-    return reconstruction.Settings(
-        noise=settings.noise,
-        item_prior=settings.item_prior,
-        bias_scale=settings.bias_scale,
-        public_scale=settings.public_scale,
-        factors=settings.factors,
-        user_mean=settings.user_mean,
-        solve_over=settings.solve_over,
-        init_scale=settings.init_scale,
-    )
+class Joint(ials.Ials[Settings]):
+    """r̂ = b_i + x_i·w_u over both tables, and lists by u·w_i."""
 
+    @functools.cached_property
+    def rating_model(self) -> reconstruction.Reconstruction:
+        """What trains V."""
+        names = {field.name for field in msgspec.structs.fields(reconstruction.Settings)}
+        own = {name: value for name, value in self.values.items() if name in names - {"popularity_weight"}}
+        return reconstruction.Reconstruction(reconstruction.Settings(**own))
 
-def tables(settings: Settings) -> dict[str, int]:
-    """The shared tables and their columns."""
-    return {**reconstruction.tables(of_ratings(settings)), **ials.tables(settings)}
+    def tables(self) -> dict[str, int]:
+        """V and W."""
+        return {**self.rating_model.tables(), **super().tables()}
 
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """T before training: noise."""
+        V = self.rating_model.start_items(seed, items, public)
+        return np.hstack([V, super().start_items(seed, items, public)])
 
-statistic_size = ials.statistic_size
-user_columns = ials.user_columns
-start_users = ials.start_users
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """T_i plus the gradients of both tables, and the statistic of ``ials``."""
+        T, public, k = broadcast.V, broadcast.public, self.settings.factors
+        rating_gradient = self.rating_model.expected_gradient(rows, T[:, :k], public)
+        choice_gradient, statistic = self.choice_gradient(rows, T[:, k:], public)
+        moved = T[rows.items].astype(np.float64) + np.hstack([rating_gradient, choice_gradient])
+        return Trained(device.U, moved, statistic)
 
+    def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
+        """Both servers' halves, each of its own columns."""
+        k = self.settings.factors
+        ratings, choices = (
+            Sums(total, sums.weights, sums.overall, sums.clients, statistic=sums.statistic)
+            for total in (sums.total[:, :k], sums.total[:, k:])
+        )
+        V_step = self.rating_model.update_items(ratings, V[:, :k], public)
+        return np.hstack([V_step, super().update_items(choices, V[:, k:], public)])
 
-def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
-    """T before training: noise."""
-    V = reconstruction.start_items(seed, items, of_ratings(settings), public)
-    return np.hstack([V, ials.start_items(seed, items, settings, public)])
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X = (b_i, constant, popularity, average, content, scaled W_i, V_i)."""
+        k = self.settings.factors
+        return np.hstack([super().item_columns(V[:, k:], public), V[:, :k]])
 
+    def choice_columns(self, columns: int) -> slice:
+        """W's, which V's come after."""
+        return super().choice_columns(columns - self.settings.factors)
 
-def new_items(T: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """Rows for items that enter a trained model: what their public features predict."""
-    return reconstruction.new_items(T, public, of_ratings(settings))
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """The ridge regression of ``reconstruction``, with W's columns among the public ones and a prior of choices."""
+        k, prior = self.settings.factors, self.prior_from_choices(X, items, public)
+        w = self.rating_model.fold_in(X, items, ratings - X[items, -k:] @ prior, public)
+        w[-k:] += prior
+        return w
 
+    def prior_from_choices(self, X: Array, items: Items, public: PublicItems) -> Array:
+        """η Σ_j (V_j − V̄)/√n over a person's n rated items, where V̄ is the mean row over all ratings.
 
-def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array, Array]:
-    """T_i plus the gradients of both tables, and the statistic of ``ials``."""
-    T, public, k = broadcast.V, broadcast.public, settings.factors
-    of_V = reconstruction.expected_gradient(rows, T[:, :k], public, of_ratings(settings))
-    of_W, statistic = ials.choice_gradient(rows, T[:, k:], public, settings)
-    return device.U, T[rows.items].astype(np.float64) + np.hstack([of_V, of_W]), statistic
+        What people rate at all says something of how they rate. After: Koren 2008 (SVD++), with V for its implicit
+        factors
+        """
+        deviations = X[items, -self.settings.factors :] - self.mean_row(X, public)
+        return np.asarray(self.settings.choice_prior * deviations.sum(axis=0) / max(len(items), 1) ** 0.5)
 
+    def mean_row(self, X: NDArray[Any], public: PublicItems) -> Array:
+        """V̄."""
+        q = public.popularity / max(public.popularity.sum(), 1)
+        return np.asarray(q @ X[:, -self.settings.factors :].astype(np.float64))
 
-def update_items(sums: Sums, T: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """Both servers' halves, each of its own columns."""
-    k = settings.factors
-    of_V, of_W = (
-        Sums(total, sums.weights, sums.overall, sums.clients, statistic=sums.statistic)
-        for total in (sums.total[:, :k], sums.total[:, k:])
-    )
-    V_step = reconstruction.update_items(of_V, T[:, :k], public, of_ratings(settings))
-    return np.hstack([V_step, ials.update_items(of_W, T[:, k:], public, settings)])
+    def attacker(self) -> OfModel:
+        """What an attacker knows of the weights behind V's columns: all that it knows of ``reconstruction``."""
+        return self.rating_model.attacker()
 
+    def solved_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """The columns that an upload's weights are solved over: W's are not among them."""
+        return self.rating_model.item_columns(V[:, : self.settings.factors], public)
 
-def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
-    """The client's own predictions of ratings; ``steps`` add nothing to a solution."""
-    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
-    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
-    return ratings
+    def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
+        """e_i·w_V, from V's columns of an upload."""
+        k = self.settings.factors
+        rating_columns = replace(broadcast, V=broadcast.V[:, :k])
+        return self.rating_model.gradient_rows(delta[:, :k], items, used, rating_columns)
 
-
-def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The weights that predicted ratings use, which never leave the device."""
-    return fold_in(X, items, ratings, settings, public)
-
-
-def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The ridge regression of ``reconstruction``, with W's columns among the public ones and a prior from choices."""
-    V, prior = X[:, -settings.factors :], prior_from_choices(X, items, settings, public)
-    w = reconstruction.fold_in(X, items, ratings - V[items] @ prior, of_ratings(settings), public)
-    w[-settings.factors :] += prior
-    return w
-
-
-def prior_from_choices(X: Array, items: Items, settings: Settings, public: PublicItems) -> Array:
-    """η Σ_j (V_j − V̄)/√n over a person's n rated items, where V̄ is the mean row over all ratings.
-
-    What people rate at all says something of how they rate. After: Koren 2008 (SVD++), with V for its implicit factors
-    """
-    V = X[items, -settings.factors :]
-    return np.asarray(
-        settings.choice_prior * (V - mean_row(X, settings, public)).sum(axis=0) / max(len(items), 1) ** 0.5
-    )
-
-
-def mean_row(X: NDArray[Any], settings: Settings, public: PublicItems) -> Array:
-    """V̄."""
-    q = public.popularity / max(public.popularity.sum(), 1)
-    return np.asarray(q @ X[:, -settings.factors :].astype(np.float64))
-
-
-def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """Weights z over X such that X·z = u·w_i + rating weight × predicted rating."""
-    return ials.list_weights(w, X, items, ratings, settings, public, after=settings.factors)
-
-
-def item_columns(T: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
-    """X = (b_i, constant, popularity, average, content, scaled W_i, V_i)."""
-    k = settings.factors
-    return np.hstack([ials.item_columns(T[:, k:], public, settings), T[:, :k]])
-
-
-def attacker(settings: Settings) -> OfModel:
-    """What an attacker knows of the weights behind V's columns: all that it knows of ``reconstruction``."""
-    return reconstruction.attacker(of_ratings(settings))
-
-
-def solved_columns(T: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
-    """The columns that an upload's weights are solved over: W's are not among them."""
-    return reconstruction.item_columns(T[:, : settings.factors], public, of_ratings(settings))
-
-
-def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
-    """e_i·w_V, from V's columns of an upload."""
-    k = settings.factors
-    of_V = replace(broadcast, V=broadcast.V[:, :k])
-    return reconstruction.gradient_rows(delta[:, :k], items, used, of_V, of_ratings(settings))
-
-
-def ridge_and_prior(
-    size: int, items: Items, used: Array, settings: Settings, public: PublicItems
-) -> tuple[Array, Array]:
-    """See ``reconstruction``."""
-    return reconstruction.ridge_and_prior(size, items, used, of_ratings(settings), public)
+    def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
+        """See ``reconstruction``."""
+        return self.rating_model.ridge_and_prior(size, items, used, public)

@@ -1,18 +1,19 @@
 """Matrix factorisation by gradient steps, r̂ = U·V: the model of the paper, to the letter.
 
-The code also serves ``biased-mf``: V then has a column for the item bias, and U two more, a one that meets it and the
+The class also serves ``biased-mf``: V then has a column for the item bias, and U two more, a one that meets it and the
 user bias, which stays on the device. In ``mf`` U's last column, the user bias, stays zero.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts.model import Model, Trained
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, normal, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -20,7 +21,6 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-BIASES = False
 
 
 class Settings(_Settings):
@@ -44,87 +44,136 @@ class Settings(_Settings):
     init_scale: Annotated[float, number(0, 1e3, "standard deviation (uniform: half-width) of the start's noise")] = 0.1
 
 
-def tables(settings: Settings, biases: bool = BIASES) -> dict[str, int]:
-    """The shared tables and their columns."""
-    return {"V": settings.factors + biases}
+class Mf(Model[Settings]):
+    """r̂ = U·V, and with biases r̂ = μ + b_u + b_i + U·V, by gradient steps."""
 
+    BIASES: ClassVar[bool] = False
 
-def user_columns(settings: Settings, biases: bool = BIASES) -> int:
-    """Numbers that a device keeps between rounds."""
-    return settings.factors + biases + 1
+    def tables(self) -> dict[str, int]:
+        """V, with a column for the item bias where there are biases."""
+        return {"V": self.settings.factors + self.BIASES}
 
+    @property
+    def user_columns(self) -> int:
+        """U."""
+        return self.settings.factors + self.BIASES + 1
 
-def trained_columns(settings: Settings, biases: bool = BIASES) -> Array:
-    """1 for the columns of U that training moves, 0 for the others."""
-    return np.array([1.0] * settings.factors + [0.0] * biases + [float(biases)])
+    @property
+    def local_epochs(self) -> int:
+        """K."""
+        return self.settings.local_epochs
 
+    @property
+    def batch_size(self) -> int:
+        """B."""
+        return self.settings.batch_size
 
-def global_mean(public: PublicItems, biases: bool = BIASES) -> float:
-    """What predictions start from: zero in the paper, the mean of all ratings in a model with biases."""
-    return public.mean if biases else 0.0
+    def trained_columns(self) -> Array:
+        """1 for the columns of U that training moves, 0 for the others."""
+        return np.array([1.0] * self.settings.factors + [0.0] * self.BIASES + [float(self.BIASES)])
 
+    def global_mean(self, public: PublicItems) -> float:
+        """What predictions start from: zero in the paper, the mean of all ratings in a model with biases."""
+        return public.mean if self.BIASES else 0.0
 
-def start_items(seed: int, items: int, settings: Settings, public: PublicItems, biases: bool = BIASES) -> Array:
-    """The item table before training."""
-    columns = settings.factors + biases
-    return _start(subkey(seed, "start-V"), np.arange(items), columns, settings, global_mean(public, biases))
+    def local_rate(self, round_number: int) -> float:
+        """The local step size of a round."""
+        return self.settings.learning_rate * self.settings.learning_rate_decay**round_number
 
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """The item table before training."""
+        columns = self.settings.factors + self.BIASES
+        return self._start(subkey(seed, "start-V"), np.arange(items), columns, public)
 
-def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems, biases: bool = BIASES) -> Array:
-    """Some clients' factors before training."""
-    columns = user_columns(settings, biases)
-    table = _start(subkey(seed, "start-U"), clients, columns, settings, global_mean(public, biases))
-    if biases:
-        table[:, settings.factors] = 1.0
-    return table
+    def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
+        """Some clients' factors before training."""
+        table = self._start(subkey(seed, "start-U"), clients, self.user_columns, public)
+        if self.BIASES:
+            table[:, self.settings.factors] = 1.0
+        return table
 
+    def _start(self, key: int, rows: Items, columns: int, public: PublicItems) -> Array:
+        """Start values of some rows: the same for a row whoever asks, and whatever other rows are asked for.
 
-def _start(key: int, rows: Items, columns: int, settings: Settings, mean: float) -> Array:
-    """Start values of some rows: the same for a row whoever asks, and whatever other rows are asked for.
+        A constant √(c/d) makes every first prediction c. Ours: near-zero starts sit on a plateau for tens of rounds.
+        """
+        settings, factors = self.settings, self.settings.factors
+        cells = rows[:, None].astype(np.uint64) * np.uint64(factors) + np.arange(factors, dtype=np.uint64)
+        noise = 2.0 * uniform(key, cells) - 1.0 if settings.init == "uniform" else normal(key, cells)
+        above_mean = max(settings.init_rating - self.global_mean(public), 0.0)
+        constant = np.sqrt(above_mean / factors) if settings.init == "constant" else 0.0
+        table = np.zeros((len(rows), columns))
+        table[:, :factors] = constant + settings.init_scale * noise
+        return table
 
-    A constant √(c/d) makes every first prediction c. Ours: near-zero starts sit on a plateau for tens of rounds.
-    """
-    factors = settings.factors
-    cells = rows[:, None].astype(np.uint64) * np.uint64(factors) + np.arange(factors, dtype=np.uint64)
-    noise = 2.0 * uniform(key, cells) - 1.0 if settings.init == "uniform" else normal(key, cells)
-    constant = np.sqrt(max(settings.init_rating - mean, 0.0) / factors) if settings.init == "constant" else 0.0
-    table = np.zeros((len(rows), columns))
-    table[:, :factors] = constant + settings.init_scale * noise
-    return table
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """K epochs of a U step and a step on the client's copy of its rows of V; returns both as they are then.
 
+        Paper: Algorithm 1, lines 4–7
+        """
+        settings, U, V = self.settings, device.U, broadcast.V[rows.items].astype(np.float64)
+        targets = rows.ratings - self.global_mean(broadcast.public)
+        rate, trained = self.local_rate(broadcast.round), self.trained_columns()
+        used = rows.rated | (settings.user_step == "all")
+        for _ in range(settings.local_epochs):
+            for batch in self._batches(device, rows, broadcast):
+                users = batch[used[batch]]
+                if len(users):
+                    U = user_step(U, V[users], targets[users], rate, settings.regularisation, trained)
+                V[batch] = item_step(U, V[batch], targets[batch], rate, settings.regularisation)
+        return Trained(U, V)
 
-def local_training(
-    device: Device, rows: Rows, broadcast: Broadcast, settings: Settings, biases: bool = BIASES
-) -> tuple[Array, Array]:
-    """K epochs of a U step and a step on the client's copy of its rows of V; returns both as they are then.
+    def _batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[Items]:
+        """Row numbers, all at once or in batches of B in an order that is new each round."""
+        size = self.settings.batch_size
+        if size == 0:
+            return [np.arange(len(rows.items))]
+        order = np.argsort(keys(subkey(device.secret, "batches", broadcast.round), rows.items), kind="stable")
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
-    Paper: Algorithm 1, lines 4–7
-    """
-    U, V = device.U, broadcast.V[rows.items].astype(np.float64)
-    targets = rows.ratings - global_mean(broadcast.public, biases)
-    rate, trained = local_rate(settings, broadcast.round), trained_columns(settings, biases)
-    used = rows.rated | (settings.user_step == "all")
-    for _ in range(settings.local_epochs):
-        for batch in _batches(device, rows, broadcast, settings):
-            users = batch[used[batch]]
-            if len(users):
-                U = user_step(U, V[users], targets[users], rate, settings.regularisation, trained)
-            V[batch] = item_step(U, V[batch], targets[batch], rate, settings.regularisation)
-    return U, V
+    def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
+        """The client's own predictions, after ``steps`` more U steps over its rated rows with V fixed."""
+        U, rated = device.U, broadcast.V[device.items].astype(np.float64)
+        mean = self.global_mean(broadcast.public)
+        rate, trained = self.local_rate(broadcast.round), self.trained_columns()
+        for _ in range(steps):
+            U = user_step(U, rated, device.ratings - mean, rate, self.settings.regularisation, trained)
+        return mean - errors(U, broadcast.V[items].astype(np.float64), np.zeros(len(items)))
 
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X = (V, 1), and with biases (V, μ + b_i, 1)."""
+        X = np.hstack([V, np.ones((len(V), 1), dtype=V.dtype)])
+        if self.BIASES:
+            X[:, self.settings.factors] += public.mean
+        return X
 
-def local_rate(settings: Settings, round_number: int) -> float:
-    """The local step size of a round."""
-    return settings.learning_rate * settings.learning_rate_decay**round_number
+    def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """The weights that predictions use: U itself."""
+        return U
 
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows: where the U steps come to rest."""
+        free = self.trained_columns().astype(bool)
+        U = np.zeros(X.shape[1])
+        if self.BIASES:
+            U[self.settings.factors] = 1.0
+        A, targets = X[items][:, free], ratings - X[items] @ U
+        gram = A.T @ A + max(self.settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
+        U[free] = np.linalg.solve(gram, A.T @ targets)
+        return U
 
-def _batches(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> list[Items]:
-    """Row numbers, all at once or in batches of B in an order that is new each round."""
-    size = settings.batch_size
-    if size == 0:
-        return [np.arange(len(rows.items))]
-    order = np.argsort(keys(subkey(device.secret, "batches", broadcast.round), rows.items), kind="stable")
-    return [order[start : start + size] for start in range(0, len(order), size)]
+    def attacker(self) -> OfModel:
+        """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""
+        factors = self.settings.factors
+        return OfModel(
+            slice(0, factors + self.BIASES), {factors: float(self.BIASES)}, "by steps", self.settings.user_step
+        )
+
+    def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
+        """Δ/(K η_L) + λV: for K = 1 it is e_i·U, row by row; for more epochs about their mean. Paper: Eq. (6)"""
+        rate = self.settings.local_epochs * self.local_rate(broadcast.round)
+        A: Array = delta / rate + self.settings.regularisation * broadcast.V[items]
+        return A
 
 
 def errors(U: Array, V: Array, targets: Array) -> Array:
@@ -143,58 +192,3 @@ def item_step(U: Array, V: Array, targets: Array, rate: float, regularisation: f
     """V_i ← V_i − η_L g_ui, g_ui = λ V_i − e_ui U, for all rows. Paper: Eq. (3), (6), Algorithm 1, lines 6–7"""
     e = errors(U, V, targets)
     return np.asarray(V - rate * (regularisation * V - np.outer(e, U[:-1])))
-
-
-def predict(
-    items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0, biases: bool = BIASES
-) -> Array:
-    """The client's own predictions, after ``steps`` more U steps over its rated rows with V fixed."""
-    U, rated = device.U, broadcast.V[device.items].astype(np.float64)
-    mean = global_mean(broadcast.public, biases)
-    rate, trained = local_rate(settings, broadcast.round), trained_columns(settings, biases)
-    for _ in range(steps):
-        U = user_step(U, rated, device.ratings - mean, rate, settings.regularisation, trained)
-    return mean - errors(U, broadcast.V[items].astype(np.float64), np.zeros(len(items)))
-
-
-def item_columns(V: NDArray[np.float64], public: PublicItems, settings: Settings, biases: bool = BIASES) -> Array:
-    """X = (V, 1), and with biases (V, μ + b_i, 1): what a device multiplies by its own weights."""
-    X = np.hstack([V, np.ones((len(V), 1), dtype=V.dtype)])
-    if biases:
-        X[:, settings.factors] += public.mean
-    return X
-
-
-def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The weights that predictions use: U itself."""
-    return U
-
-
-def fold_in(
-    X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems, biases: bool = BIASES
-) -> Array:
-    """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows: where the U steps come to rest.
-
-    It needs public rows and the person's ratings, nothing else: how a newcomer gets factors without a round.
-    """
-    free = trained_columns(settings, biases).astype(bool)
-    U = np.zeros(X.shape[1])
-    if biases:
-        U[settings.factors] = 1.0
-    A, targets = X[items][:, free], ratings - X[items] @ U
-    gram = A.T @ A + max(settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
-    U[free] = np.linalg.solve(gram, A.T @ targets)
-    return U
-
-
-def attacker(settings: Settings, biases: bool = BIASES) -> OfModel:
-    """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""
-    known = {settings.factors: 1.0} if biases else {settings.factors: 0.0}
-    return OfModel(slice(0, settings.factors + biases), known, "by steps", settings.user_step)
-
-
-def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
-    """Δ/(K η_L) + λV: for K = 1 it is e_i·U, row by row; for more epochs about their mean. Paper: Eq. (6)"""
-    rate = settings.local_epochs * local_rate(settings, broadcast.round)
-    A: Array = delta / rate + settings.regularisation * broadcast.V[items]
-    return A

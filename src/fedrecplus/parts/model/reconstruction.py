@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
+from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
@@ -33,7 +34,6 @@ from fedrecplus.settings import Annotated, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-PREDICTS_COLD_ITEMS = True
 POPULARITY = POPULARITY_COLUMN
 """the column of X that has the popularity of items"""
 
@@ -55,138 +55,109 @@ class Settings(PublicSettings):
     ] = 0.0
 
 
-def tables(settings: Settings) -> dict[str, int]:
-    """The shared tables and their columns."""
-    return {"V": settings.factors}
+class Reconstruction(Model[Settings]):
+    """r̂ = b_i + x_i·w_u, with w_u solved for in every round."""
 
+    PREDICTS_COLD_ITEMS = True
 
-def user_columns(settings: Settings) -> int:
-    """Nothing is kept on the device between rounds."""
-    return 0
+    def tables(self) -> dict[str, int]:
+        """V."""
+        return {"V": self.settings.factors}
 
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """V before training: noise."""
+        factors = self.settings.factors
+        cells = np.arange(items * factors, dtype=np.uint64).reshape(items, factors)
+        return self.settings.init_scale * normal(subkey(seed, "start-V"), cells)
 
-def start_items(seed: int, items: int, settings: Settings, public: PublicItems) -> Array:
-    """V before training: noise."""
-    cells = np.arange(items * settings.factors, dtype=np.uint64).reshape(items, settings.factors)
-    return settings.init_scale * normal(subkey(seed, "start-V"), cells)
+    def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
+        """Rows for items that enter a trained model: what their public features predict."""
+        return rows_from_features(V, public, self.settings)
 
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """V_i plus its expected gradient."""
+        gradient = self.expected_gradient(rows, broadcast.V, broadcast.public)
+        return Trained(device.U, broadcast.V[rows.items].astype(np.float64) + gradient)
 
-def start_users(seed: int, clients: Items, settings: Settings, public: PublicItems) -> Array:
-    """Nothing."""
-    return np.zeros((len(clients), 0))
+    def expected_gradient(self, rows: Rows, V: NDArray[Any], public: PublicItems) -> Array:
+        """e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
+        X = self.item_columns(V, public).astype(np.float64)
+        used = rows.rated | (self.settings.solve_over == "all")
+        w, S = self.posterior(X, rows.items[used], rows.ratings[used], public)
+        x, k = X[rows.items], X.shape[1] - self.settings.factors
+        return np.asarray(np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:]))
 
+    def posterior(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> tuple[Array, Array]:
+        """Mean and covariance of a person's weights, given ratings of some items.
 
-def new_items(V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """Rows for items that enter a trained model: what their public features predict."""
-    return rows_from_features(V, public, settings)
+        The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
+        which adds to the ridge of its weights.
+        """
+        ridge, prior = self.ridge_and_prior(X.shape[1] - 1, items, np.ones(len(items)), public)
+        return ridge_regression(X, items, ratings, ridge, prior, self.settings.noise * public.noise)
 
+    def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
+        """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
+        settings = self.settings
+        prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
+        prior[-settings.factors] = settings.user_mean
+        ridge[..., -settings.factors :] += np.asarray(used @ self.item_variance(public)[items])[..., None]
+        return ridge, prior
 
-def local_training(device: Device, rows: Rows, broadcast: Broadcast, settings: Settings) -> tuple[Array, Array]:
-    """V_i plus its expected gradient."""
-    gradient = expected_gradient(rows, broadcast.V, broadcast.public, settings)
-    return device.U, broadcast.V[rows.items].astype(np.float64) + gradient
+    def item_variance(self, public: PublicItems) -> Array:
+        """σ²/(n_i + prior strength): how little is known of a row of V."""
+        noise = self.settings.row_variance * self.settings.noise * public.noise
+        return np.asarray(noise / (public.popularity + self.settings.item_prior))
 
+    def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
+        """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
 
-def expected_gradient(rows: Rows, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
-    X = item_columns(V, public, settings).astype(np.float64)
-    used = rows.rated | (settings.solve_over == "all")
-    w, S = posterior(X, rows.items[used], rows.ratings[used], settings, public)
-    x, k = X[rows.items], X.shape[1] - settings.factors
-    return np.asarray(np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:]))
+        K pseudo-ratings pull a row to V̂_i, what the item's public features predict. Where sums come with noise for
+        differential privacy, K grows by the noise's variance over that of the ratings in the sum, σ² Σ w E[w_V²]: the
+        posterior mean of a row whose measurement is that much worse.
+        """
+        settings = self.settings
+        curvature = np.full(settings.factors, settings.curvature)
+        curvature[0] += settings.user_mean**2
+        weights = sums.weights[:, None] * curvature
+        strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
+        if sums.noise > 0.0:
+            strength = strength * (1.0 + sums.noise**2 / (settings.noise * public.noise * np.maximum(weights, 1.0)))
+        features, regression = public_regression(public, settings)
+        pull = strength * (V - features @ (regression @ V.astype(np.float64)))
+        return np.asarray((sums.total - pull) / np.maximum(weights + strength, 1e-12))
 
+    def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
+        """X = (b_i, constant, popularity, average, content, V_i)."""
+        return np.hstack([public_columns(public, self.settings).astype(V.dtype), V])
 
-def posterior(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> tuple[Array, Array]:
-    """Mean and covariance of a person's weights, given ratings of some items.
+    def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """The posterior mean: a ridge regression over the rated rows alone."""
+        return self.posterior(X, items, ratings, public)[0]
 
-    The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
-    which adds to the ridge of its weights.
-    """
-    noise = settings.noise * public.noise
-    ridge, prior = ridge_and_prior(X.shape[1] - 1, items, np.ones(len(items)), settings, public)
-    return ridge_regression(X, items, ratings, ridge, prior, noise)
+    @property
+    def scores_lists(self) -> bool:
+        """Where popularity has a say."""
+        return self.settings.popularity_weight > 0.0
 
+    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Weights z over X such that X·z = predicted rating + popularity weight × popularity.
 
-def ridge_and_prior(
-    size: int, items: Items, used: Array, settings: Settings, public: PublicItems
-) -> tuple[Array, Array]:
-    """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
-    prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
-    prior[-settings.factors] = settings.user_mean
-    ridge[..., -settings.factors :] += np.asarray(used @ item_variance(public, settings)[items])[..., None]
-    return ridge, prior
+        Ours: under a budget noisy counts are released in any case, so lists that lean on them cost nothing.
+        """
+        z = w.copy()
+        z[POPULARITY] += self.settings.popularity_weight
+        return z
 
+    def attacker(self) -> OfModel:
+        """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
+        return OfModel(slice(-self.settings.factors, None), {0: 1.0}, "exactly", self.settings.solve_over)
 
-def item_variance(public: PublicItems, settings: Settings) -> Array:
-    """σ²/(n_i + prior strength): how little is known of a row of V."""
-    return np.asarray(settings.row_variance * settings.noise * public.noise / (public.popularity + settings.item_prior))
-
-
-def update_items(sums: Sums, V: NDArray[Any], public: PublicItems, settings: Settings) -> Array:
-    """(Σ w Δ_i − K w̄ (V_i − V̂_i))/(Σ w E[w_V²] + K w̄): the M-step, with E[w_V²] as it is a priori.
-
-    K pseudo-ratings pull a row to V̂_i, what the item's public features predict. Where sums come with noise for
-    differential privacy, K grows by the noise's variance over that of the ratings in the sum, σ² Σ w E[w_V²]: the
-    posterior mean of a row whose measurement is that much worse.
-    """
-    curvature = np.full(settings.factors, settings.curvature)
-    curvature[0] += settings.user_mean**2
-    weights = sums.weights[:, None] * curvature
-    strength = settings.item_prior * (sums.overall / sums.clients if sums.clients else 0.0)
-    if sums.noise > 0.0:
-        strength = strength * (1.0 + sums.noise**2 / (settings.noise * public.noise * np.maximum(weights, 1.0)))
-    features, regression = public_regression(public, settings)
-    pull = strength * (V - features @ (regression @ V.astype(np.float64)))
-    return np.asarray((sums.total - pull) / np.maximum(weights + strength, 1e-12))
-
-
-def predict(items: Items, device: Device, broadcast: Broadcast, settings: Settings, steps: int = 0) -> Array:
-    """The client's own predictions, from weights solved over its rated rows; ``steps`` add nothing to a solution."""
-    X = item_columns(broadcast.V, broadcast.public, settings).astype(np.float64)
-    ratings: Array = X[items] @ fold_in(X, device.items, device.ratings, settings, broadcast.public)
-    return ratings
-
-
-def user_weights(U: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The weights that predictions use: solved over the rated rows alone, and never uploaded."""
-    return fold_in(X, items, ratings, settings, public)
-
-
-def fold_in(X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """The posterior mean: a ridge regression that needs public columns and the person's ratings, nothing else."""
-    return posterior(X, items, ratings, settings, public)[0]
-
-
-def scores_lists(settings: Settings) -> bool:
-    """Whether lists are ranked by anything else than predicted ratings."""
-    return settings.popularity_weight > 0.0
-
-
-def list_weights(w: Array, X: Array, items: Items, ratings: Array, settings: Settings, public: PublicItems) -> Array:
-    """Weights z over X such that X·z = predicted rating + popularity weight × popularity.
-
-    Ours: under a budget noisy counts are released in any case, so lists that lean on them cost nothing.
-    """
-    z = w.copy()
-    z[POPULARITY] += settings.popularity_weight
-    return z
-
-
-def attacker(settings: Settings) -> OfModel:
-    """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""
-    return OfModel(slice(-settings.factors, None), {0: 1.0}, "exactly", settings.solve_over)
-
-
-def gradient_rows(delta: Array, items: Items, used: Array, broadcast: Broadcast, settings: Settings) -> Array:
-    """Δ + S_V x_i = e_i·w_V: everybody can compute the covariance S who knows which rows it was solved over."""
-    X = item_columns(broadcast.V, broadcast.public, settings)[items]
-    ridge, _ = ridge_and_prior(X.shape[1] - 1, items, used, settings, broadcast.public)
-    inverse = np.linalg.inv((X[:, 1:] * used[:, None]).T @ X[:, 1:] + np.diag(ridge))
-    S = settings.noise * broadcast.public.noise * inverse[:, -settings.factors :]
-    rows: Array = delta + used[:, None] * (X[:, 1:] @ S)
-    return rows
-
-
-def item_columns(V: NDArray[Any], public: PublicItems, settings: Settings) -> NDArray[Any]:
-    """X = (b_i, constant, popularity, average, content, V_i)."""
-    return np.hstack([public_columns(public, settings).astype(V.dtype), V])
+    def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
+        """Δ + S_V x_i = e_i·w_V: everybody can compute the covariance S who knows which rows it was solved over."""
+        X = self.item_columns(broadcast.V, broadcast.public)[items]
+        ridge, _ = self.ridge_and_prior(X.shape[1] - 1, items, used, broadcast.public)
+        inverse = np.linalg.inv((X[:, 1:] * used[:, None]).T @ X[:, 1:] + np.diag(ridge))
+        S = self.settings.noise * broadcast.public.noise * inverse[:, -self.settings.factors :]
+        rows: Array = delta + used[:, None] * (X[:, 1:] @ S)
+        return rows

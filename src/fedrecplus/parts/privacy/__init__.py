@@ -1,15 +1,25 @@
 """Differential privacy: who adds the noise."""
 
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+from fedrecplus.parts.part import Part, S
 from fedrecplus.parts.privacy._accounting import NEIGHBOURING, ZERO_OUT, Release, ReleasePlan, epsilon_of, planned
-from fedrecplus.parts.privacy._checks import check_delta
+from fedrecplus.parts.privacy._budget import Array, BudgetSettings
+from fedrecplus.parts.privacy._checks import check_claim, check_delta
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, os_words, seeded_gaussian, seeded_words
 from fedrecplus.parts.privacy._statistics import Figures, contribution, figures, sensitivity
 from fedrecplus.parts.privacy._suited import suited
+from fedrecplus.protocol import Broadcast, Upload
 
 __all__ = [
     "NEIGHBOURING",
     "ZERO_OUT",
+    "BudgetMechanism",
     "Figures",
+    "Mechanism",
     "Release",
     "ReleasePlan",
     "Words",
@@ -25,3 +35,63 @@ __all__ = [
     "sensitivity",
     "suited",
 ]
+
+B = TypeVar("B", bound=BudgetSettings)
+
+
+class Mechanism(Part[S]):
+    """What is done to an upload on its device, and what is claimed of it."""
+
+    kind: ClassVar[str] = "privacy"
+    label: ClassVar[str] = "differential privacy mechanism"
+    UNIT: ClassVar[str | None] = None
+    """of what the presence is hidden: a ``user``, a ``number``, or nothing"""
+    MECHANISM: ClassVar[str] = ""
+    """how it is called in results"""
+    NOISE_ON_DEVICES: ClassVar[bool] = False
+    """whoever adds up never has the sums without noise"""
+
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        """On the device: clip, add noise."""
+        return upload
+
+    @property
+    def protects(self) -> bool:
+        """Whether ``protect`` does anything."""
+        return type(self).protect is not Mechanism.protect
+
+    @property
+    def amplifies(self) -> bool:
+        """Whether it counts on nobody knowing who took part."""
+        return False
+
+    def claim(self, numbers: int, rounds: int) -> dict[str, Any] | None:
+        """What is claimed where there is no budget of a whole training, for uploads with so many numbers."""
+        return None
+
+
+class BudgetMechanism(Mechanism[B]):
+    """Noise that is calibrated for a whole training."""
+
+    UNIT: ClassVar[str | None] = "user"
+
+    def check_with(self, config: Any) -> None:
+        """Refuse claims that would mean nothing."""
+        check_claim(config)
+
+    @abstractmethod
+    def plan(self, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
+        """The noise of every release of a training."""
+
+    @abstractmethod
+    def noisy(
+        self,
+        vector: Array,
+        multiplier: float,
+        sensitivity: float,
+        asked: int,
+        key: int,
+        answered: int,
+        words: Words | None = None,
+    ) -> tuple[Array, float]:
+        """A sum over those who answered with noise, and the noise's standard deviation."""

@@ -9,7 +9,7 @@ from fedrecplus.errors import UserError
 
 def check_claim(config: Any) -> None:
     """Refuse settings under which ε would not be what it says. ``config`` is the whole ``Config``."""
-    privacy, rule = config.privacy.options, f"privacy.rule={config.privacy.rule}"
+    privacy, rule = config.privacy.settings, f"privacy.rule={config.privacy.rule}"
     if privacy.clip <= 0.0:
         raise UserError(
             f"{rule} without clipping: one person's update has no bound, so no noise covers it", "set privacy.clip"
@@ -20,10 +20,10 @@ def check_claim(config: Any) -> None:
             "any budget",
             "set statistics.source=secure-sum, whose noise is part of the budget, or public",
         )
-    if config.aggregation.rule != "uniform" or config.aggregation.options.normalise == "cohort":
+    if config.aggregation.rule != "uniform" or config.aggregation.normalise == "cohort":
         raise UserError(
             f"{rule} releases Σ wΔ alone, not the weights that aggregation.rule={config.aggregation.rule} with "
-            f"normalise={getattr(config.aggregation.options, 'normalise', 'none')} divides by",
+            f"normalise={config.aggregation.normalise} divides by",
             "set aggregation.rule=uniform and aggregation.normalise=item; persons are weighed by privacy.cap",
         )
     if config.hides_rows:
@@ -32,22 +32,19 @@ def check_claim(config: Any) -> None:
             "person's data, and that is not accounted for",
             "set pseudo_items.rule=none, and channel.rule=sums or secure, with rows=whole",
         )
-    if config.channel.part.VIEW == "sums" and getattr(config.channel.options, "rows", "whole") != "whole":
+    if config.channel.VIEW == "sums" and config.channel.rows != "whole":
         raise UserError(
-            f"{rule} with channel.rows={config.channel.options.rows}: which rows a person sends depends on the "
+            f"{rule} with channel.rows={config.channel.rows}: which rows a person sends depends on the "
             "person's data, and that is not accounted for",
             "set channel.rows=whole",
         )
-    bits = getattr(config.channel.options, "bits", 32)
-    if bits < 32:
+    if config.channel.bits < 32:
         raise UserError(
-            f"{rule} with channel.bits={bits}: its steps are coarse, and rounding by chance after clipping can lift an "
-            "update far over privacy.clip, which the noise is calibrated to",
+            f"{rule} with channel.bits={config.channel.bits}: its steps are coarse, and rounding by chance after "
+            "clipping can lift an update far over privacy.clip, which the noise is calibrated to",
             "set channel.bits=32",
         )
-    if getattr(privacy, "amplification", False) and (
-        config.cohort.fraction >= 1.0 or config.cohort.sampling != "poisson"
-    ):
+    if config.privacy.amplifies and (config.cohort.fraction >= 1.0 or config.cohort.sampling != "poisson"):
         raise UserError(
             f"{rule} claims amplification by sampling with cohort.fraction={config.cohort.fraction:g} and "
             f"cohort.sampling={config.cohort.sampling}",

@@ -9,20 +9,16 @@ After: McMahan et al. 2018 (DP-FedAvg)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.parts.privacy import _budget, _checks
+from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, text
 
 Array = NDArray[np.float64]
-UNIT = "user"
-MECHANISM = "Gaussian noise at the aggregate"
 _STEPS = 2.0**20
 """of the grid in the sensitivity"""
 
@@ -35,42 +31,45 @@ class Settings(_budget.BudgetSettings):
     ] = False
 
 
-def check_with(config: Any) -> None:
-    """Refuse claims that would mean nothing."""
-    _checks.check_claim(config)
+class Central(BudgetMechanism[Settings]):
+    """Gaussian noise, by whoever adds up."""
 
+    MECHANISM = "Gaussian noise at the aggregate"
 
-def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
-    """The noise of every release of a training; sampled ones of many sizes are judged by their Rényi divergences."""
-    if settings.amplification:
-        return _budget.plan(settings, rounds, sampling, statistics, "RDP")
-    return _budget.plan(settings, rounds, 1.0, statistics)
+    def plan(self, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
+        """The noise of every release; sampled ones of many sizes are judged by their Rényi divergences."""
+        if self.settings.amplification:
+            return _budget.plan(self.settings, rounds, sampling, statistics, "RDP")
+        return _budget.plan(self.settings, rounds, 1.0, statistics)
 
+    @property
+    def amplifies(self) -> bool:
+        """As the settings say."""
+        return self.settings.amplification
 
-def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:
-    """On the device: weigh and clip. No noise yet."""
-    return _budget.bounded(upload, settings)
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        """On the device: weigh and clip. No noise yet."""
+        return _budget.bounded(upload, self.settings)
 
+    def noisy(
+        self,
+        vector: Array,
+        multiplier: float,
+        sensitivity: float,
+        asked: int,
+        key: int,
+        answered: int,
+        words: Words | None = None,
+    ) -> tuple[Array, float]:
+        """The sum with noise, and the noise's standard deviation.
 
-def noisy(
-    vector: Array,
-    multiplier: float,
-    sensitivity: float,
-    asked: int,
-    settings: Any,
-    key: int,
-    answered: int,
-    words: Words | None = None,
-) -> tuple[Array, float]:
-    """The sum with noise, and the noise's standard deviation.
-
-    A simulation draws it from a key, in floating point. With ``words``, as a server would, noise and sum are integers
-    on a fine grid, rounding to which adds a step per number to the sensitivity.
-    """
-    if words is None:
-        sd = multiplier * sensitivity
-        return vector + sd * seeded_gaussian(key, vector.shape), sd
-    steps = _STEPS / sensitivity
-    sd = multiplier * (sensitivity + np.sqrt(vector.size) / steps)
-    drawn = discrete_gaussian(np.full(vector.shape, sd * steps), words)
-    return (np.rint(vector * steps) + drawn) / steps, float(sd)
+        A simulation draws it from a key, in floating point. With ``words``, as a server would, noise and sum are
+        integers on a fine grid, rounding to which adds a step per number to the sensitivity.
+        """
+        if words is None:
+            sd = multiplier * sensitivity
+            return vector + sd * seeded_gaussian(key, vector.shape), sd
+        steps = _STEPS / sensitivity
+        sd = multiplier * (sensitivity + np.sqrt(vector.size) / steps)
+        drawn = discrete_gaussian(np.full(vector.shape, sd * steps), words)
+        return (np.rint(vector * steps) + drawn) / steps, float(sd)

@@ -18,16 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
-from fedrecplus.parts.privacy import _budget, _checks
+from fedrecplus.parts.privacy import BudgetMechanism, _budget
 from fedrecplus.parts.privacy._accounting import ReleasePlan
 from fedrecplus.parts.privacy._noise import Words, discrete_gaussian, seeded_words
 from fedrecplus.protocol import Broadcast, Upload
 from fedrecplus.settings import Annotated, number, text
 
-UNIT = "user"
-MECHANISM = "discrete Gaussian noise, a share from each device, under secure sums"
-NOISE_ON_DEVICES = True
-"""whoever adds up never has the sums without noise"""
 ACCOUNTANT = "RDP"
 """a sum of discrete Gaussians has a bound on its Rényi divergences, and no exact privacy loss"""
 Array = NDArray[np.float64]
@@ -51,31 +47,61 @@ class Settings(_budget.BudgetSettings):
     ] = "sum"
 
 
-def check_with(config: Any) -> None:
-    """Refuse claims that would mean nothing."""
-    _checks.check_claim(config)
-    if config.channel.part.VIEW != "sums":
-        raise UserError(
-            f"privacy.rule=distributed with channel.rule={config.channel.rule}: one device's share of the noise hides "
-            "nothing where its upload is seen alone",
-            "set channel.rule=secure (or sums, in simulation)",
-        )
-    if config.privacy.options.honest > config.answering:
-        raise UserError(
-            f"privacy.honest={config.privacy.options.honest:g} where cohort.dropout and channel.dropout leave a share "
-            f"of {config.answering:.2g}: fewer devices answer than the noise is calibrated to",
-            f"set privacy.honest to {0.9 * config.answering:.2g} or less",
-        )
+class Distributed(BudgetMechanism[Settings]):
+    """Discrete Gaussian noise, a share from each device."""
 
+    MECHANISM = "discrete Gaussian noise, a share from each device, under secure sums"
+    NOISE_ON_DEVICES = True
 
-def plan(settings: Settings, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
-    """The noise of every release. Nothing is gained by sampling: the server knows who takes part."""
-    return _budget.plan(settings, rounds, 1.0, statistics, ACCOUNTANT)
+    def check_with(self, config: Any) -> None:
+        """Refuse claims that would mean nothing."""
+        super().check_with(config)
+        if config.channel.VIEW != "sums":
+            raise UserError(
+                f"privacy.rule=distributed with channel.rule={config.channel.rule}: one device's share of the noise "
+                "hides nothing where its upload is seen alone",
+                "set channel.rule=secure (or sums, in simulation)",
+            )
+        if self.settings.honest > config.answering:
+            raise UserError(
+                f"privacy.honest={self.settings.honest:g} where cohort.dropout and channel.dropout leave a share "
+                f"of {config.answering:.2g}: fewer devices answer than the noise is calibrated to",
+                f"set privacy.honest to {0.9 * config.answering:.2g} or less",
+            )
 
+    def plan(self, rounds: int, sampling: float, statistics: bool) -> ReleasePlan:
+        """The noise of every release. Nothing is gained by sampling: the server knows who takes part."""
+        return _budget.plan(self.settings, rounds, 1.0, statistics, ACCOUNTANT)
 
-def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:
-    """On the device: weigh and clip; the weight stays at home. The share of noise is added in the ring."""
-    return replace(_budget.bounded(upload, settings), weight=0.0)
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        """On the device: weigh and clip; the weight stays at home. The share of noise is added in the ring."""
+        return replace(_budget.bounded(upload, self.settings), weight=0.0)
+
+    def noisy(
+        self,
+        vector: Array,
+        multiplier: float,
+        sensitivity: float,
+        asked: int,
+        key: int,
+        answered: int,
+        words: Words | None = None,
+    ) -> tuple[Array, float]:
+        """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
+        if answered < np.floor(self.settings.honest * asked):
+            raise UserError(
+                f"{answered} of {asked} devices answered, and the noise is calibrated to a share of "
+                f"{self.settings.honest:g}",
+                "set privacy.honest lower: each device then adds more",
+            )
+        steps = _STEPS / sensitivity
+        scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, self.settings)
+        words = seeded_words(key) if words is None else words
+        if self.settings.draw == "shares":
+            noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
+        else:
+            noise = discrete_gaussian(np.full(vector.shape, scale * steps * np.sqrt(answered)), words)
+        return (np.rint(vector * steps) + noise) / steps, float(scale * np.sqrt(answered))
 
 
 def share_scale(multiplier: float, sensitivity: float, asked: int, settings: Settings) -> float:
@@ -142,29 +168,3 @@ class DeviceNoise:
                 f"{_ROUNDED - 1.0:.2g} is allowed for: set a smaller channel.bound, or fewer devices in a round",
             )
         return share_scale(self.multiplier, sensitivity, asked, self.settings)
-
-
-def noisy(
-    vector: Array,
-    multiplier: float,
-    sensitivity: float,
-    asked: int,
-    settings: Settings,
-    key: int,
-    answered: int,
-    words: Words | None = None,
-) -> tuple[Array, float]:
-    """The simulated ring sum, and its noise's standard deviation: the shares of all devices that answered."""
-    if answered < np.floor(settings.honest * asked):
-        raise UserError(
-            f"{answered} of {asked} devices answered, and the noise is calibrated to a share of {settings.honest:g}",
-            "set privacy.honest lower: each device then adds more",
-        )
-    steps = _STEPS / sensitivity
-    scale = share_scale(multiplier, sensitivity + 0.5 * np.sqrt(vector.size) / steps, asked, settings)
-    words = seeded_words(key) if words is None else words
-    if settings.draw == "shares":
-        noise = sum(ring_noise(vector.shape, scale, steps, words) for _ in range(answered))
-    else:
-        noise = discrete_gaussian(np.full(vector.shape, scale * steps * np.sqrt(answered)), words)
-    return (np.rint(vector * steps) + noise) / steps, float(scale * np.sqrt(answered))

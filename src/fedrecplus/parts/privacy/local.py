@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.parts.privacy import Mechanism
 from fedrecplus.parts.privacy._accounting import planned
 from fedrecplus.parts.privacy._noise import seeded_gaussian
 from fedrecplus.protocol import Broadcast, Upload
@@ -25,8 +26,6 @@ from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
-UNIT = "number"
-MECHANISM = "noise on every upload (local)"
 Array = NDArray[np.float64]
 
 
@@ -39,21 +38,41 @@ class Settings(_Settings):
     noise: Annotated[Literal["laplace", "gaussian"], text("FedGNN's, or Dolui's")] = "laplace"
 
 
-def check_with(config: Any) -> None:
-    """Refuse noise without a bound."""
-    if config.privacy.options.clip <= 0.0:
-        raise UserError(
-            "privacy.rule=local without clipping: a number without a bound is covered by no noise", "set privacy.clip"
-        )
+class Local(Mechanism[Settings]):
+    """Noise on every upload."""
 
+    UNIT = "number"
+    MECHANISM = "noise on every upload (local)"
 
-def protect(upload: Upload, secret: int, broadcast: Broadcast, settings: Settings) -> Upload:
-    """On the device: clip, and add noise to every number that is sent."""
-    key = subkey(secret, "local-noise", broadcast.round)
-    numbers = np.concatenate([upload.delta.ravel(), upload.statistic])
-    noised = with_noise(numbers, settings, key)
-    rows = upload.delta.size
-    return replace(upload, delta=noised[:rows].reshape(upload.delta.shape), statistic=noised[rows:])
+    def check_with(self, config: Any) -> None:
+        """Refuse noise without a bound."""
+        if self.settings.clip <= 0.0:
+            raise UserError(
+                "privacy.rule=local without clipping: a number without a bound is covered by no noise",
+                "set privacy.clip",
+            )
+
+    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+        """On the device: clip, and add noise to every number that is sent."""
+        key = subkey(secret, "local-noise", broadcast.round)
+        numbers = np.concatenate([upload.delta.ravel(), upload.statistic])
+        noised = with_noise(numbers, self.settings, key)
+        rows = upload.delta.size
+        return replace(upload, delta=noised[:rows].reshape(upload.delta.shape), statistic=noised[rows:])
+
+    def claim(self, numbers: int, rounds: int) -> dict[str, Any]:
+        """What is claimed, and what it comes to for a person whose upload has so many numbers, by basic composition."""
+        uploads = numbers if self.settings.noise == "laplace" else 1
+        return {
+            "epsilon": self.settings.epsilon,
+            "delta": 0.0 if self.settings.noise == "laplace" else self.settings.delta,
+            "unit": self.UNIT if self.settings.noise == "laplace" else "upload",
+            "neighbouring": "replace-one",
+            "mechanism": f"{self.settings.noise} {self.MECHANISM}",
+            "accountant": "basic composition",
+            "epsilon_of_largest_user": self.settings.epsilon * uploads * rounds,
+            "seeded_noise": True,
+        }
 
 
 def with_noise(numbers: Array, settings: Settings, key: int) -> Array:
@@ -72,18 +91,3 @@ def with_noise(numbers: Array, settings: Settings, key: int) -> Array:
 def laplace_scale(settings: Settings) -> float:
     """λ = 2·clip/ε. After: Wu et al. 2021 (FedGNN), ε = 2δ/λ with their δ the bound"""
     return 2.0 * settings.clip / settings.epsilon
-
-
-def claim(settings: Settings, numbers: int, rounds: int) -> dict[str, Any]:
-    """What is claimed, and what it comes to for a person whose upload has so many numbers, by basic composition."""
-    uploads = numbers if settings.noise == "laplace" else 1
-    return {
-        "epsilon": settings.epsilon,
-        "delta": 0.0 if settings.noise == "laplace" else settings.delta,
-        "unit": UNIT if settings.noise == "laplace" else "upload",
-        "neighbouring": "replace-one",
-        "mechanism": f"{settings.noise} {MECHANISM}",
-        "accountant": "basic composition",
-        "epsilon_of_largest_user": settings.epsilon * uploads * rounds,
-        "seeded_noise": True,
-    }

@@ -2,5 +2,9 @@
 
 from __future__ import annotations
 
-UNIT = None
-"""of what the presence is hidden: nothing"""
+from fedrecplus.parts.privacy import Mechanism
+from fedrecplus.settings import Settings
+
+
+class NoNoise(Mechanism[Settings]):
+    """Nothing is claimed."""

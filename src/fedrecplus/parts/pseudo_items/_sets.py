@@ -25,27 +25,6 @@ class SetSettings(_Settings):
     redraw: Annotated[bool, text("draw a new set each round (FedRec) instead of keeping the first one")] = False
     size_classes: Annotated[bool, text("pad uploads with pseudo items to a size class, to hide |I_u|")] = False
 
-    @property
-    def together(self) -> int:
-        """Rows that only come together: size classes are filled by so many at a time."""
-        return 1
-
-
-def pseudo_count(rated: int, items: int, settings: _Settings, extra: int = 0) -> int:
-    """How many pseudo items a client with this many ratings has: ρ|I_u| or k, more to fill a size class.
-
-    ``extra`` are rows beyond those, of which everybody sees why they are there (``extra_rows``).
-
-    >>> pseudo_count(20, 1000, SetSettings(ratio=1.0)), pseudo_count(20, 1000, SetSettings(size_classes=True))
-    (20, 21)
-    """
-    if not isinstance(settings, SetSettings) or rated == 0:
-        return 0
-    wanted = settings.count if settings.count > 0 else round(settings.ratio * rated)
-    if settings.size_classes:
-        wanted = in_wholes(size_class(rated + wanted), settings.together) - rated
-    return min(wanted + extra, items - rated)
-
 
 def in_wholes(rows: int, together: int) -> int:
     """The fewest rows from ``rows`` on that are a multiple of those that come together.

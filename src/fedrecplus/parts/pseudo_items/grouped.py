@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfPseudoItems
-from fedrecplus.parts.pseudo_items._sets import SetSettings, set_key
+from fedrecplus.parts.pseudo_items import PseudoItems, SetSettings
+from fedrecplus.parts.pseudo_items._sets import set_key
 from fedrecplus.parts.similarity import DECIMALS, similarity, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, subkey, uniform
@@ -34,34 +35,49 @@ class Settings(SetSettings):
     decoy_window: Annotated[int, number(1, 4096, "groups next in popularity among which a decoy group is chosen")] = 40
     noise: Annotated[float, number(0, 100, "weight of a secret draw beside similarity, in decoy groups")] = 0.5
 
+
+class Grouped(PseudoItems[Settings]):
+    """Whole public groups."""
+
+    ATTACKER = OfPseudoItems(popularity=0.3, co_occurrence="neither")
+
+    def select(self, count: int, device: Device, broadcast: Broadcast) -> Items:
+        """The unrated items of all groups that hold a rated one; then whole other groups, until there are ``count``.
+
+        Other groups are wanted where a client rated several items of a group or fills a size class. Each is about as
+        popular as a group that the client has touched, and much like it. The last group, which takes what is left over
+        and so is larger, is none of them while there are others: a part of a group would be told for a decoy.
+        Ours: a set that is drawn for each client by itself is told by which items go together in everybody's sets.
+        """
+        group = groups(broadcast.public, self.settings)
+        touched = np.unique(group[device.items])
+        unrated = np.ones(len(group), dtype=bool)
+        unrated[device.items] = False
+        chosen = np.flatnonzero(unrated & np.isin(group, touched))
+        key = set_key(device.secret, self.settings, broadcast.round)
+        if len(chosen) > count:
+            # ρ is less than a group needs, so some rated items get no decoy
+            return np.sort(chosen[np.argsort(keys(subkey(key, "few"), chosen), kind="stable")[:count]])
+        more = _decoy_groups(count - len(chosen), touched, group, broadcast.public, key, self.settings)
+        return np.sort(np.concatenate([chosen, more]))
+
     @property
-    def together(self) -> int:
-        """Rows of a group."""
-        return group_size(self)
+    def whole_rows(self) -> int:
+        """Those of a group."""
+        return group_size(self.settings)
 
+    def extra_rows(self, public: PublicItems) -> tuple[Items, int]:
+        """The items of the last group, and how many rows it has more than others, which an upload that touches it has.
 
-ATTACKER = OfPseudoItems(popularity=0.3, co_occurrence="neither")
+        Ours: without them the last of the other groups would have to be cut, and who cuts shows a decoy.
+        """
+        group = groups(public, self.settings)
+        last = np.flatnonzero(group == group.max())
+        return last, len(last) % group_size(self.settings)
 
-
-def select(count: int, device: Device, broadcast: Broadcast, settings: Settings) -> Items:
-    """The unrated items of all groups that hold a rated one; then whole other groups, until there are ``count``.
-
-    Other groups are wanted where a client rated several items of a group or fills a size class. Each is about as
-    popular as a group that the client has touched, and much like it. The last group, which takes what is left over
-    and so is larger, is none of them while there are others: a part of a group would be told for a decoy.
-    Ours: a set that is drawn for each client by itself is told by which items go together in everybody's sets.
-    """
-    group = groups(broadcast.public, settings)
-    touched = np.unique(group[device.items])
-    unrated = np.ones(len(group), dtype=bool)
-    unrated[device.items] = False
-    chosen = np.flatnonzero(unrated & np.isin(group, touched))
-    key = set_key(device.secret, settings, broadcast.round)
-    if len(chosen) > count:
-        # ρ is less than a group needs, so some rated items get no decoy
-        return np.sort(chosen[np.argsort(keys(subkey(key, "few"), chosen), kind="stable")[:count]])
-    more = _decoy_groups(count - len(chosen), touched, group, broadcast.public, key, settings)
-    return np.sort(np.concatenate([chosen, more]))
+    def public_groups(self, public: PublicItems) -> Items:
+        """The partition."""
+        return groups(public, self.settings)
 
 
 def group_size(settings: Settings) -> int:
@@ -99,16 +115,6 @@ def groups(public: PublicItems, settings: Settings) -> Items:
     rest = waiting + coming[at:]
     group[rest] = number_of_group if len(rest) >= size else number_of_group - 1
     return group
-
-
-def extra_rows(public: PublicItems, settings: Settings) -> tuple[Items, int]:
-    """The items of the last group, and how many rows it has more than others: an upload that touches it has as many.
-
-    Ours: without them the last of the other groups would have to be cut, and who cuts shows a decoy.
-    """
-    group = groups(public, settings)
-    last = np.flatnonzero(group == group.max())
-    return last, len(last) % group_size(settings)
 
 
 def members(group: Items) -> tuple[Items, Items]:

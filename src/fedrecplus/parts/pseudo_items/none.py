@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.device import Device
+from fedrecplus.parts.pseudo_items import PseudoItems
 from fedrecplus.protocol import Broadcast
-from fedrecplus.settings import Settings as _Settings
 
 
-class Settings(_Settings):
-    """No options."""
+class NoPseudoItems(PseudoItems[Any]):
+    """Nothing is hidden."""
 
+    HIDES = False
 
-def select(count: int, device: Device, broadcast: Broadcast, settings: Settings) -> NDArray[np.int64]:
-    """Nothing. Paper: Section "Problem Setup"."""
-    return np.empty(0, dtype=np.int64)
+    def select(self, count: int, device: Device, broadcast: Broadcast) -> NDArray[np.int64]:
+        """Nothing. Paper: Section "Problem Setup"."""
+        return np.empty(0, dtype=np.int64)

@@ -1,5 +1,41 @@
 """How the server moves V by the aggregate. After: Reddi et al. 2021 (FedOpt)"""
 
-from fedrecplus.parts.server_optimizer._rate import RateSettings, rate
+from __future__ import annotations
 
-__all__ = ["RateSettings", "rate"]
+from abc import abstractmethod
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.parts.part import Part
+from fedrecplus.settings import Annotated, Settings, number
+
+Array = NDArray[np.float64]
+
+
+class RateSettings(Settings):
+    """Options of every server optimizer."""
+
+    learning_rate: Annotated[float, number(1e-12, 1e9, "η, global step size")] = 1.0
+    learning_rate_decay: Annotated[float, number(1e-6, 10, "factor on the global step size after each round")] = 1.0
+
+
+R = TypeVar("R", bound=RateSettings)
+
+
+class ServerOptimizer(Part[R]):
+    """A step from an aggregate, and what is kept between rounds."""
+
+    kind: ClassVar[str] = "server_optimizer"
+    label: ClassVar[str] = "server optimizer"
+    MOMENTS: ClassVar[int] = 0
+    """tables that it keeps between rounds"""
+
+    @abstractmethod
+    def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
+        """What is added to V, and the moments as they are then."""
+
+    def rate(self, round_number: int) -> float:
+        """The step size of a round."""
+        return self.settings.learning_rate * self.settings.learning_rate_decay**round_number

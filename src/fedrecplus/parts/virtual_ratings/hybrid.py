@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict
+from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 from fedrecplus.settings import Annotated, number
 
@@ -19,16 +19,18 @@ class Settings(FillSettings):
     local_steps: Annotated[int, number(0, 10**6, "T_local, extra user steps on real ratings before predicting")] = 10
 
 
-ATTACKER = OfVirtualRatings(residual=1.5)
+class Hybrid(VirtualRatings[Settings]):
+    """Averages, then predictions."""
 
+    ATTACKER = OfVirtualRatings(residual=1.5)
 
-def fill(
-    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
-) -> NDArray[np.float64]:
-    """User average while t ≤ T_predict, then U'·V, U' being U after T_local more steps with V fixed.
+    def fill(
+        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
+    ) -> NDArray[np.float64]:
+        """User average while t ≤ T_predict, then U'·V, U' being U after T_local more steps with V fixed.
 
-    After: Lin, Pan, Ming 2020 (FedRec), hybrid filling
-    """
-    if broadcast.round < settings.predict_after:
-        return np.full(len(items), device.ratings.mean())
-    return predict(items, settings.local_steps)
+        After: Lin, Pan, Ming 2020 (FedRec), hybrid filling
+        """
+        if broadcast.round < self.settings.predict_after:
+            return np.full(len(items), device.ratings.mean())
+        return predict(items, self.settings.local_steps)

@@ -8,24 +8,22 @@ from numpy.typing import NDArray
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
 from fedrecplus.parts.similarity import similarity
-from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict
+from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 
 
-class Settings(FillSettings):
-    """Options of the rule."""
+class Nearest(VirtualRatings[FillSettings]):
+    """The most similar item's."""
 
+    NEEDS = frozenset({"features"})
+    ATTACKER = OfVirtualRatings(residual=-0.5, copied="nearest")
 
-NEEDS = frozenset({"features"})
-ATTACKER = OfVirtualRatings(residual=-0.5, copied="nearest")
+    def fill(
+        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
+    ) -> NDArray[np.float64]:
+        """r'_j = r_i for the rated i with the greatest cosine; ties go to the lower item number.
 
-
-def fill(
-    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
-) -> NDArray[np.float64]:
-    """r'_j = r_i for the rated i with the greatest cosine; ties go to the lower item number.
-
-    Paper: Section "Feature similarity for pseudo items"
-    """
-    likeness = similarity(broadcast.features[items], broadcast.features[device.items])
-    return np.asarray(device.ratings[likeness.argmax(axis=1)])
+        Paper: Section "Feature similarity for pseudo items"
+        """
+        likeness = similarity(broadcast.features[items], broadcast.features[device.items])
+        return np.asarray(device.ratings[likeness.argmax(axis=1)])

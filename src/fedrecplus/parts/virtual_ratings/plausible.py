@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict, kept_round
+from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings, kept_round
 from fedrecplus.protocol import Broadcast
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number
@@ -21,21 +21,23 @@ class Settings(FillSettings):
     ] = 0.8
 
 
-NEEDS = frozenset({"averages"})
-ATTACKER = OfVirtualRatings(residual=0.0)
+class Plausible(VirtualRatings[Settings]):
+    """Average and deviation."""
 
+    NEEDS = frozenset({"averages"})
+    ATTACKER = OfVirtualRatings(residual=0.0)
 
-def fill(
-    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
-) -> NDArray[np.float64]:
-    """r'_j = average_j + bias + share (r_i − average_i − bias) for a rated i drawn by the client's secret.
+    def fill(
+        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
+    ) -> NDArray[np.float64]:
+        """r'_j = average_j + bias + share (r_i − average_i − bias) for a rated i drawn by the client's secret.
 
-    Ours: virtual ratings then differ from what everybody expects as much, and as often, as the client's real ones do,
-    so the size of a residual tells nothing, and V is pulled to the item's average rather than to another item's.
-    """
-    averages = broadcast.public.averages()
-    deviations = device.ratings - averages[device.items]
-    key = subkey(device.secret, "plausible", kept_round(settings, broadcast.round))
-    drawn = (uniform(key, items) * len(deviations)).astype(np.int64)
-    bias = deviations.mean()
-    return np.asarray(averages[items] + bias + settings.share * (deviations[drawn] - bias))
+        Ours: virtual ratings then differ from what everybody expects as much, and as often, as the client's real ones
+        do, so the size of a residual tells nothing, and V is pulled to the item's average, not to another item's.
+        """
+        averages = broadcast.public.averages()
+        deviations = device.ratings - averages[device.items]
+        key = subkey(device.secret, "plausible", kept_round(self.settings, broadcast.round))
+        drawn = (uniform(key, items) * len(deviations)).astype(np.int64)
+        bias = deviations.mean()
+        return np.asarray(averages[items] + bias + self.settings.share * (deviations[drawn] - bias))

@@ -7,19 +7,17 @@ from numpy.typing import NDArray
 
 from fedrecplus.device import Device
 from fedrecplus.parts.assumptions import OfVirtualRatings
-from fedrecplus.parts.virtual_ratings._scale import FillSettings, Predict
+from fedrecplus.parts.virtual_ratings import FillSettings, Predict, VirtualRatings
 from fedrecplus.protocol import Broadcast
 
 
-class Settings(FillSettings):
-    """Options of the rule."""
+class UserAverage(VirtualRatings[FillSettings]):
+    """The mean."""
 
+    ATTACKER = OfVirtualRatings(residual=0.5)
 
-ATTACKER = OfVirtualRatings(residual=0.5)
-
-
-def fill(
-    items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict, settings: Settings
-) -> NDArray[np.float64]:
-    """r' = mean of the client's ratings. After: Lin, Pan, Ming 2020 (FedRec), user averaging."""
-    return np.full(len(items), device.ratings.mean())
+    def fill(
+        self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
+    ) -> NDArray[np.float64]:
+        """r' = mean of the client's ratings. After: Lin, Pan, Ming 2020 (FedRec), user averaging."""
+        return np.full(len(items), device.ratings.mean())

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
-from fedrecplus.parts.model import ials
+from fedrecplus.parts.model.ials import Ials, likeness_of_components
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.web.page.quantise import cost_of, packed, quantise, tables_of, with_tables
@@ -112,12 +112,12 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
         "algorithm": config.algorithm,
         "dataset": str(made.get("dataset", "")),
         "scale": {"low": scale.low, "high": scale.high, "step": scale.step},
-        "model": {"rule": config.model.rule, "options": msgspec.to_builtins(config.model.options)},
+        "model": {"rule": config.model.rule, "options": msgspec.to_builtins(config.model.settings)},
         "mean": float(model.public.mean),
         "noise": float(model.public.noise),
         "rounds": config.server.rounds,
         "likes_alone": model.likes_alone,
-        "scores_lists": config.scores_lists,
+        "scores_lists": config.model.scores_lists,
         "lists": list_facts(as_shown),
         "arrays": arrays,
         "precision": {"bits": bits, **cost_of(model, as_shown)},
@@ -129,11 +129,11 @@ def model_files(model: SharedModel, made: dict[str, Any], bits: int = 8) -> tupl
 
 def list_facts(model: SharedModel) -> dict[str, Any] | None:
     """What everybody's list score has in common, where choices have a part in it. See ``ials.list_weights``."""
-    options, public = model.config.model.options, model.public
-    if not isinstance(options, ials.Settings):
+    chosen, public = model.config.model, model.public
+    if not isinstance(chosen, Ials):
         return None
-    of_rating, of_popularity = ials.mixing_weights(options, public)
-    alike, first = ials.likeness_of_components(model.V[:, -options.interaction_factors :], public)
+    of_rating, of_popularity = chosen.mixing_weights(public)
+    alike, first = likeness_of_components(model.V[:, -chosen.settings.interaction_factors :], public)
     return {"rating": of_rating, "popularity": of_popularity, "alike": alike, "first": first.tolist() if alike else []}
 
 

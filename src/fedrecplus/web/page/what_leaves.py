@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.transcript import assumptions
-from fedrecplus.config import Choice, Config, preset, preset_summary
+from fedrecplus.config import Config, preset, preset_summary
 from fedrecplus.errors import UserError
+from fedrecplus.parts import Part
 from fedrecplus.training.model_files import SharedModel
 
 SHOWN = ("fedmf", "fedrec", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
@@ -53,7 +54,7 @@ def facts_of(tables: Sequence[TrainedTable]) -> list[dict[str, Any]]:
 def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[str, Any]:
     found = table_for(config, tables)
     assumed = assumptions(config)[0]
-    of = config.model.part.attacker(config.model.options) if config.model.part.has("attacker") else None
+    of = config.model.attacker()
     known = config.algorithm in SHOWN
     return {
         "name": config.algorithm,
@@ -68,11 +69,11 @@ def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[st
         "virtual_ratings": _choice(config.virtual_ratings),
         "encoder": _choice(config.encoder),
         "channel": _choice(config.channel),
-        "view": config.channel.part.VIEW,
+        "view": config.channel.VIEW,
         "hides_rows": config.hides_rows,
         "needs_features": config.needs_features,
-        "weighs_on_client": config.weighs_on_client,
-        "ratio": float(getattr(config.pseudo_items.options, "ratio", 0.0)) if config.hides_rows else 0.0,
+        "weighs_on_client": config.aggregation.weighs_on_client,
+        "ratio": config.pseudo_items.ratio if config.hides_rows else 0.0,
         "attacker": {
             "popularity": assumed.pseudo_items.popularity,
             "residual": assumed.virtual_ratings.residual,
@@ -97,13 +98,12 @@ def table_for(config: Config, tables: Sequence[TrainedTable]) -> tuple[int, int,
 
 
 def _columns(config: Config) -> int:
-    tables = config.model.part.tables(config.model.options) if config.model.part.has("tables") else {}
-    return sum(tables.values())
+    return sum(config.model.tables().values())
 
 
 def _factors(config: Config) -> int:
-    return int(getattr(config.model.options, "factors", 0))
+    return config.model.tables().get("V", 0)
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
-    return {"rule": choice.rule, "options": msgspec.to_builtins(choice.options)}
+def _choice(choice: Part[Any]) -> dict[str, Any]:
+    return {"rule": choice.rule, "options": msgspec.to_builtins(choice.settings)}

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.audit.guess import KNOWINGS
+from fedrecplus.audit.attacks import KNOWINGS
 from fedrecplus.config import Config
-from fedrecplus.parts import KINDS, built_in, part
+from fedrecplus.parts import Channel, Mechanism, built_in
+from fedrecplus.parts.channel import SummingChannel
 
 Tables = Mapping[str, Any]
 """a config as plain tables"""
@@ -138,13 +139,13 @@ def protection_of(tables: Tables) -> str:
     """
     privacy, channel = tables.get("privacy", {}), tables.get("channel", {})
     mechanism = privacy.get("rule", "none")
-    if mechanism in built_in(KINDS["privacy"]) and privacy.get("epsilon") is not None:
-        unit = part("privacy", mechanism).UNIT
+    if mechanism in built_in(Mechanism) and privacy.get("epsilon") is not None:
+        unit = Mechanism.choose(mechanism).UNIT
         return f"ε = {privacy['epsilon']:g}" + ("" if unit == "user" else f" per {unit}")
     rule = channel.get("rule", "clear")
-    if rule not in built_in(KINDS["channel"]) or part("channel", rule).VIEW == "uploads":
+    if rule not in built_in(Channel) or Channel.choose(rule).VIEW == "uploads":
         return "none"
-    if not part("channel", rule).has("add_up"):
+    if not isinstance(Channel.choose(rule), SummingChannel):
         return "assumed"
     return {"rows": "computational, values alone", "blocks": "computational, blocks seen"}.get(
         channel.get("rows", "whole"), "computational"

@@ -22,7 +22,7 @@ def predict_solved(some: Round, solve_weights: Solve, out: Tensor) -> None:
     """Predictions for pseudo items, from weights that are solved over rated rows."""
     problem, message = some.problem, some.message
     model = problem.config.model
-    X = model.part.item_columns(message.V, message.public, model.options).astype(message.V.dtype, copy=False)
+    X = model.item_columns(message.V, message.public).astype(message.V.dtype, copy=False)
     predict_rows(some, X, solve_weights(problem, message.public, X, some.rows.ratings, some.cohort), out)
 
 

@@ -17,7 +17,7 @@ from fedrecplus.parts.model.fcf import Settings
 
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates, rows of all items; nothing is kept on devices."""
-    options: Settings = some.problem.config.model.options
+    options: Settings = some.problem.config.model.settings
     table = some.message.V.astype(np.float64)
     gram = to_card((table.T @ table + options.regularisation * np.eye(table.shape[1])).astype(some.message.V.dtype))
     Y, sums = to_card(some.message.V), some.sums()

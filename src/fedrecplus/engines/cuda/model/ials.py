@@ -25,7 +25,6 @@ from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.fast.model.ials import choices_of as fast_choices_of
 from fedrecplus.engines.fast.model.ials import no_doubt
 from fedrecplus.engines.problem import Problem
-from fedrecplus.parts.model.ials import statistic_size
 from fedrecplus.protocol import PublicItems
 
 
@@ -79,7 +78,7 @@ def add_choices(sums: CardSums, each: Batch, moved: Tensor, u: Tensor) -> None:
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates and statistics; nothing is kept on devices."""
     choices = choices_of(some.message.V, some.problem, some.message.public)
-    sums = some.sums(statistic_size(some.problem.config.model.options))
+    sums = some.sums(some.problem.config.model.statistic_size)
     for each in batches(some, choices.W.shape[1]):
         rows, confidence = gathered(choices.W, each.numbers), confidences(some, each, choices)
         u = choice_factors(rows, confidence, choices)
@@ -91,7 +90,7 @@ def solve_weights(
     problem: Problem, public: PublicItems, X: NDArray[Any], ratings: CardRatings, cohort: Cohort
 ) -> Tensor:
     """Weights for predicted ratings of these clients, solved over their rated rows."""
-    prior = CardPrior.of(no_doubt(public, problem.config.model.options, X))
+    prior = CardPrior.of(no_doubt(public, problem.config.model.settings, X))
     return solve_with(X, prior, ratings, cohort, 0.0)
 
 

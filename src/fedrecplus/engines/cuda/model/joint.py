@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,19 +23,19 @@ from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_o
 from fedrecplus.engines.cuda.round import Cohort, Round
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.problem import Problem
-from fedrecplus.parts.model.joint import Settings, mean_row, of_ratings, statistic_size
-from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
+from fedrecplus.parts.model.joint import Joint
 from fedrecplus.protocol import PublicItems
 
 
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates and statistics; nothing is kept on devices."""
-    options: Settings = some.problem.config.model.options
+    model = cast(Joint, some.problem.config.model)
+    options = model.settings
     V, W = some.message.V[:, : options.factors], some.message.V[:, options.factors :]
-    columns = rating_columns(V, some.message.public, of_ratings(options)).astype(V.dtype, copy=False)
-    prior, X = prior_of(some.message.public, of_ratings(options), columns), to_card(columns)
+    columns = model.rating_model.item_columns(V, some.message.public).astype(V.dtype, copy=False)
+    prior, X = prior_of(some.message.public, model.rating_model, columns), to_card(columns)
     choices = choices_of(W, some.problem, some.message.public)
-    sums = some.sums(statistic_size(options))
+    sums = some.sums(model.statistic_size)
     for each in batches(some, X.shape[1] + choices.W.shape[1]):
         confidence, used = confidences(some, each, choices), each.used(options.solve_over)
         rows, chosen = gathered(X, each.numbers), gathered(choices.W, each.numbers)
@@ -50,9 +50,10 @@ def solve_weights(
     problem: Problem, public: PublicItems, X: NDArray[Any], ratings: CardRatings, cohort: Cohort
 ) -> Tensor:
     """Weights for ratings of these clients, with a prior mean of V's from what they rated. See ``joint.fold_in``."""
-    options: Settings = problem.config.model.options
-    prior, factors = prior_of(public, of_ratings(options), X), options.factors
-    middle = to_card(mean_row(X, options, public).astype(X.dtype))
+    model = cast(Joint, problem.config.model)
+    options = model.settings
+    prior, factors = prior_of(public, model.rating_model, X), options.factors
+    middle = to_card(model.mean_row(X, public).astype(X.dtype))
     table, rows = to_card(np.ascontiguousarray(X)), no_pseudo_rows(ratings)
     weights = torch.zeros((len(ratings.indptr) - 1, X.shape[1]), dtype=table.dtype, device=DEVICE)
     weights[:, 0] = 1.0

@@ -7,7 +7,7 @@ whole steps, kept apart for ``summing.py``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -89,19 +89,19 @@ def predict(some: Round, steps: int, out: Tensor) -> None:
 
 def steps_of(problem: Problem, message: Broadcast) -> CardSteps:
     """How clients train in a round."""
-    model = problem.config.model
-    options, biases = model.options, model.part.BIASES
+    model = cast(mf.Mf, problem.config.model)
+    options = model.settings
     numbers = [
-        mf.global_mean(message.public, biases),
-        mf.local_rate(options, message.round),
+        model.global_mean(message.public),
+        model.local_rate(message.round),
         options.regularisation,
     ]
     return CardSteps(
         to_card(np.array(numbers).astype(message.V.dtype)),
-        to_card(mf.trained_columns(options, biases).astype(message.V.dtype)),
+        to_card(model.trained_columns().astype(message.V.dtype)),
         options.local_epochs,
         options.user_step == "rated",
-        biases,
+        model.BIASES,
         0.1 < abs(1.0 - numbers[1] * numbers[2]) ** options.local_epochs < 10.0,
     )
 

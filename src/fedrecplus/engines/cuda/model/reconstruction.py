@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,15 +23,16 @@ from fedrecplus.engines.cuda.ratings import CardRatings, no_pseudo_rows, table_o
 from fedrecplus.engines.cuda.round import Cohort, Round
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.problem import Problem
-from fedrecplus.parts.model.reconstruction import Settings, item_columns
+from fedrecplus.parts.model.reconstruction import Reconstruction
 from fedrecplus.protocol import PublicItems
 
 
 def train(some: Round) -> tuple[CardSums, Any]:
     """Train these clients and add up their weighted updates; nothing is kept on devices."""
-    options: Settings = some.problem.config.model.options
-    columns = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
-    prior, X, sums = prior_of(some.message.public, options, columns), to_card(columns), some.sums()
+    model = cast(Reconstruction, some.problem.config.model)
+    options, message = model.settings, some.message
+    columns = model.item_columns(message.V, message.public).astype(message.V.dtype, copy=False)
+    prior, X, sums = prior_of(message.public, model, columns), to_card(columns), some.sums()
     for each in batches(some, X.shape[1]):
         rows, used = gathered(X, each.numbers), each.used(options.solve_over)
         found = posterior(rows, each.numbers, each.ratings, used, prior)
@@ -44,8 +45,8 @@ def solve_weights(
     problem: Problem, public: PublicItems, X: NDArray[Any], ratings: CardRatings, cohort: Cohort
 ) -> Tensor:
     """Weights for predictions of these clients, solved over their rated rows; the prior's for all others."""
-    options, prior = problem.config.model.options, prior_of(public, problem.config.model.options, X)
-    return solve_with(X, prior, ratings, cohort, options.user_mean)
+    model = problem.config.model
+    return solve_with(X, prior_of(public, model, X), ratings, cohort, model.settings.user_mean)
 
 
 def solve_with(X: NDArray[Any], prior: Any, ratings: CardRatings, cohort: Cohort, user_mean: float) -> Tensor:

@@ -52,7 +52,7 @@ def select(some: Round, options: grouped.Settings, key: int, out: Tensor) -> Non
     facts = torch.tensor(numbers, dtype=torch.float64, device=DEVICE)
     names = torch.tensor([purpose(name) for name in ("few", "groups", "alike")], dtype=torch.int64, device=DEVICE)
     tables = (to_card(of_item), to_card(members), to_card(starts), content, to_card(years.astype(np.int64)))
-    keys, larger = key_parts("pseudo-items", key), len(of_item) % options.together > 0
+    keys, larger = key_parts("pseudo-items", key), len(of_item) % grouped.group_size(options) > 0
     few = torch.cat([keys, names[:1]])
     widest = int(np.diff(starts).max())
     for each in some.classes:

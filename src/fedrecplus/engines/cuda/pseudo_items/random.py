@@ -9,7 +9,7 @@ from fedrecplus.engines.cuda.card import DEVICE, RESIDENT, Tensor, kernel
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
 from fedrecplus.engines.cuda.pseudo_items._order import put_in_order
 from fedrecplus.engines.cuda.round import Round
-from fedrecplus.parts.pseudo_items.random import Settings
+from fedrecplus.parts.pseudo_items import SetSettings
 
 _STAMP = 1 << 40
 """draws of one client are fewer than this"""
@@ -20,7 +20,7 @@ def fits(some: Round) -> bool:
     return True
 
 
-def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
+def select(some: Round, options: SetSettings, key: int, out: Tensor) -> None:
     """Unrated items in a keyed sequence of draws, for the round's clients."""
     known = some.rows.ratings
     for each in some.classes:

@@ -9,7 +9,7 @@ from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, kernel
 from fedrecplus.engines.cuda.pseudo_items._order import copy_sets, put_in_order
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.engines.fast.likeness import LARGEST_TABLE
-from fedrecplus.parts.pseudo_items.similar import Settings
+from fedrecplus.parts.pseudo_items import SetSettings
 from fedrecplus.parts.similarity import DECIMALS
 
 _RATED = -(1 << 62)
@@ -21,7 +21,7 @@ def fits(some: Round) -> bool:
     return some.rows.ratings.item_count <= LARGEST_TABLE
 
 
-def select(some: Round, options: Settings, key: int, out: Tensor) -> None:
+def select(some: Round, options: SetSettings, key: int, out: Tensor) -> None:
     """The top k unrated items by their greatest cosine with a rated one; ties go to the lower item number."""
     known, features = some.rows.ratings, to_card(some.message.features)
     ranks = torch.round(features @ features.T * 10.0**DECIMALS).to(torch.int64)

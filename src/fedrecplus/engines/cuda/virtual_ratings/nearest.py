@@ -5,9 +5,9 @@ from __future__ import annotations
 from fedrecplus.engines.cuda.card import Tensor
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.engines.cuda.virtual_ratings._neighbours import NEAREST, from_similar
-from fedrecplus.parts.virtual_ratings.nearest import Settings
+from fedrecplus.parts.virtual_ratings import FillSettings
 
 
-def fill(some: Round, options: Settings, key: int, out: Tensor) -> bool:
+def fill(some: Round, options: FillSettings, key: int, out: Tensor) -> bool:
     """See ``from_similar``."""
     return from_similar(some, NEAREST, key, out)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fedrecplus.engines.fast.weighing import Weighing
-from fedrecplus.parts.aggregation.uniform import Settings
+from fedrecplus.parts.aggregation import WeightSettings
 from fedrecplus.protocol import Broadcast
 
 
-def weighing(options: Settings, message: Broadcast) -> Weighing:
+def weighing(options: WeightSettings, message: Broadcast) -> Weighing:
     """Every client counts the same."""
     return Weighing()

@@ -26,7 +26,7 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
     """Bytes of the messages that ``exchange`` makes, counted from their sizes."""
     columns, config = message.V.shape[1], problem.config
     rows = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr)
-    chosen = denoisers(clients, message.round, config.seed, config.channel.options)
+    chosen = denoisers(clients, message.round, config.seed, config.channel.settings)
     ordinary = np.setdiff1d(clients, chosen)
     noise = BYTES_PER_NUMBER * int(np.diff(pseudo.indptr)[ordinary].sum()) * (1 + columns)
     plain = BYTES_PER_NUMBER * int(rows[ordinary].sum()) * (1 + columns)

@@ -41,9 +41,9 @@ def ring_sums(
     train: Train,
 ) -> tuple[Sums, NDArray[Any], RoundReport]:
     """What ``secure.add_up`` gives of the same clients' uploads, everybody's U, and the cost."""
-    options, seed = problem.config.channel.options, problem.config.seed
+    options, seed = problem.config.channel.settings, problem.config.seed
     model = problem.config.model
-    size = int(model.part.statistic_size(model.options)) if model.part.has("statistic_size") else 0
+    size = model.statistic_size
     layout = layout_of(message.V.shape, size, options)
     rows = {
         client: None if layout.whole else layout.rows_for(items_of(problem, pseudo, client))

@@ -27,7 +27,7 @@ IN_STEPS = True
 
 def _terms(Y: NDArray[Any], problem: Problem) -> ChoiceTerms:
     """What clients' factors come from: every rating is a choice of the same confidence."""
-    options, wide, real = problem.config.model.options, Y.astype(np.float64), Y.dtype.type
+    options, wide, real = problem.config.model.settings, Y.astype(np.float64), Y.dtype.type
     gram = wide.T @ wide + options.regularisation * np.eye(Y.shape[1])
     confidences = np.full(len(problem.levels), options.confidence, Y.dtype)
     nothing = np.zeros(Y.shape[1], Y.dtype)
@@ -55,7 +55,7 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Every client's factors, over the last columns of X."""
-    options: Settings = problem.config.model.options
+    options: Settings = problem.config.model.settings
     terms, rows = _terms(X[:, -options.factors :], problem), rated_rows(problem, X.dtype)
     Z, counts = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype), np.diff(rows.indptr)
 

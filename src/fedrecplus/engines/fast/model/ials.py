@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,9 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model.ials import (
     POPULARITY,
+    Ials,
     Settings,
-    confidences,
-    everybody,
-    item_columns,
     kept_structure,
-    mixing_weights,
-    statistic_size,
 )
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
@@ -50,9 +46,10 @@ class ChoiceTerms(NamedTuple):
 
 def choices_of(W: NDArray[Any], problem: Problem, public: PublicItems) -> ChoiceTerms:
     """From W alone; the matrices in double precision first."""
-    options: Settings = problem.config.model.options
-    gram, moment = everybody(W.astype(np.float64), public, options)
-    levels, real = confidences(problem.levels, options, public), W.dtype.type
+    model = cast("Ials[Any]", problem.config.model)
+    options, real = model.settings, W.dtype.type
+    gram, moment = model.everybody(W.astype(np.float64), public)
+    levels = model.confidences(problem.levels, public)
     ridge, cells = real(options.interaction_ridge), real(options.unobserved_weight * len(W))
     common = gram.astype(W.dtype), moment.astype(W.dtype)
     return ChoiceTerms(np.ascontiguousarray(W), *common, levels.astype(W.dtype), ridge, cells)
@@ -74,7 +71,7 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for ratings, solved over its rated rows."""
-    prior, rows = no_doubt(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
+    prior, rows = no_doubt(problem.public, problem.config.model.settings, X), rated_rows(problem, X.dtype)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     weights[:, 0] = 1.0
     counts = np.diff(rows.indptr)
@@ -84,7 +81,8 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after: int = 0) -> NDArray[Any]:
     """Every client's weights for lists; ``after`` W there are more columns in X."""
-    options: Settings = problem.config.model.options
+    model = cast("Ials[Any]", problem.config.model)
+    options = model.settings
     columns = slice(X.shape[1] - after - options.interaction_factors, X.shape[1] - after)
     choices = choices_of(X[:, columns] / X.dtype.type(options.interaction_scale), problem, problem.public)
     rows = rated_rows(problem, X.dtype)._replace(levels=choices.confidences)
@@ -96,7 +94,7 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
             factors[run] = factors_of(starts, np.diff(starts), numbers, confidence, choices)
 
     on_threads(solve_some, chunks(np.flatnonzero(able), counts))
-    of_rating, of_popularity = (X.dtype.type(weight) for weight in mixing_weights(options, problem.public))
+    of_rating, of_popularity = (X.dtype.type(weight) for weight in model.mixing_weights(problem.public))
     Z: NDArray[Any] = of_rating * weights
     kept = kept_structure(choices.W, problem.public).astype(X.dtype)
     Z[:, columns] += factors @ kept / X.dtype.type(options.interaction_scale)
@@ -107,9 +105,9 @@ def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any], after
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
-    problem, options = some.problem, some.problem.config.model.options
-    X = item_columns(some.message.V, some.message.public, options).astype(some.message.V.dtype, copy=False)
-    rows, prior = rated_rows(problem, X.dtype), no_doubt(some.message.public, options, X)
+    problem, model = some.problem, some.problem.config.model
+    X = model.item_columns(some.message.V, some.message.public).astype(some.message.V.dtype, copy=False)
+    rows, prior = rated_rows(problem, X.dtype), no_doubt(some.message.public, model.settings, X)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
@@ -124,8 +122,8 @@ class ChoiceRound(BlockRound):
 
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, pseudo, np.zeros_like(message.V), message.last_step)
-        options: Settings = problem.config.model.options
-        self.statistic: int = statistic_size(options)
+        options: Settings = problem.config.model.settings
+        self.statistic = problem.config.model.statistic_size
         self.choices = choices_of(message.V[:, -options.interaction_factors :], problem, message.public)
         # of rows as choices: confidences in place of ratings, and none in pseudo items
         unsure = np.zeros(len(self.rows.virtual_ratings), message.V.dtype)

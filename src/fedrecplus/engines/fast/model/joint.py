@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.joint import Settings, item_columns, mean_row, of_ratings
-from fedrecplus.parts.model.reconstruction import item_columns as rating_columns
+from fedrecplus.parts.model.joint import Joint
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -52,16 +51,16 @@ def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> ND
     """Every client's weights for ratings, solved over its rated rows."""
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     solver, counts = _solver(problem, problem.public, X, weights), np.diff(problem.ratings.indptr)
-    weights[:, 0], weights[:, -problem.config.model.options.factors] = 1.0, problem.config.model.options.user_mean
+    weights[:, 0], weights[:, -problem.config.model.settings.factors] = 1.0, problem.config.model.settings.user_mean
     on_threads(solver, chunks(np.flatnonzero(counts > 0), counts))
     return weights
 
 
 def _solver(problem: Problem, public: PublicItems, X: NDArray[Any], weights: NDArray[Any]) -> Callable[[Clients], None]:
     """What solves for some clients' weights and writes them."""
-    options: Settings = problem.config.model.options
-    rows, prior = rated_rows(problem, X.dtype), prior_of(public, of_ratings(options), X)
-    middle, share = mean_row(X, options, public).astype(X.dtype), X.dtype.type(options.choice_prior)
+    model = cast(Joint, problem.config.model)
+    rows, prior = rated_rows(problem, X.dtype), prior_of(public, model.rating_model, X)
+    middle, share = model.mean_row(X, public).astype(X.dtype), X.dtype.type(model.settings.choice_prior)
 
     def solve(part: Clients) -> None:
         for run, starts, numbers, ratings in listed(part, rows, X.dtype):
@@ -75,13 +74,13 @@ def _solver(problem: Problem, public: PublicItems, X: NDArray[Any], weights: NDA
 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for lists."""
-    return ials.list_weights(problem, weights, X, after=problem.config.model.options.factors)
+    return ials.list_weights(problem, weights, X, after=problem.config.model.settings.factors)
 
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
     problem, message = some.problem, some.message
-    X = item_columns(message.V, message.public, problem.config.model.options)
+    X = problem.config.model.item_columns(message.V, message.public)
     weights = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     solver = _solver(problem, message.public, X, weights)
 
@@ -95,10 +94,11 @@ def predictor(some: Drawing, steps: int) -> Fill:
 class _Round(ChoiceRound):
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, message, pseudo)
-        options: Settings = problem.config.model.options
+        model = cast(Joint, problem.config.model)
+        options, ratings = model.settings, model.rating_model
         V = message.V[:, : options.factors]
-        self.X = rating_columns(V, message.public, of_ratings(options)).astype(V.dtype, copy=False)
-        self.prior, self.over_all = prior_of(message.public, of_ratings(options), self.X), options.solve_over == "all"
+        self.X = ratings.item_columns(V, message.public).astype(V.dtype, copy=False)
+        self.prior, self.over_all = prior_of(message.public, ratings, self.X), options.solve_over == "all"
         self.factors = options.factors
 
     def train(self, block: RowBlock) -> NDArray[Any]:

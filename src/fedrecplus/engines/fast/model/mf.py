@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,16 +116,16 @@ def predictor(some: Drawing, steps: int) -> Fill:
 
 
 def _steps(problem: Problem, message: Broadcast) -> Steps:
-    model, real = problem.config.model, message.V.dtype.type
-    options, biases = model.options, model.part.BIASES
-    rate, epochs = real(mf.local_rate(options, message.round)), options.local_epochs
+    model = cast(mf.Mf, problem.config.model)
+    options, real = model.settings, message.V.dtype.type
+    rate, epochs = real(model.local_rate(message.round)), options.local_epochs
     fades = np.zeros((epochs + 2) // 3 * 3, message.V.dtype)
     fades[:epochs] = (1.0 - rate * real(options.regularisation)) ** np.arange(epochs)[::-1]
     return Steps(
-        real(mf.global_mean(message.public, biases)),
+        real(model.global_mean(message.public)),
         rate,
         real(options.regularisation),
-        mf.trained_columns(options, biases).astype(message.V.dtype),
+        model.trained_columns().astype(message.V.dtype),
         epochs,
         options.user_step == "rated",
         fades,

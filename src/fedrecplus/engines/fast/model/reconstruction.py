@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from fedrecplus.engines.fast.pseudo import KernelRows, PseudoRows
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
-from fedrecplus.parts.model.reconstruction import POPULARITY, Settings, item_columns, item_variance
+from fedrecplus.parts.model.reconstruction import POPULARITY, Reconstruction
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Upload
 
 IN_STEPS = True
@@ -73,7 +73,7 @@ def updates(
 
 def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights, solved over its rated rows."""
-    prior, rows = prior_of(problem.public, problem.config.model.options, X), rated_rows(problem, X.dtype)
+    prior, rows = prior_of(problem.public, cast(Reconstruction, problem.config.model), X), rated_rows(problem, X.dtype)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
     W[:, 0], W[:, 1 + prior.first] = 1.0, prior.mean
     counts = np.diff(rows.indptr)
@@ -107,16 +107,16 @@ def weights_of(starts: Any, numbers: Any, ratings: Any, X: NDArray[Any], prior: 
 def list_weights(problem: Problem, weights: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Every client's weights for lists; none of those without ratings."""
     Z = weights.copy()
-    Z[:, POPULARITY] += X.dtype.type(problem.config.model.options.popularity_weight)
+    Z[:, POPULARITY] += X.dtype.type(problem.config.model.settings.popularity_weight)
     Z[np.diff(problem.ratings.indptr) == 0] = 0.0
     return Z
 
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, from weights solved over their rated rows."""
-    problem, options = some.problem, some.problem.config.model.options
-    X = _columns(some.message, options)
-    rows, prior = rated_rows(problem, X.dtype), prior_of(some.message.public, options, X)
+    problem, model = some.problem, cast(Reconstruction, some.problem.config.model)
+    X = _columns(some.message, model)
+    rows, prior = rated_rows(problem, X.dtype), prior_of(some.message.public, model, X)
     W = np.zeros((problem.ratings.clients, X.shape[1]), dtype=X.dtype)
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
@@ -129,9 +129,9 @@ def predictor(some: Drawing, steps: int) -> Fill:
 class _Round(BlockRound):
     def __init__(self, problem: Problem, message: Broadcast, pseudo: PseudoRows) -> None:
         super().__init__(problem, pseudo, np.zeros_like(message.V), message.last_step)
-        options: Settings = problem.config.model.options
-        self.X = _columns(message, options)
-        self.prior, self.over_all = prior_of(message.public, options, self.X), options.solve_over == "all"
+        model = cast(Reconstruction, problem.config.model)
+        options, self.X = model.settings, _columns(message, model)
+        self.prior, self.over_all = prior_of(message.public, model, self.X), options.solve_over == "all"
 
     def train(self, block: RowBlock) -> None:
         self.list_rows(block)
@@ -145,16 +145,16 @@ def expected_moves(block: RowBlock, X: NDArray[Any], prior: Prior, over_all: boo
     posterior(block.starts, used, block.numbers, block.ratings, X, prior, scratch, weights, block.moved)
 
 
-def prior_of(public: PublicItems, options: Settings, X: NDArray[Any]) -> Prior:
+def prior_of(public: PublicItems, model: Reconstruction, X: NDArray[Any]) -> Prior:
     """Of weights over columns of which V's are the last."""
-    variance = item_variance(public, options).astype(X.dtype)
+    options, variance = model.settings, model.item_variance(public).astype(X.dtype)
     first = X.shape[1] - 1 - options.factors
     real = X.dtype.type  # a wider number would widen every loop that it is in
     return Prior(real(options.noise * public.noise), variance, first, real(options.user_mean))
 
 
-def _columns(message: Broadcast, options: Settings) -> NDArray[Any]:
-    return item_columns(message.V, message.public, options).astype(message.V.dtype, copy=False)
+def _columns(message: Broadcast, model: Reconstruction) -> NDArray[Any]:
+    return model.item_columns(message.V, message.public).astype(message.V.dtype, copy=False)
 
 
 def rated_rows(problem: Problem, dtype: Any) -> KernelRows:

@@ -43,7 +43,7 @@ def selector(some: Drawing, options: grouped.Settings) -> Select:
     leaders = members[starts[:-1]]
     years = public.years[leaders] if len(public.years) else public.years
     content, window = unit_rows(public.content[leaders]), grouped.decoy_window(public, options)
-    larger = len(of_item) % options.together > 0
+    larger = len(of_item) % grouped.group_size(options) > 0
     groups = Groups(of_item, members, starts, content, years, window, options.year_weight, options.noise, larger)
     rated, keys = some.rated, some.keys("pseudo-items")
 

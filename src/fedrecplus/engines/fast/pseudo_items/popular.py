@@ -6,10 +6,11 @@ from typing import Any
 
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import draw, nobody
-from fedrecplus.parts.pseudo_items.popular import PATIENCE, Settings, cumulative
+from fedrecplus.parts.pseudo_items import SetSettings
+from fedrecplus.parts.pseudo_items.popular import PATIENCE, cumulative
 
 
-def selector(some: Drawing, options: Settings) -> Select:
+def selector(some: Drawing, options: SetSettings) -> Select:
     """Draw for some clients."""
     shares = cumulative(some.message.public.popularity)
     rated, keys = some.rated, some.keys("pseudo-items")

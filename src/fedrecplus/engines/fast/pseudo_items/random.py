@@ -8,10 +8,10 @@ import numpy as np
 
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import draw, nobody
-from fedrecplus.parts.pseudo_items.random import Settings
+from fedrecplus.parts.pseudo_items import SetSettings
 
 
-def selector(some: Drawing, options: Settings) -> Select:
+def selector(some: Drawing, options: SetSettings) -> Select:
     """Draw for some clients."""
     rated, keys, uniformly = some.rated, some.keys("pseudo-items"), np.zeros(0)
 

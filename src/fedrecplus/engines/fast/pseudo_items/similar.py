@@ -11,10 +11,10 @@ from fedrecplus.engines.fast import likeness as likenesses
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody
 from fedrecplus.engines.fast.sorting import part_at
-from fedrecplus.parts.pseudo_items.similar import Settings
+from fedrecplus.parts.pseudo_items import SetSettings
 
 
-def selector(some: Drawing, options: Settings) -> Select:
+def selector(some: Drawing, options: SetSettings) -> Select:
     """The top k of some clients: from the table of all similarities where it is small, else from neighbour lists."""
     rated, items = some.rated, len(some.message.V)
     if items <= likenesses.LARGEST_TABLE:

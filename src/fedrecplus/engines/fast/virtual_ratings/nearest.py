@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fedrecplus.engines.fast.drawing import Drawing, Fill
 from fedrecplus.engines.fast.virtual_ratings._neighbours import from_similar
-from fedrecplus.parts.virtual_ratings.nearest import Settings
+from fedrecplus.parts.virtual_ratings import FillSettings
 
 
-def filler(some: Drawing, options: Settings) -> Fill:
+def filler(some: Drawing, options: FillSettings) -> Fill:
     """See ``from_similar``."""
     return from_similar(some, weighted=False)

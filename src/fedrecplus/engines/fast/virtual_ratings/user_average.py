@@ -6,10 +6,10 @@ from typing import Any
 
 from fedrecplus.arrays.compiling import inner, kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
-from fedrecplus.parts.virtual_ratings.user_average import Settings
+from fedrecplus.parts.virtual_ratings import FillSettings
 
 
-def filler(some: Drawing, options: Settings) -> Fill:
+def filler(some: Drawing, options: FillSettings) -> Fill:
     """The mean rating of some clients."""
     rated = some.rated
 

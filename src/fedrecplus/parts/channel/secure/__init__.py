@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import Device
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import _summing
+from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -28,14 +27,11 @@ from fedrecplus.parts.channel._ring import (
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings,
-    check_ring,
     encoding_for,
     layout_of,
-    mark,
     rounding_keys,
     senders_of,
     too_few,
-    visible,
     widened,
     without_marks,
 )
@@ -46,9 +42,6 @@ from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
-VIEW = "sums"
-rounding_error = _summing.rounding_error
-rounding_norm = _summing.rounding_norm
 _log = logging.getLogger("fedrecplus")
 
 
@@ -66,66 +59,52 @@ class Settings(RingSettings):
     ] = "skipped"
 
 
-def shows_rows(settings: Settings) -> bool:
-    """Whether the server sees which rows a client sends, all of them or their blocks."""
-    return settings.rows != "whole"
+class Secure(RingChannel[Settings]):
+    """Masks that cancel."""
 
+    def check_with(self, config: Any) -> None:
+        """Refuse what can't be together with sums over rings."""
+        super().check_with(config)
+        if self.settings.rows != "whole" and not config.hides_rows and not config.simulation_only:
+            raise UserError(
+                f"channel.rows={self.settings.rows} without pseudo items shows the server which items were rated",
+                "set channel.rows=whole, or a pseudo_items.rule",
+            )
 
-def check_with(config: Any) -> None:
-    """Refuse what can't be together with sums over rings."""
-    settings: Settings = config.channel.options
-    check_ring(config)
-    if settings.rows != "whole" and not config.hides_rows and not config.simulation_only:
-        raise UserError(
-            f"channel.rows={settings.rows} without pseudo items shows the server which items were rated",
-            "set channel.rows=whole, or a pseudo_items.rule",
-        )
-    if config.needs_uploads:
-        how = config.aggregation
-        raise UserError(
-            f"aggregation.rule={how.rule} needs single uploads; secure sums show none",
-            "set aggregation.weigh_on=client (with aggregation.global_step=last)"
-            if how.part.has("weight")
-            else "set aggregation.rule=uniform or channel.rule=clear",
-        )
+    @property
+    def computed(self) -> str | None:
+        """As the settings say."""
+        return self.settings.masks
 
+    def add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
+        """The sums of a simulated cohort: by the whole protocol or, with equal results, by its ring vectors alone.
 
-def visible_rows(items: Items, item_count: int, settings: Settings) -> Items:
-    """The rows that the server sees a client's vector to span; none where it spans the whole table."""
-    return visible(items, item_count, settings)
+        Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of
+        devices is not added here: a simulation draws that of all together (``rounds/release.py``).
+        """
+        clients = np.array([upload.client for upload in uploads], dtype=np.int64)
+        size = len(uploads[0].statistic) if uploads else 0
+        layout = layout_of(message.V.shape, size, self.settings)
+        rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
+        encoding = encoding_for(layout, message.public, len(uploads), self.settings, senders_of(rows.values(), layout))
+        vanish = vanishing(clients, message.round, seed, self.settings)
+        vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
+        for upload in uploads:
+            try:
+                vector = encode(without_marks(upload), encoding, keys[upload.client])
+                vectors[upload.client] = widened(vector, rows[upload.client], layout)
+            except OutOfBounds as problem:
+                drop(upload.client, vanish, message.round, str(problem))
+                vectors[upload.client] = zeros(layout, rows[upload.client])
+        if self.settings.masks == "computed":
+            return _with_masks(vectors, layout, encoding, vanish, message.round, seed, self.settings)
+        survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, self.settings)
+        return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
 
-
-def exchange(
-    devices: Mapping[int, Device], uploads: Mapping[int, Upload], round_number: int, seed: int, settings: Settings
-) -> tuple[dict[int, Upload], int]:
-    """Where rows are seen, pseudo items are marks without a value: nobody sees values, so nothing is blurred."""
-    return (mark(devices, uploads) if shows_rows(settings) else dict(uploads)), 0
-
-
-def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
-    """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
-
-    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of devices
-    is not added here: a simulation draws that of all together (``rounds/release.py``).
-    """
-    clients = np.array([upload.client for upload in uploads], dtype=np.int64)
-    size = len(uploads[0].statistic) if uploads else 0
-    layout = layout_of(message.V.shape, size, settings)
-    rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
-    encoding = encoding_for(layout, message.public, len(uploads), settings, senders_of(rows.values(), layout))
-    vanish = vanishing(clients, message.round, seed, settings)
-    vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
-    for upload in uploads:
-        try:
-            vector = encode(without_marks(upload), encoding, keys[upload.client])
-            vectors[upload.client] = widened(vector, rows[upload.client], layout)
-        except OutOfBounds as problem:
-            drop(upload.client, vanish, message.round, str(problem))
-            vectors[upload.client] = zeros(layout, rows[upload.client])
-    if settings.masks == "computed":
-        return _with_masks(vectors, layout, encoding, vanish, message.round, seed, settings)
-    survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, settings)
-    return decode(add_all((vectors[client] for client in survivors), layout), encoding), traffic
+    @property
+    def arriving(self) -> float:
+        """Those whose vectors come: who vanishes before the last stage alone is in the sum."""
+        return 1.0 - self.settings.dropout * (1.0 - 1.0 / len(VANISHING))
 
 
 def _with_masks(
@@ -197,11 +176,6 @@ def vanishing(clients: NDArray[np.int64], round_number: int, seed: int, settings
     draws = uniform(subkey(seed, "vanishing", round_number), clients) / settings.dropout
     gone = np.flatnonzero(draws < 1.0)
     return {int(clients[place]): VANISHING[int(draws[place] * len(VANISHING))] for place in gone}
-
-
-def arriving(settings: Settings) -> float:
-    """The share of a simulated cohort whose vectors come: who vanishes before the last stage alone is in the sum."""
-    return 1.0 - settings.dropout * (1.0 - 1.0 / len(VANISHING))
 
 
 def failed(round_number: int, reason: Aborted) -> UserError:
