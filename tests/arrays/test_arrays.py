@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.arrays import NOTHING, add_to_diagonal, like, rows_of, solve
+from fedrecplus.arrays import NOTHING, add_to_diagonal, in_numpy, like, product, remember_last, rows_of, solve, zeros
 
 DRAWS = np.random.default_rng(5)
 
@@ -67,5 +67,25 @@ def test_numbers_go_where_other_arrays_are_in_their_precision(move: Callable[[An
     moved = like(np.array([1, 2]), other)
     assert type(moved) is type(other)
     assert moved.dtype == other.dtype
+    np.testing.assert_array_equal(in_numpy(zeros((2, 1), moved)), np.zeros((2, 1), np.float32))
+    assert zeros((1,), other).dtype == other.dtype
     matrices = np.asarray(add_to_diagonal(move(np.ones((2, 3, 3))), move(np.arange(6.0).reshape(2, 3))))
     np.testing.assert_array_equal(matrices[1], np.ones((3, 3)) + np.diag([3.0, 4.0, 5.0]))
+
+
+def test_products_are_of_a_matrix_and_a_vector_each(move: Callable[[Any], Any]) -> None:
+    A, x = DRAWS.normal(size=(4, 3, 2)), DRAWS.normal(size=(4, 2))
+    np.testing.assert_allclose(np.asarray(product(move(A), move(x)))[2], A[2] @ x[2], rtol=0, atol=1e-14)
+
+
+def test_what_was_computed_last_is_remembered_for_the_same_objects_alone() -> None:
+    asked = []
+
+    @remember_last
+    def total(table: Any, scale: float) -> float:
+        asked.append(scale)
+        return float(scale * table.sum())
+
+    first, second = np.ones(3), np.ones(3)
+    assert [total(first, 2.0), total(first, 2.0), total(second, 2.0), total(first, 3.0)] == [6.0, 6.0, 6.0, 9.0]
+    assert asked == [2.0, 2.0, 3.0]

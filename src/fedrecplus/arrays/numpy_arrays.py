@@ -15,6 +15,11 @@ def like(array: Array, other: Array) -> Array:
     return array.astype(other.dtype, copy=False)
 
 
+def in_numpy(array: Array) -> Array:
+    """As it is."""
+    return array
+
+
 def rows_of(table: Array, items: NDArray[np.integer[Any]]) -> Array:
     """See ``arrays.rows_of``."""
     rows = table.take(items, axis=0, mode="wrap")
@@ -30,3 +35,9 @@ def solve(gram: Array, moment: Array, columns: int) -> tuple[Array, Array]:
     from fedrecplus.arrays import kernels  # here: a node solves for one client at a time, and must not wait for numba
 
     return kernels.solve(gram, moment, columns)
+
+
+def diagonal(matrices: Array) -> Array:
+    """The diagonals of matrices, to be written to."""
+    view: Array = np.einsum("...ii->...i", matrices)
+    return view

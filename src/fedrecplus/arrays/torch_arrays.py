@@ -15,6 +15,11 @@ def like(array: Any, other: Tensor) -> Tensor:
     return torch.as_tensor(np.ascontiguousarray(array), dtype=other.dtype, device=other.device)
 
 
+def in_numpy(array: Tensor) -> Any:
+    """On the processor."""
+    return array.cpu().numpy()
+
+
 def rows_of(table: Tensor, items: Tensor) -> Tensor:
     """See ``arrays.rows_of``."""
     rows = table[items.clamp(min=0).to(torch.int64)]
@@ -29,3 +34,8 @@ def solve(gram: Tensor, moment: Tensor, columns: int) -> tuple[Tensor, Tensor]:
     transposed = inverse_root.mT
     solution = (transposed @ (inverse_root @ moment[..., None]))[..., 0]
     return solution, transposed @ inverse_root[..., gram.shape[-1] - columns :]
+
+
+def diagonal(matrices: Tensor) -> Tensor:
+    """The diagonals of matrices, to be written to."""
+    return matrices.diagonal(dim1=-2, dim2=-1)

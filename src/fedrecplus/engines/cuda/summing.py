@@ -87,13 +87,12 @@ class CardSums:
         self._add_rows(numbers, moved, row_weights, summed)
         return weights
 
-    def leave_out(self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor) -> None:
+    def leave_out(self, clients: Tensor, statistic: Any, numbers: Tensor, moved: Tensor, summed: Tensor) -> None:
         """Leave those out whose statistic the ring has no room for, before anything of them is added."""
-        if self.bounds is None:
+        if self.bounds is None or len(self.statistic) == 0:
             return
         weights = self._weights(numbers, moved, summed)
-        largest = u.abs().amax(1).to(torch.float64)
-        beyond = ~(weights * largest * largest <= self.how.largest_statistic)
+        beyond = ~(weights * statistic.abs().amax(1).to(torch.float64) <= self.how.largest_statistic)
         self.left_out[clients] |= beyond.to(self.left_out.dtype)
 
     def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
@@ -125,10 +124,11 @@ class CardSums:
             ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
         )  # fmt: skip
 
-    def add_statistic(self, weights: Tensor, u: Tensor) -> None:
-        """Add the upper triangles of w u uᵀ, row by row; in whole steps where the sums are."""
-        first, second = torch.triu_indices(u.shape[1], u.shape[1], device=DEVICE)
-        values = weights[:, None] * (u[:, first] * u[:, second]).to(torch.float64)
+    def add_statistic(self, weights: Tensor, statistic: Any) -> None:
+        """Add clients' statistics times their weights; in whole steps where the sums are."""
+        if len(self.statistic) == 0:
+            return
+        values = weights[:, None] * statistic.to(torch.float64)
         if self.how.in_steps:
             values = torch.round(values * self.how.statistic_scale)
         self.statistic += values.sum(0)
