@@ -20,9 +20,9 @@ from fedrecplus.parts import KINDS, built_in
 
 
 def modules() -> list[ModuleType]:
-    """All modules of the fast engine."""
+    """All modules of the fast engine, and the primitives' kernels."""
     found = pkgutil.walk_packages(fast.__path__, f"{fast.__name__}.")
-    return [importlib.import_module(module.name) for module in found]
+    return [importlib.import_module(name) for name in ("fedrecplus.arrays.kernels", *(module.name for module in found))]
 
 
 def kernels() -> dict[str, Any]:

@@ -175,7 +175,7 @@ class Plain(Model[Settings]):
     def tables(self): return {"V": 2}
     def start_items(self, seed, items, public): return np.ones((items, 2)) * [1.0, 0.5]
     def item_columns(self, V, public): return V
-    def fold_in(self, X, items, ratings, public): return np.stack([self.mean(items, ratings), 0.0 * ratings.sum(-1)], -1)
+    def fold_in(self, X, items, ratings, public): return np.stack([self.mean(items, ratings), 0 * ratings.sum(-1)], -1)
     def mean(self, items, ratings): return ratings.sum(-1) / np.maximum((items >= 0).sum(-1), 1)
     def local_training(self, device, rows, broadcast):
         e = rows.ratings - self.mean(rows.items, rows.ratings)[..., None] * rows_of(broadcast.V, rows.items)[..., 0]

@@ -61,7 +61,7 @@ def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
-    V, U, steps, rows = message.V, private.U.copy(), _steps(problem, message), pseudo.rows(problem)
+    V, U, steps, rows = message.V, private.U.copy(), steps_of(problem, message), pseudo.rows(problem)
     counts, left = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr), _left(message.V, steps)
     nothing = np.zeros((0, V.shape[1]), V.dtype)
     target = FusedTarget.of(left, message.last_step) if how.distances else FusedTarget.of(nothing, nothing)
@@ -79,7 +79,7 @@ def train(
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, after so many more U steps over their rated rows."""
-    V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
+    V, U, sizes, rated = some.message.V, some.private.U, steps_of(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
         scratch = EpochScratch.of(V, sizes, some.most_rated(clients))
@@ -88,7 +88,8 @@ def predictor(some: Drawing, steps: int) -> Fill:
     return fill
 
 
-def _steps(problem: Problem, message: Broadcast) -> Steps:
+def steps_of(problem: Problem, message: Broadcast) -> Steps:
+    """How clients train in a round."""
     model = cast(mf.Mf, problem.config.model)
     options, real = model.settings, message.V.dtype.type
     rate, epochs = real(model.local_rate(message.round)), options.local_epochs
