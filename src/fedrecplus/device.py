@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PseudoItems:
+class Decoys:
     """A client's pseudo items and their virtual ratings, items ascending."""
 
     items: NDArray[np.int64]
@@ -38,7 +38,7 @@ class Device:
     """what the model keeps on the device between rounds; empty where it keeps nothing"""
     secret: int
     """key of every draw of this client: from the operating system on a real device, from the seed in simulation"""
-    kept: PseudoItems | None = None
+    kept: Decoys | None = None
     """pseudo items of the first round, where they are kept"""
 
 
@@ -51,7 +51,7 @@ class Rows:
     rated: NDArray[np.bool_]
 
 
-def merge(device: Device, pseudo: PseudoItems) -> Rows:
+def merge(device: Device, pseudo: Decoys) -> Rows:
     """The rows that a client trains on and uploads."""
     items = np.concatenate([device.items, pseudo.items])
     order = np.argsort(items, kind="stable")

@@ -81,7 +81,7 @@ def test_what_cannot_be_varied_is_said(texts: list[str], said: str) -> None:
 
 def test_an_option_can_be_varied_with_the_rule_that_brings_it() -> None:
     cells = grid(Config(), parse_vary(["pseudo_items.ratio=1,2", "pseudo_items.rule=random,similar"], Config()))
-    assert [(c.pseudo_items.options.ratio, c.pseudo_items.rule) for _, c in cells] == [
+    assert [(c.pseudo_items.settings.ratio, c.pseudo_items.rule) for _, c in cells] == [
         (1.0, "random"), (1.0, "similar"), (2.0, "random"), (2.0, "similar"),
     ]  # fmt: skip
 

@@ -8,6 +8,8 @@ FILES = {
     "my_pseudo_items": '''
 """The unrated items with the highest numbers, every so many of them."""
 
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ class Settings(SetSettings):
     stride: Annotated[int, number(1, 50, "take each of so many")] = 2
 
 
+@final
 class Highest(PseudoItems[Settings]):
     """Ours: a test."""
 
@@ -33,6 +36,8 @@ class Highest(PseudoItems[Settings]):
 ''',
     "my_virtual_ratings": '''
 """The client's highest rating, a little lower for items with high numbers."""
+
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +54,19 @@ class Settings(FillSettings):
     slope: Annotated[float, number(0, 1, "lower by so much per item number")] = 0.01
 
 
+@final
 class Downhill(VirtualRatings[Settings]):
     """Ours: a test."""
 
     def fill(
         self, items: NDArray[np.int64], device: Device, broadcast: Broadcast, predict: Predict
     ) -> NDArray[np.float64]:
-        return np.full(len(items), device.ratings.max()) - self.settings.slope * items
+        return np.asarray(device.ratings.max() - self.settings.slope * items)
 ''',
     "my_encoder": '''
 """The item factors to some power."""
+
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +83,7 @@ class Settings(Base):
     power: Annotated[int, number(1, 5, "of every number")] = 2
 
 
+@final
 class Power(Encoder[Settings]):
     """Ours: a test."""
 
@@ -83,6 +92,8 @@ class Power(Encoder[Settings]):
 ''',
     "my_aggregation": '''
 """Clients with few rows count more."""
+
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +109,7 @@ class Settings(WeightSettings):
     power: Annotated[float, number(0, 2, "of the number of rows")] = 0.5
 
 
+@final
 class FewRows(WeightedAggregation[Settings]):
     """Ours: a test."""
 
@@ -106,6 +118,8 @@ class FewRows(WeightedAggregation[Settings]):
 ''',
     "my_server_optimizer": '''
 """The sign of the aggregate, which fades."""
+
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +137,7 @@ class Settings(RateSettings):
     fade: Annotated[float, number(0, 1, "share of the last size that is kept")] = 0.5
 
 
+@final
 class Sign(ServerOptimizer[Settings]):
     """Ours: a test."""
 
@@ -137,6 +152,7 @@ class Sign(ServerOptimizer[Settings]):
 """Rows are rounded before they leave the device."""
 
 from dataclasses import replace
+from typing import final
 
 import numpy as np
 
@@ -152,6 +168,7 @@ class Settings(Base):
     decimals: Annotated[int, number(0, 12, "digits that are kept")] = 3
 
 
+@final
 class Rounded(Channel[Settings]):
     """Ours: a test."""
 
@@ -163,7 +180,7 @@ class Rounded(Channel[Settings]):
     "my_model": '''
 """An item's damped mean, learnt in rounds, beside the client's own mean: no factors at all."""
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,6 +203,7 @@ class Settings(Base):
     pull: Annotated[float, number(0, 1e3, "ratings' worth of zero in a client's own mean")] = 1.0
 
 
+@final
 class Means(Model[Settings]):
     """Ours: a test."""
 
@@ -235,6 +253,8 @@ class Means(Model[Settings]):
     "my_attack": '''
 """Rows that moved much are rated."""
 
+from typing import final
+
 import numpy as np
 
 from fedrecplus.audit.attacks import Attack
@@ -250,6 +270,7 @@ class Settings(Base):
     sign: Annotated[float, number(-1, 1, "of the score")] = 1.0
 
 
+@final
 class Sizes(Attack[Settings]):
     """Ours: a test."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items, start_server
@@ -131,7 +131,7 @@ def device_of(problem: Problem, private: PrivateState, client: int) -> Device:
     kept = None
     if private.drawn[client]:
         virtual = private.virtual_ratings[places] if private.virtual_ratings.size else np.empty(0)
-        kept = PseudoItems(private.pseudo_items[places].astype(np.int64), virtual.astype(np.float64))
+        kept = Decoys(private.pseudo_items[places].astype(np.int64), virtual.astype(np.float64))
     U, step = private.U[client].astype(np.float64), problem.ratings.scale.standard_step
     return Device(client, items, ratings, step, U, int(problem.secrets[client]), kept)
 

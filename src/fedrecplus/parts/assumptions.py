@@ -34,14 +34,13 @@ class OfVirtualRatings:
 
 @dataclass(frozen=True)
 class OfModel:
-    """What an upload of a model r̂ = X·w says: a model's ``attacker(settings)`` returns it.
+    """What an upload of a model r̂ = X·w says: a model's ``attacker`` returns it.
 
-    Beside it, ``gradient_rows(delta, items, used, broadcast, settings)`` gives A from an upload's rows Δ, where
-    A_i = e_i·w over the ``shown`` columns of X, e_i is the row's residual after w was fitted, and ``used`` says which
-    rows w was fitted to. Models that take steps have ``user_step`` and the others of ``mf``; models that solve for w
-    have ``ridge_and_prior(columns, items, used, settings, public)``, and then Σ used e x = ridge·(w − prior) over all
-    columns whose weights aren't known. Where w is fitted to other columns than those of ``item_columns``,
-    ``solved_columns(V, public, settings)`` gives them, and X means these.
+    Beside it, ``gradient_rows(delta, items, used, broadcast)`` gives A from an upload's rows Δ, where A_i = e_i·w over
+    the ``shown`` columns of X, e_i is the row's residual after w was fitted, and ``used`` says which rows w was fitted
+    to. Models that take steps derive from ``Mf``; models that solve for w have ``ridge_and_prior(size, items, used,
+    public)``, and then Σ used e x = ridge·(w − prior) over all columns whose weights aren't known. Where w is fitted to
+    other columns than those of ``item_columns``, ``solved_columns(V, public)`` gives them, and X means these.
     """
 
     shown: slice

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays import remember_last
 from fedrecplus.config import Config
-from fedrecplus.device import Device, PseudoItems, Rows, every_item, merge
+from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
@@ -26,7 +26,7 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
     return outgoing(update, device.secret, broadcast, config), device
 
 
-def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: PseudoItems) -> tuple[Upload, Device]:
+def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: Decoys) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
     rows = rows_of(device, pseudo, len(broadcast.V), config)
     trained = config.model.local_training(device, rows, in_double(broadcast))
@@ -40,7 +40,7 @@ def in_double(broadcast: Broadcast) -> Broadcast:
     return broadcast if broadcast.V.dtype == np.float64 else replace(broadcast, V=broadcast.V.astype(np.float64))
 
 
-def rows_of(device: Device, pseudo: PseudoItems, items: int, config: Config) -> Rows:
+def rows_of(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:
     """The rows that a client trains on and uploads: its rated and pseudo items or, in some models, all items."""
     return every_item(device, items) if config.model.ALL_ITEMS else merge(device, pseudo)
 
@@ -81,7 +81,7 @@ def weight_of(update: Upload, broadcast: Broadcast, rule: WeightedAggregation[An
     return weight
 
 
-def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> PseudoItems:
+def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Decoys:
     """The client's pseudo items of this round: kept or drawn, kept ratings or fresh ones.
 
     Paper: Algorithm 1, line 3
@@ -90,7 +90,7 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
     """
     kept, chosen, filled = device.kept, config.pseudo_items, config.virtual_ratings
     if kept is None and not config.hides_rows:
-        return PseudoItems(np.empty(0, np.int64), np.empty(0))
+        return Decoys(np.empty(0, np.int64), np.empty(0))
     if kept is not None and not filled.settings.refresh:
         return kept
     if kept is not None:
@@ -100,8 +100,8 @@ def pseudo_items(broadcast: Broadcast, device: Device, config: Config) -> Pseudo
         count = chosen.count(len(device.items), len(broadcast.V), extra)
         items = select_items(count, device, broadcast, config)
     if len(items) == 0:
-        return PseudoItems(items, np.empty(0))
-    return PseudoItems(items, virtual_ratings(items, device, broadcast, config))
+        return Decoys(items, np.empty(0))
+    return Decoys(items, virtual_ratings(items, device, broadcast, config))
 
 
 def extra_rows(rated: NDArray[np.int64], public: PublicItems, config: Config) -> int:

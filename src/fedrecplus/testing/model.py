@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.arrays import NOTHING
-from fedrecplus.device import Device, PseudoItems, Rows, every_item, merge
+from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.engines import engine_of, item_columns, prepare
 from fedrecplus.parts import Model
 from fedrecplus.protocol import Broadcast
@@ -58,7 +58,7 @@ class ModelContract(Contract[Model[Any]]):
         if self.part.ALL_ITEMS:
             return every_item(device, len(message.V))
         unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
-        return merge(device, PseudoItems(unrated, np.full(len(unrated), 3.0)))
+        return merge(device, Decoys(unrated, np.full(len(unrated), 3.0)))
 
     def test_many_clients_at_once_are_as_each_alone(self) -> None:
         """Lines of a batch, padded by rows without an item, change nothing for each other."""

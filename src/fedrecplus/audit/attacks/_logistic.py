@@ -16,7 +16,7 @@ _LARGEST = 4.0
 
 
 @dataclass(frozen=True)
-class Model:
+class LogisticModel:
     """Coefficients, what the inputs are centred and scaled by, and how many of them are multiplied with each other."""
 
     weights: Array
@@ -25,7 +25,7 @@ class Model:
     crossed: int
 
 
-def fit(X: Array, y: NDArray[np.bool_], crossed: int, known: Array, held_out: NDArray[np.bool_]) -> Model:
+def fit(X: Array, y: NDArray[np.bool_], crossed: int, known: Array, held_out: NDArray[np.bool_]) -> LogisticModel:
     """The penalised likelihood's maximum, of what comes on top of ``known`` log odds.
 
     The first ``crossed`` inputs come with all their products, the others with their squares. How far weights are shrunk
@@ -44,7 +44,7 @@ def fit(X: Array, y: NDArray[np.bool_], crossed: int, known: Array, held_out: ND
         if loss >= least:
             break
         least, best = loss, ridge
-    return Model(_newton(Z, y, known, best, weights), centre, scale, crossed)
+    return LogisticModel(_newton(Z, y, known, best, weights), centre, scale, crossed)
 
 
 def _newton(Z: Array, y: NDArray[np.bool_], known: Array, ridge: float, start: Array) -> Array:
@@ -63,7 +63,7 @@ def _newton(Z: Array, y: NDArray[np.bool_], known: Array, ridge: float, start: A
     return weights
 
 
-def log_odds(model: Model, X: Array) -> Array:
+def log_odds(model: LogisticModel, X: Array) -> Array:
     """Log odds of each row, on top of those that were known."""
     odds: Array = model.weights[0] + ((_wide(X, model.crossed) - model.centre) / model.scale) @ model.weights[1:]
     return odds

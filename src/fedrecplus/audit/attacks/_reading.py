@@ -66,9 +66,7 @@ def stepping_model(transcript: Transcript) -> Mf:
     """The model, where it says that steps fit its weights."""
     model = transcript.config.model
     if not isinstance(model, Mf):
-        raise UserError(
-            f"model.rule = {model.rule!r} says that steps fit its weights, and not which", "derive its class from Mf"
-        )
+        raise UserError("the model says that steps fit its weights, and not which", "derive its class from Mf")
     return model
 
 

@@ -29,7 +29,7 @@ _SLIP = 0.02
 """probability that a copied rating doesn't match, so that one slip doesn't decide"""
 
 
-class Neighbours(Attack[Settings]):
+class NeighbourCopies(Attack[Settings]):
     """The attack."""
 
     SEES = ("values", "lists")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.parts.pseudo_items import in_wholes
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import keys, subkey
@@ -59,9 +59,7 @@ def _by_item(*items_and_ratings: NDArray[Any]) -> dict[int, float]:
     return dict(zip(*(column.tolist() for column in items_and_ratings), strict=True))
 
 
-def _extended(
-    before: Device, client: Device, broadcast: Broadcast, drawing: PublicItems, config: Config
-) -> PseudoItems:
+def _extended(before: Device, client: Device, broadcast: Broadcast, drawing: PublicItems, config: Config) -> Decoys:
     """Kept pseudo items that weren't rated meanwhile, ratings taken back, and the new ratings' share of new ones."""
     kept = client.kept
     assert kept is not None
@@ -77,11 +75,11 @@ def _extended(
     fresh = np.union1d(fresh, taken_back)
     items = np.concatenate([kept.items[stay], fresh])
     if config.virtual_ratings.settings.refresh:
-        return PseudoItems(np.sort(items), np.zeros(len(items)))  # every round computes its own
+        return Decoys(np.sort(items), np.zeros(len(items)))  # every round computes its own
     order, ratings = np.argsort(items), kept.ratings[stay]
     if len(fresh):
         ratings = np.concatenate([ratings, virtual_ratings(fresh, client, broadcast, config)])
-    extended = PseudoItems(items[order], ratings[order])
+    extended = Decoys(items[order], ratings[order])
     rows_before = _by_item(kept.items, kept.ratings) | _by_item(before.items, before.ratings)
     rows_after = _by_item(extended.items, extended.ratings) | _by_item(client.items, client.ratings)
     moves = sum(rows_after[item] != rating for item, rating in rows_before.items())
@@ -130,9 +128,7 @@ def _draw(count: int, old_rows: Items, client: Device, broadcast: Broadcast, con
     return np.sort(fresh[order[:count]])
 
 
-def _moved(
-    pseudo: PseudoItems, old: Items, count: int, client: Device, broadcast: Broadcast, config: Config
-) -> PseudoItems:
+def _moved(pseudo: Decoys, old: Items, count: int, client: Device, broadcast: Broadcast, config: Config) -> Decoys:
     """The same pseudo items, so many of the old ones with another virtual rating.
 
     Ours: virtual ratings are kept, so a value that moves would name a row as rated, now or before. As many others move
@@ -148,4 +144,4 @@ def _moved(
     drawn, now = virtual_ratings(chosen, other, broadcast, config), pseudo.ratings[places]
     ratings = pseudo.ratings.copy()
     ratings[places] = np.where(drawn != now, drawn, now + np.where(now > middle, -client.step, client.step))
-    return PseudoItems(pseudo.items, ratings)
+    return Decoys(pseudo.items, ratings)

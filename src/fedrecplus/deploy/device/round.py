@@ -26,7 +26,7 @@ from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.engines import Problem, device_of, engine_of, prepare, start_private
 from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
@@ -181,7 +181,7 @@ def train_locally(
         remember(problem, private, replace(client, client=number))
     tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
-    none = None if config.redraws else PseudoItems(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
+    none = None if config.redraws else Decoys(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
     after = [device_of(problem, private, upload.client) for upload in uploads]
     persons = [clients[upload.client].client for upload in uploads]
     return [
@@ -233,7 +233,7 @@ def load_clients(store: Store, model: str) -> dict[int, Device]:
     for person, items, ratings, U, pseudo, virtual in store.connection.execute(
         "SELECT person, items, ratings, U, pseudo_items, virtual_ratings FROM taking_part WHERE model = ?", (model,)
     ):
-        kept = None if pseudo is None else PseudoItems(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
+        kept = None if pseudo is None else Decoys(np.frombuffer(pseudo, np.int64), np.frombuffer(virtual))
         own, rated = client_secret(store, person), np.frombuffer(items, np.int64)
         clients[person] = Device(person, rated, np.frombuffer(ratings), step, np.frombuffer(U), own, kept)
     return clients

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.deploy.wire import ItemCatalogue
-from fedrecplus.device import Device, PseudoItems
+from fedrecplus.device import Decoys, Device
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.rounds.client import virtual_ratings
 
@@ -45,7 +45,7 @@ class ShownRows:
             virtual = np.zeros(len(virtual))
         elif missing.any():
             virtual[missing] = virtual_ratings(pseudo[missing], one, message, config)
-        return replace(one, kept=PseudoItems(pseudo, virtual))
+        return replace(one, kept=Decoys(pseudo, virtual))
 
     def after(self, client: Device, catalogue: ItemCatalogue, config: Config) -> ShownRows:
         """What is shown after a round: the client's rows, and those of items that this catalogue lacks."""

@@ -15,7 +15,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.device import PseudoItems
+from fedrecplus.device import Decoys
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, real_type, to_card
 from fedrecplus.engines.cuda.drawing import client_key, key_parts, mix, to_unit
@@ -51,10 +51,10 @@ class CardPseudo:
         """Everybody's virtual ratings."""
         return self.rows.virtual_ratings.cpu().numpy()
 
-    def of(self, client: int) -> PseudoItems:
+    def of(self, client: int) -> Decoys:
         """One client's."""
         places = slice(self.indptr[client], self.indptr[client + 1])
-        return PseudoItems(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
+        return Decoys(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
 
 
 def pseudo_rows(

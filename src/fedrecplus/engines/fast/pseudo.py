@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.arrays.compiling import kernel, mix, to_unit
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
-from fedrecplus.device import PseudoItems
+from fedrecplus.device import Decoys
 from fedrecplus.engines.fast.chunks import chunks, on_threads
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill, Select
 from fedrecplus.engines.fast.registry import kernel_of
@@ -53,10 +53,10 @@ class PseudoRows:
         rated = (ratings.indptr, ratings.items, ratings.codes, self.levels)
         return KernelRows(*rated, self.indptr, self.items, self.ratings)
 
-    def of(self, client: int) -> PseudoItems:
+    def of(self, client: int) -> Decoys:
         """One client's."""
         places = slice(self.indptr[client], self.indptr[client + 1])
-        return PseudoItems(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
+        return Decoys(self.items[places].astype(np.int64), self.ratings[places].astype(np.float64))
 
 
 def pseudo_rows(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import PseudoItems, Rows, merge
+from fedrecplus.device import Decoys, Rows, merge
 from fedrecplus.engines import Engine, PrivateState, Problem, SimulationState, device_of, message_of
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
@@ -109,6 +109,6 @@ def _device_rows(
         else:
             items = np.setdiff1d(sets[client], device.items)
             ratings = virtual_ratings(items, device, message, config) if len(items) else np.empty(0)
-            pseudo = PseudoItems(items, ratings)
+            pseudo = Decoys(items, ratings)
         found.append(merge(device, pseudo))
     return found
