@@ -12,7 +12,7 @@ Tensor = torch.Tensor
 
 def like(array: Any, other: Tensor) -> Tensor:
     """In the other's precision, on its device."""
-    return torch.as_tensor(np.ascontiguousarray(array), dtype=other.dtype, device=other.device)
+    return torch.tensor(np.asarray(array), dtype=other.dtype, device=other.device)
 
 
 def in_numpy(array: Tensor) -> Any:
