@@ -15,7 +15,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from . import numpy_arrays
+from fedrecplus.arrays import numpy_arrays
 
 P = ParamSpec("P")
 Result = TypeVar("Result")

@@ -42,7 +42,7 @@ class Settings(_Settings):
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of Y's start values")] = 0.1
 
 
-class SharedEquations(NamedTuple):
+class SharedGram(NamedTuple):
     """What all people's factors come from."""
 
     Y: NDArray[Any]
@@ -68,23 +68,23 @@ class Fcf(Model[Settings]):
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """f(u, i) = c_ui (p_ui − x_u·y_i) x_u, for all items."""
-        shared = round_equations(self, broadcast)
+        shared = round_gram(self, broadcast)
         x, chosen = self.person_factors(shared, device.items), namespace(shared.Y).astype(rows.rated, shared.Y.dtype)
         e = (1.0 + self.settings.confidence * chosen) * (chosen - x @ shared.Y.T)
         return Trained(device.U, outer(e, x))
 
-    def person_factors(self, shared: SharedEquations, items: Items) -> Array:
+    def person_factors(self, shared: SharedGram, items: Items) -> Array:
         """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it."""
         xp, y, alpha = namespace(shared.Y), rows_of(shared.Y, items), self.settings.confidence
         x, _ = solve(shared.gram + alpha * (xp.matrix_transpose(y) @ y), (1.0 + alpha) * xp.sum(y, axis=-2))
         return x
 
-    def shared_equations(self, Y: NDArray[Any]) -> SharedEquations:
+    def shared_gram(self, Y: NDArray[Any]) -> SharedGram:
         """YᵀY + λI, in double precision first."""
         xp = namespace(Y)
         wide = xp.astype(Y, xp.float64)
         gram = add_to_diagonal(wide.T @ wide, self.settings.regularisation)
-        return SharedEquations(Y, xp.astype(gram, Y.dtype))
+        return SharedGram(Y, xp.astype(gram, Y.dtype))
 
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """−∂J/∂y_i = 2 Σ_u f(u, i) − 2λ y_i, for a server optimizer to step by."""
@@ -108,19 +108,19 @@ class Fcf(Model[Settings]):
 
     def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """x over Y's columns, so that X·z = x·y_i."""
-        x = self.person_factors(list_equations(self, X), items)
+        x = self.person_factors(list_gram(self, X), items)
         z = zeros(w.shape, X)
         z[..., _BEFORE:] = x
         return z
 
 
 @remember_last
-def round_equations(model: Fcf, broadcast: Broadcast) -> SharedEquations:
+def round_gram(model: Fcf, broadcast: Broadcast) -> SharedGram:
     """Of a round's Y."""
-    return model.shared_equations(broadcast.V)
+    return model.shared_gram(broadcast.V)
 
 
 @remember_last
-def list_equations(model: Fcf, X: NDArray[Any]) -> SharedEquations:
+def list_gram(model: Fcf, X: NDArray[Any]) -> SharedGram:
     """Of Y as it stands in X."""
-    return model.shared_equations(X[:, _BEFORE:])
+    return model.shared_gram(X[:, _BEFORE:])
