@@ -67,10 +67,11 @@ def _training_seconds(problem: Problem) -> float:
     state, clients = engine_of(problem.config).start(problem), problem.cohort(0)
     message = message_of(problem, state, clients)
     private, pseudo = pseudo_rows(problem, state.private, message, clients)
-    some, how, V = mf._Round(problem, private, message, pseudo), Weighing(), message.V
-    total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(some.counts.max())
-    places, moved, target = np.zeros(len(clients), np.int64), np.empty((largest, V.shape[1]), V.dtype), some.target(how)
-    return _least(lambda: some.run(clients, places, False, largest, how, target, moved, total, per_item), 100)
+    V, U, steps, rows = message.V, private.U.copy(), mf.steps_of(problem, message), pseudo.rows(problem)
+    total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(np.diff(problem.ratings.indptr).max())
+    scratch, target = mf.EpochScratch.of(V, steps, largest), mf.FusedTarget.of(V[:0], V[:0])
+    tables = (V, U, np.empty((largest, V.shape[1]), V.dtype), total, per_item)
+    return _least(lambda: mf.train_clients(clients, rows, scratch, steps, Weighing(), target, *tables), 100)
 
 
 def _copy_bandwidth(size: int) -> float:

@@ -12,17 +12,17 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 from fedrecplus import data
+from fedrecplus.arrays.compiling import Inner
 from fedrecplus.config import Config, assign
 from fedrecplus.engines import engine_of, fast, item_columns, prepare
 from fedrecplus.engines.fast import likeness
-from fedrecplus.engines.fast.compiling import Inner
 from fedrecplus.parts import KINDS, built_in
 
 
 def modules() -> list[ModuleType]:
-    """All modules of the fast engine."""
+    """All modules of the fast engine, and the primitives' kernels."""
     found = pkgutil.walk_packages(fast.__path__, f"{fast.__name__}.")
-    return [importlib.import_module(module.name) for module in found]
+    return [importlib.import_module(name) for name in ("fedrecplus.arrays.kernels", *(module.name for module in found))]
 
 
 def kernels() -> dict[str, Any]:

@@ -11,8 +11,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedrecplus.engines.fast.compiling import mix as inside_mix
-from fedrecplus.engines.fast.compiling import to_unit as inside_to_unit
+from fedrecplus.arrays.compiling import mix as inside_mix
+from fedrecplus.arrays.compiling import to_unit as inside_to_unit
 from fedrecplus.randomness import keys, mix, new_secret, normal, purpose, subkey, to_unit, uniform
 
 any_key = st.integers(0, 2**64 - 1)

@@ -1,4 +1,8 @@
-"""What a device knows and keeps to itself."""
+"""What a device knows and keeps to itself.
+
+A simulation holds many clients at once in the same types: arrays then have a leading axis of clients, and item −1 is no
+row (``fedrecplus.arrays``).
+"""
 
 from __future__ import annotations
 

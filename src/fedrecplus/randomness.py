@@ -65,6 +65,18 @@ def subkey(key: Key, *names: str | int) -> Key:
     return int(state[0])
 
 
+def subkeys(keys: Any, *names: str | int) -> NDArray[np.uint64]:
+    """The subkey of one key, or of many (…), as (…, 1): what is drawn with it has another axis.
+
+    >>> subkeys([7, 8], "pseudo-items", 3)[0] == subkey(7, "pseudo-items", 3)
+    array([ True])
+    """
+    state: NDArray[np.uint64] = np.asarray(keys, dtype=np.uint64)[..., None]
+    for name in names:
+        state = mix(state, _as_array(purpose(name) if isinstance(name, str) else name))
+    return state
+
+
 def purpose(name: str) -> int:
     """The number that a purpose's name stands for in a key; larger than any client, item or round."""
     return zlib.crc32(name.encode()) | (1 << 40)

@@ -181,6 +181,7 @@ class Sizes(Attack[Settings]):
 '''
 OUTSIDE_MODEL = '''"""One factor and no word about what its uploads show."""
 import numpy as np
+from fedrecplus.arrays import rows_of
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.settings import Settings
 
@@ -188,12 +189,11 @@ class Plain(Model[Settings]):
     def tables(self): return {"V": 2}
     def start_items(self, seed, items, public): return np.ones((items, 2)) * [1.0, 0.5]
     def item_columns(self, V, public): return V
-    def fold_in(self, X, items, ratings, public): return np.array([ratings.mean(), 0.0])
-    def predict(self, items, device, broadcast, steps=0): return np.full(len(items), device.ratings.mean())
+    def fold_in(self, X, items, ratings, public): return np.stack([self.mean(items, ratings), 0 * ratings.sum(-1)], -1)
+    def mean(self, items, ratings): return ratings.sum(-1) / np.maximum((items >= 0).sum(-1), 1)
     def local_training(self, device, rows, broadcast):
-        V = broadcast.V[rows.items]
-        e = rows.ratings - rows.ratings.mean() * V[:, 0]
-        return Trained(device.U, V + 0.01 * np.outer(e, [1.0, 0.5]))
+        e = rows.ratings - self.mean(rows.items, rows.ratings)[..., None] * rows_of(broadcast.V, rows.items)[..., 0]
+        return Trained(device.U, 0.01 * e[..., None] * np.array([1.0, 0.5]))
 '''
 OUTSIDE_RULE = '''"""The client's mean, undeclared."""
 import numpy as np

@@ -68,12 +68,14 @@ def long_clients() -> None:
 
 def on_processor() -> None:
     """A rule without a CUDA kernel runs through the fast engine, and that is said once."""
-    config = example_config(*STEPS, "model.batch_size=3", "pseudo_items.rule=none")
+    config = example_config(*STEPS, "aggregation.rule=coordinate-median", "pseudo_items.rule=none")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         agree(config, deterministic=False)
     notes = [str(each.message) for each in said if each.category is EngineWarning]
-    assert notes == ["model.rule = 'mf' has no CUDA kernel for these settings: it runs on the processor"], notes
+    assert notes == [
+        "aggregation.rule = 'coordinate-median' has no CUDA kernel for these settings: it runs on the processor"
+    ], notes
 
 
 def same_bits() -> None:
@@ -178,6 +180,7 @@ CASES: dict[str, Callable[[], None]] = {
     "any order, distances": of_settings(*STEPS, "pseudo_items.rule=none", *DISTANCES, "aggregation.rows=table"),
     "biases": of_settings("model.rule=biased-mf", "pseudo_items.rule=random", "virtual_ratings.rule=predicted"),
     "weighted neighbours": of_settings(*STEPS, "virtual_ratings.rule=weighted", "pseudo_items.redraw=true"),
+    "batches of rows": of_settings(*STEPS, "model.batch_size=3", "pseudo_items.rule=random", *DISTANCES),
     "large steps": of_settings(*STEPS, "model.learning_rate=0.25", "model.regularisation=4", "pseudo_items.rule=none"),
     "ials": of_settings("model.rule=ials", "pseudo_items.rule=random", "virtual_ratings.rule=predicted", *DISTANCES),
     "ring": of_settings(*STEPS, *RING, "pseudo_items.rule=random", "virtual_ratings.rule=user-average"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fedrecplus.engines.fast import compiling
+from fedrecplus.arrays import compiling
 
 ROOT = Path(__file__).parents[2]
 ONE_KERNEL = """

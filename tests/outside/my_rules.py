@@ -185,6 +185,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import namespace, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.protocol import Broadcast, PublicItems
@@ -220,24 +221,34 @@ class Means(Model[Settings]):
         return np.full((len(clients), 1), public.mean)
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
-        return np.hstack([np.ones((len(V), 1), dtype=V.dtype), V])
+        xp = namespace(V)
+        columns: NDArray[Any] = xp.concat([xp.ones_like(V), V], axis=1)
+        return columns
+
+    def own_mean(self, deviations: Array, rated: NDArray[np.bool_], public: PublicItems) -> Array:
+        pull = self.settings.pull
+        mean: Array = ((deviations * rated).sum(-1) + pull * public.mean) / (rated.sum(-1) + pull + 1e-9)
+        return mean[..., None]
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
-        pull = self.settings.pull
-        own = ((ratings - X[items, 1]).sum() + pull * public.mean) / (len(items) + pull + 1e-9)
-        return np.array([own, 1.0])
+        return self.weights(self.own_mean(ratings - rows_of(X, items)[..., 1], items >= 0, public))
 
     def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
-        return np.array([U[0], 1.0])
+        return self.weights(U)
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
-        return np.asarray(device.U[0] + broadcast.V[items, 0])
+        ratings: Array = device.U + rows_of(broadcast.V, items)[..., 0]
+        return ratings
+
+    def weights(self, mean: Array) -> Array:
+        xp = namespace(mean)
+        weights: Array = xp.concat([mean, xp.ones_like(mean)], axis=-1)
+        return weights
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        V, pull = broadcast.V[rows.items].astype(float), self.settings.pull
-        rated = rows.ratings[rows.rated] - V[rows.rated, 0]
-        own = (rated.sum() + pull * broadcast.public.mean) / (len(rated) + pull)
-        return Trained(np.array([own]), V + self.settings.learning_rate * (rows.ratings[:, None] - own - V))
+        targets = rows.ratings - rows_of(broadcast.V, rows.items)[..., 0]
+        own = self.own_mean(targets, rows.rated, broadcast.public)
+        return Trained(own, self.settings.learning_rate * (targets - own)[..., None])
 ''',
     "my_attack": '''
 """Rows that moved much are rated."""

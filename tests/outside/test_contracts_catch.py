@@ -49,11 +49,11 @@ BROKEN = {
         testing.ChannelContract, "my_channel", '"uploads"', '"everything"', "test_it_says_what_the_server_sees",
     ),
     "predicts-something-else": (
-        testing.ModelContract, "my_model", "device.U[0] + broadcast", "1 + device.U[0] + broadcast",
+        testing.ModelContract, "my_model", "device.U + rows_of", "1 + device.U + rows_of",
         "test_predictions_are_columns_times_weights",
     ),
     "learns-the-wrong-way": (
-        testing.ModelContract, "my_model", "V + self.settings.learning_rate", "V - self.settings.learning_rate",
+        testing.ModelContract, "my_model", "own, self.settings.learning_rate", "own, -self.settings.learning_rate",
         "test_training_learns_more_than_the_mean",
     ),
     "no-meaning": (

@@ -141,9 +141,6 @@ def test_a_rule_without_a_kernel_costs_no_kernel_but_its_own() -> None:
         assert calls_with(kind, mf_kernels, "train") == 1
         assert calls_with(kind, similar_kernels, "top_similar") == 1
     for kind in ("aggregation", "channel"):
-        assert calls_with(kind, mf_kernels, "updates") == 1
+        assert calls_with(kind, sys.modules["fedrecplus.engines.fast.engine"], "updates_of") == 1
         assert calls_with(kind, similar_kernels, "top_similar") == 1
     assert calls_with("model", similar_kernels, "top_similar") == 1
-    with patch.object(sys.modules["fedrecplus.engines.fast.engine"], "local_update") as never:
-        calls_with("aggregation", mf_kernels, "updates")
-    assert never.call_count == 0

@@ -27,9 +27,9 @@ def test_an_upload_is_minus_the_rate_times_the_sum_of_gradients(model: str, epoc
     trained = config.model.trained_columns()
     for device in devices[:10]:
         rows = merge(device, pseudo_items(message, device, config))
-        U, V, gradients = device.U, message.V[rows.items], 0.0
+        U, V, gradients, every = device.U, message.V[rows.items], 0.0, np.ones(len(rows.items), bool)
         for _ in range(epochs):
-            U = mf.user_step(U, V, rows.ratings - mean, 0.2, options.regularisation, trained)
+            U = mf.user_step(U, V, rows.ratings - mean, every, 0.2, options.regularisation, trained)
             e = rows.ratings - (mean + V @ U[:-1] + U[-1])
             g = options.regularisation * V - e[:, None] * U[:-1]
             V = V - 0.2 * g

@@ -28,7 +28,9 @@ class Counting(Mf):
         return 2
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        return super().local_training(device, rows, broadcast)._replace(statistic=np.array([len(device.items), 1.0]))
+        rated = (device.items >= 0).sum(-1)
+        statistic = np.stack([rated, np.ones_like(rated)], axis=-1).astype(float)
+        return super().local_training(device, rows, broadcast)._replace(statistic=statistic)
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])

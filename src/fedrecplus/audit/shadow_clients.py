@@ -85,4 +85,4 @@ def trained_rows(transcript: Transcript, round_number: int, items: Items, rating
     model, message = transcript.config.model, transcript.broadcast(round_number)
     device = Device(0, items, ratings, transcript.step, U, 0)
     rows = Rows(items, ratings, np.ones(len(items), dtype=bool))
-    return np.asarray(model.local_training(device, rows, message)[1] - message.V[items])
+    return model.local_training(device, rows, message).delta

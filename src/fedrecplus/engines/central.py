@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.config import Config
-from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.interface import Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.reference import ReferenceEngine

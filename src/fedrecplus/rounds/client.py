@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import remember_last
 from fedrecplus.config import Config
 from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.errors import UserError
@@ -29,14 +30,15 @@ def client_round(broadcast: Broadcast, device: Device, config: Config) -> tuple[
 def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: Decoys) -> tuple[Upload, Device]:
     """The client's own update, before anything is done to it for the way to the server."""
     rows = rows_of(device, pseudo, len(broadcast.V), config)
-    trained = config.model.local_training(device, rows, broadcast)
-    update = Upload(
-        device.client,
-        rows.items,
-        trained.V - broadcast.V[rows.items],
-        statistic=np.asarray(trained.statistic, dtype=np.float64),
-    )
+    trained = config.model.local_training(device, rows, in_double(broadcast))
+    update = Upload(device.client, rows.items, trained.delta, statistic=trained.statistic)
     return update, replace(device, U=trained.U, kept=None if config.redraws else pseudo)
+
+
+@remember_last
+def in_double(broadcast: Broadcast) -> Broadcast:
+    """The broadcast with its table in double precision, which a single device computes in."""
+    return broadcast if broadcast.V.dtype == np.float64 else replace(broadcast, V=broadcast.V.astype(np.float64))
 
 
 def rows_of(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:
@@ -135,9 +137,9 @@ def virtual_ratings(items: NDArray[np.int64], device: Device, broadcast: Broadca
 
 def predictions(device: Device, broadcast: Broadcast, config: Config) -> Predict:
     """The client's own predictions, for rules that fill with them."""
-    model = config.model
+    model, wide = config.model, in_double(broadcast)
 
     def predict(items: NDArray[np.int64], steps: int = 0) -> Array:
-        return model.predict(items, device, broadcast, steps)
+        return model.predict(items, device, wide, steps)
 
     return predict

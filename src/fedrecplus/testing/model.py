@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.device import Decoys, merge
+from fedrecplus.arrays import NOTHING
+from fedrecplus.device import Decoys, Device, Rows, every_item, merge
 from fedrecplus.engines import engine_of, item_columns, prepare
 from fedrecplus.parts import Model
+from fedrecplus.protocol import Broadcast
 from fedrecplus.testing.contract import Contract
 from fedrecplus.testing.example import small_ratings
 
@@ -39,18 +41,51 @@ class ModelContract(Contract[Model[Any]]):
         np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), public), everybody[[7, 11]])
 
     def test_local_training_moves_the_rows_of_the_client_s_items_alone(self) -> None:
-        """It returns what stays on the device, and its rows of V as they are then."""
+        """It returns what stays on the device, and how its rows of V moved."""
         _, message, devices = self.round()
         for device in devices[:5]:
-            unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
-            rows = merge(device, Decoys(unrated, np.full(len(unrated), 3.0)))
-            U, V, statistic = self.part.local_training(device, rows, message)
+            rows = self.rows(device, message)
+            U, delta, statistic = self.part.local_training(device, rows, message)
             assert len(statistic) == self.part.statistic_size
             assert U.shape == device.U.shape
-            assert V.shape == (len(rows.items), message.V.shape[1])
+            assert delta.shape == (len(rows.items), message.V.shape[1])
             assert np.isfinite(U).all()
-            assert np.isfinite(V).all()
-            assert not np.allclose(V, message.V[rows.items])
+            assert np.isfinite(delta).all()
+            assert not np.allclose(delta, 0.0)
+
+    def rows(self, device: Device, message: Broadcast) -> Rows:
+        """The rows of a client with three pseudo items; all items, where the model uploads these."""
+        if self.part.ALL_ITEMS:
+            return every_item(device, len(message.V))
+        unrated = np.setdiff1d(np.arange(len(message.V)), device.items)[:3]
+        return merge(device, Decoys(unrated, np.full(len(unrated), 3.0)))
+
+    def test_many_clients_at_once_are_as_each_alone(self) -> None:
+        """Lines of a batch, padded by rows without an item, change nothing for each other."""
+        problem, message, devices = self.round()
+        X, public, alone = self.X(), problem.public, devices[:5]
+        rows = [self.rows(device, message) for device in alone]
+        own = (_lines([device.items for device in alone], NOTHING), _lines([device.ratings for device in alone]))
+        together = (_lines([each.items for each in rows], NOTHING), _lines([each.ratings for each in rows]))
+        secrets: Any = np.array([device.secret for device in alone], np.uint64)
+        clients: Any = np.array([device.client for device in alone])
+        many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets)
+        trained = self.part.local_training(many, Rows(*together, _lines([each.rated for each in rows], False)), message)
+        weights = self.part.user_weights(many.U, X, *own, public)
+        found = [trained.U, weights, self.part.fold_in(X, *own, public)]
+        found += [self.part.list_weights(weights, X, *own, public), self.part.predict(together[0], many, message, 2)]
+        for line, device in enumerate(alone):
+            known, n = (device.items, device.ratings, public), len(rows[line].items)
+            single = self.part.local_training(device, rows[line], message)
+            w = self.part.user_weights(device.U, X, *known)
+            expected = [single.U, w, self.part.fold_in(X, *known), self.part.list_weights(w, X, *known)]
+            expected.append(self.part.predict(rows[line].items, device, message, 2))
+            pairs = [*((one[line, : len(other)], other) for one, other in zip(found, expected, strict=True))]
+            pairs.append((trained.delta[line, :n], single.delta))
+            if self.part.statistic_size:
+                pairs.append((trained.statistic[line], single.statistic))
+            for one, other in pairs:
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
     def test_predictions_are_columns_times_weights(self) -> None:
         """What a device fills with is what it would predict."""
@@ -89,3 +124,11 @@ class ModelContract(Contract[Model[Any]]):
         predicted = np.einsum("ij,ij->i", W[ratings.client_of_rating], X[ratings.items])
         assert ((ratings.standard_values - predicted) ** 2).mean() < ratings.standard_values.var()
         assert not np.allclose(state.server.V, start.server.V)
+
+
+def _lines(rows: list[NDArray[Any]], beyond: Any = 0) -> NDArray[Any]:
+    """Rows of different lengths as one array, padded."""
+    table = np.full((len(rows), max(len(row) for row in rows)), beyond, rows[0].dtype)
+    for line, row in enumerate(rows):
+        table[line, : len(row)] = row
+    return table

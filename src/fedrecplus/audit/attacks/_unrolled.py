@@ -57,10 +57,10 @@ class Path:
 def follow(known: Known, U: Array, targets: Array) -> Path:
     """Run the K epochs. ``targets`` are ratings less the global mean."""
     path_U, W, e_before, e = [U], [], [], []
-    V, ones = known.V, np.ones((len(known.V), 1))
+    V, ones, every = known.V, np.ones((len(known.V), 1)), np.ones(len(known.V), np.bool_)
     for _ in range(known.epochs):
         e_before.append(errors(U, V, targets))
-        U = user_step(U, V, targets, known.rate, known.decay, known.trained)
+        U = user_step(U, V, targets, every, known.rate, known.decay, known.trained)
         path_U.append(U)
         W.append(np.hstack([V, ones]))
         e.append(errors(U, V, targets))

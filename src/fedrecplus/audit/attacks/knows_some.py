@@ -49,7 +49,7 @@ class KnowsSome(Attack[Settings]):
         columns, score = model.choosing().columns, np.zeros(len(transcript.public.popularity))
         for t in rounds:
             W = transcript.broadcast(t).V[:, columns]
-            u = model.person_factors(W, known, ratings, transcript.public)
+            u, _ = model.person_factors(model.shared_equations(W, transcript.public), known, ratings, transcript.public)
             rows = transcript.once(("leaning rows", t), functools.partial(_rows, transcript, t, W, columns))
             score += (rows.log_ratio(W, u) + _TASTE * W @ u) / len(rounds)
         items = np.setdiff1d(np.arange(len(score)), known)

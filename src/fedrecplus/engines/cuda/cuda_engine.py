@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
+from fedrecplus.engines.cuda import batches
 from fedrecplus.engines.cuda.arrays import CardArray, on_host
 from fedrecplus.engines.cuda.pseudo import CardPseudo, pseudo_rows
 from fedrecplus.engines.cuda.ratings import CardRatings
@@ -54,8 +55,8 @@ class CudaEngine(Engine):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``; sums stay on the card where V is there."""
-        model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
-        if model is None or how is None:
+        fused, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
+        if how is None:
             missing = _without_kernel(problem.config)
             say_on_processor(missing.kind, missing.rule)
             return self._on_processor.sums(problem, _on_host(private), in_numpy(message), clients)
@@ -66,7 +67,8 @@ class CudaEngine(Engine):
         def train(
             problem: Problem, private: PrivateState, message: Broadcast, pseudo: CardPseudo, how: Weighing, _: Clients
         ) -> tuple[Sums, Any]:
-            sums, U = model.train(Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic))
+            some = Round(problem, private, message, pseudo.rows, cohort, how, self.deterministic)
+            sums, U = batches.train(some) if fused is None else fused.train(some)
             return sums.on_card() if isinstance(message.V, CardTable) else sums.on_host(), U
 
         ring_sums = getattr(fast_kernel_of(problem.config.channel), "ring_sums", None)
@@ -96,16 +98,10 @@ class CudaEngine(Engine):
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
-        model = kernel_of(problem.config.model)
-        if model is not None and hasattr(model, "user_weights"):
-            own: NDArray[Any] = model.user_weights(private)
-            return own
-        if model is None or not hasattr(model, "solve_weights"):
-            return self._on_processor.user_weights(problem, _on_host(private), X)
         ratings = self._ratings_of(problem, X)
         cohort = Cohort.of(problem.able, ratings.counts(pseudo=False))
-        weights: NDArray[Any] = cast(Any, CardArray(model.solve_weights(problem, problem.public, X, ratings, cohort)))
-        return weights
+        weights: Any = CardArray(batches.user_weights(problem, private, X, ratings, cohort))
+        return cast(NDArray[Any], weights)
 
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``; once at a training's end, on the processor."""
@@ -133,8 +129,6 @@ def _on_host(private: PrivateState) -> PrivateState:
 
 def _without_kernel(config: Config) -> Part[Any]:
     """The first part, in the order of a round, that keeps the sums from being made on the card."""
-    if kernel_of(config.model) is None:
-        return config.model
     if config.privacy.protects:
         return config.privacy
     aggregation = fast_kernel_of(config.aggregation)

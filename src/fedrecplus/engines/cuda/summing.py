@@ -118,10 +118,11 @@ class CardSums:
             ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
         )  # fmt: skip
 
-    def add_statistic(self, clients: Tensor, weights: Tensor, u: Tensor) -> None:
-        """Add the upper triangles of w u uᵀ, row by row; clipped and in whole steps where the sums are."""
-        first, second = torch.triu_indices(u.shape[1], u.shape[1], device=DEVICE)
-        values = weights[:, None] * (u[:, first] * u[:, second]).to(torch.float64)
+    def add_statistic(self, clients: Tensor, weights: Tensor, statistic: Any) -> None:
+        """Add clients' statistics times their weights; clipped and in whole steps where the sums are."""
+        if len(self.statistic) == 0:
+            return
+        values = weights[:, None] * statistic.to(torch.float64)
         if self.how.in_steps:
             beyond = ~(values.abs() <= self.how.largest_statistic).all(1) & (weights != 0)
             self.clipped[clients] |= beyond.to(self.clipped.dtype)

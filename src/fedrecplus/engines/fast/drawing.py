@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +48,6 @@ class Drawing:
     private: PrivateState
     message: Broadcast
     round_key: int
-    solved: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """where a model may keep what it solves on the way"""
 
     @property
     def rated(self) -> Rated:

@@ -1,7 +1,7 @@
 """The fast engine: all clients of a cohort at once, in numba kernels under threads.
 
-It gives what the reference gives. Where every part has a kernel, updates are weighed and added up as they are made;
-otherwise they are kept apart, each part without a kernel runs through its own file, and the others keep theirs.
+It gives what the reference gives. A model's own functions run over batches of clients. Where the parts on the way to
+the sums allow it, updates are weighed and added up as they are made; otherwise they are kept apart.
 """
 
 from __future__ import annotations
@@ -14,35 +14,41 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.device import Device
+from fedrecplus.engines.fast.batches import BatchedRound, for_rated, train, updates_of
+from fedrecplus.engines.fast.chunks import keep_memory
 from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.reference import ReferenceEngine
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
 from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
-from fedrecplus.rounds import add_up, local_update, outgoing
+from fedrecplus.rounds import add_up, outgoing
 
 
 class FastEngine(Engine):
     """Kernels where there are any, each part's own file where there are none."""
 
+    def __init__(self, precision: str = "float64") -> None:
+        super().__init__(precision)
+        keep_memory()
+
     def sums(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """See ``Engine.sums``."""
-        model, how = kernel_of(problem.config.model), weighing_of(problem.config, message)
-        ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
-        if model is None or how is None or (ring_sums is not None and not hasattr(model, "IN_STEPS")):
+        how = weighing_of(problem.config, message)
+        if how is None:
             return self._one_by_one(problem, private, message, clients)
         private, pseudo = pseudo_rows(problem, private, message, clients)
+        ring_sums = getattr(kernel_of(problem.config.channel), "ring_sums", None)
         if ring_sums is not None:
-            sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, model.train)
+            sums, U, report = ring_sums(problem, private, message, pseudo, how, clients, train)
             return sums, replace(private, U=U), report
-        sums, U = model.train(problem, private, message, pseudo, how, clients)
+        fused = kernel_of(problem.config.model)
+        sums, U = (train if fused is None else fused.train)(problem, private, message, pseudo, how, clients)
         return sums, replace(private, U=U), report_of(problem, message, clients, pseudo)
 
     def uploads(
@@ -73,12 +79,8 @@ class FastEngine(Engine):
     ) -> tuple[list[Upload], PrivateState, int]:
         config, channel = problem.config, problem.config.channel
         private, pseudo = pseudo_rows(problem, private, message, clients)
-        model = kernel_of(config.model)
-        if model is not None:
-            updates, U = model.updates(problem, private, message, pseudo, clients)
-        else:
-            updates, U = _train_one_by_one(problem, private, message, pseudo, clients)
-        private = replace(private, U=U)
+        some = BatchedRound(problem, private, message, pseudo)
+        updates, private = updates_of(some, clients), replace(private, U=some.U)
         devices: dict[int, Device] = {}
         if channel.exchanges:
             devices = {client: device_of(problem, private, client) for client in clients.tolist()}
@@ -98,18 +100,24 @@ class FastEngine(Engine):
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
-        model = kernel_of(problem.config.model)
-        if model is None:
-            return ReferenceEngine().user_weights(problem, private, X)
-        weights: NDArray[Any] = model.user_weights(problem, private, X)
+        weights, model = np.zeros((problem.ratings.clients, X.shape[1]), X.dtype), problem.config.model
+
+        def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
+            weights[clients] = model.user_weights(private.U[clients], X, items, ratings, problem.public)
+
+        for_rated(problem, X.dtype, solve)
         return weights
 
     def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
-        model = kernel_of(problem.config.model)
-        if model is None or not hasattr(model, "list_weights") or not problem.config.model.scores_lists:
-            return super().list_weights(problem, W, X)
-        weights: NDArray[Any] = model.list_weights(problem, W, X)
+        weights, model = np.zeros(W.shape, W.dtype), problem.config.model
+        if not model.scores_lists:
+            return None
+
+        def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
+            weights[clients] = model.list_weights(W[clients], X, items, ratings, problem.public)
+
+        for_rated(problem, X.dtype, solve)
         return weights
 
 
@@ -143,15 +151,3 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
     beside = config.model.statistic_size + config.aggregation.weighs_on_client  # its own weight
     up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
     return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
-
-
-def _train_one_by_one(
-    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
-) -> tuple[list[Upload], NDArray[Any]]:
-    """A model without a kernel: its own file, client by client, with the pseudo rows that kernels have chosen."""
-    U, updates = private.U.copy(), []
-    for client in clients.tolist():
-        update, device = local_update(message, device_of(problem, private, client), problem.config, pseudo.of(client))
-        U[client] = device.U
-        updates.append(update)
-    return updates, U

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import inner, section
 from fedrecplus.engines.fast.chunks import on_threads
-from fedrecplus.engines.fast.compiling import inner, section
 from fedrecplus.parts.similarity import similarity
 
 LARGEST_TABLE = 4_096

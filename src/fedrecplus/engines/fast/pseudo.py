@@ -5,16 +5,16 @@ A rule without a kernel is run by its own file, client by client; the other keep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel, mix, to_unit
 from fedrecplus.data.scale import STANDARD_HIGH, STANDARD_LOW
 from fedrecplus.device import Decoys
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill, Select
 from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.sorting import sort_by
@@ -46,8 +46,6 @@ class PseudoRows:
     ratings: NDArray[Any]
     levels: NDArray[Any]
     """level number → rating on the standard scale"""
-    solved: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """what the model has solved on the way, to be used again in the same round"""
 
     def rows(self, problem: Problem) -> KernelRows:
         """Everybody's rated and pseudo rows, for kernels."""
@@ -75,23 +73,19 @@ def pseudo_rows(
     items = np.zeros(places, dtype=problem.ratings.items.dtype) if redraw else private.pseudo_items
     ratings = np.zeros(places, dtype=dtype) if refresh else private.virtual_ratings
     to_rate = clients if refresh else newcomers
-    solved: dict[str, NDArray[Any]] = {}
     if len(newcomers):
         items = items if redraw else items.copy()
         select(Drawing(problem, private, message, message.round if redraw else 0), newcomers, items)
     if len(to_rate):
         ratings = ratings if refresh else ratings.copy()
-        fill_ratings(
-            Drawing(problem, private, message, message.round if refresh else 0, solved), to_rate, items, ratings
-        )
+        fill_ratings(Drawing(problem, private, message, message.round if refresh else 0), to_rate, items, ratings)
     if not redraw and len(newcomers):
         drawn = private.drawn.copy()
         drawn[newcomers] = True
         private = replace(private, drawn=drawn, pseudo_items=items)
     if not refresh:
         private = replace(private, virtual_ratings=ratings)
-    # where some kept their ratings, the model has solved for the others alone, and training must solve for all
-    return private, PseudoRows(indptr, items, ratings, levels, solved if len(to_rate) == len(clients) else {})
+    return private, PseudoRows(indptr, items, ratings, levels)
 
 
 def select(some: Drawing, clients: Clients, out: NDArray[Any]) -> None:
@@ -127,7 +121,10 @@ def fill_ratings(some: Drawing, clients: Clients, items: NDArray[Any], out: NDAr
             fill(part, items, out)
         put_on_scale(part, some.problem.pseudo_indptr, items, rounding, step, keys, STANDARD_LOW, STANDARD_HIGH, out)
 
-    on_threads(work, chunks(clients, np.diff(problem.ratings.indptr) + np.diff(some.problem.pseudo_indptr)))
+    counts = np.diff(problem.ratings.indptr) + np.diff(problem.pseudo_indptr)
+    on_threads(
+        work, chunks(clients[np.argsort(counts[clients], kind="stable")], counts)
+    )  # alike in size: fewer batches
 
 
 def _fill_one_by_one(some: Drawing, clients: Clients, items: NDArray[Any], out: NDArray[Any]) -> None:

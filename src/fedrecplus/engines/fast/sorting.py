@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.engines.fast.compiling import inner
+from fedrecplus.arrays.compiling import inner
 
 
 @inner

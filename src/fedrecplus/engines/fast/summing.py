@@ -13,24 +13,19 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.protocol import Sums
 
 
-def add_up(parts: Sequence[tuple[Any, Any, float]], left: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
-    """The sums of all chunks, in order; ``left`` is the part of every update that is the same for everybody.
-
-    Sums in steps have it in them already.
-    """
-    total, per_item, overall = empty_sums(left, in_steps), np.zeros(len(left)), 0.0
+def add_up(parts: Sequence[tuple[Any, Any, float]], V: NDArray[Any], clients: int, in_steps: bool = False) -> Sums:
+    """The sums of all chunks, in order."""
+    total, per_item, overall = empty_sums(V, in_steps), np.zeros(len(V)), 0.0
     for part_total, part_per_item, part_overall in parts:
         total += part_total
         per_item += part_per_item
         overall += part_overall
-    if not in_steps:
-        total += per_item.astype(total.dtype)[:, None] * left
     return Sums(total, per_item, overall, clients)
 
 
-def empty_sums(left: NDArray[Any], in_steps: bool) -> NDArray[Any]:
+def empty_sums(V: NDArray[Any], in_steps: bool) -> NDArray[Any]:
     """A table to add updates to: steps are whole numbers that 32 bits can't hold, and 64 can."""
-    return np.zeros(left.shape) if in_steps else np.zeros_like(left)
+    return np.zeros(V.shape) if in_steps else np.zeros_like(V)
 
 
 def items_of(problem: Problem, pseudo: PseudoRows, client: int) -> NDArray[np.int64]:

@@ -1,6 +1,10 @@
 """What is learnt: tables of item factors that everybody shares, and what a device makes of them for its owner.
 
 A model predicts r̂ = X_i·w_u: X_i are columns that everybody knows of an item, w_u are weights that stay on the device.
+
+What a device does is written for any number of clients, in NumPy or torch (``fedrecplus.arrays``). One client has items
+(n) and ratings (n). Of a batch they are (…, n), padded to the longest: item −1 is no row. What is computed for such a
+row is of no account, and it must have no part in anything else.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.part import Part, S
@@ -25,10 +30,22 @@ class Trained(NamedTuple):
 
     U: Array
     """what stays on the device"""
-    V: Array
-    """the client's rows of the item table, as they are then"""
+    delta: Array
+    """how the client's rows of the item table moved"""
     statistic: Array = np.zeros(0)
     """a small dense statistic beside the rows, of ``statistic_size`` numbers"""
+
+
+@remember_last
+def prediction_columns(model: Model[Any], broadcast: Broadcast) -> NDArray[Any]:
+    """X of a round, the same for everybody."""
+    return model.item_columns(broadcast.V, broadcast.public)
+
+
+@remember_last
+def fitted_columns(model: Model[Any], broadcast: Broadcast) -> NDArray[Any]:
+    """The columns that weights behind a round's uploads are fitted to, the same for everybody."""
+    return model.solved_columns(broadcast.V, broadcast.public)
 
 
 class Model(Part[S]):
@@ -113,9 +130,9 @@ class Model(Part[S]):
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
         """The client's own predictions; ``steps`` more user steps add nothing where weights are solved for."""
-        X = self.item_columns(broadcast.V, broadcast.public).astype(np.float64)
-        ratings: Array = X[items] @ self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
-        return ratings
+        X = prediction_columns(self, broadcast)
+        weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
+        return product(rows_of(X, items), weights)
 
     @property
     def scores_lists(self) -> bool:

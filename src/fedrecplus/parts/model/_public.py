@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import add_to_diagonal, like, namespace, product, solve
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import PublicItems
 from fedrecplus.settings import Annotated, number
@@ -35,19 +36,17 @@ class PublicSettings(_Settings):
     public_scale: Annotated[float, number(0, 1e3, "prior sd of the weights of other public columns")] = 0.18
 
 
-def ridge_regression(
-    X: Array, items: Items, ratings: Array, ridge: Array, prior: Array, noise: float
-) -> tuple[Array, Array]:
-    """Mean and covariance of a person's weights, given ratings of some items, the ridge of each weight and its prior.
+def ridge_regression(x: Array, ratings: Array, ridge: Array, prior: Array, columns: int = 0) -> tuple[Array, Array]:
+    """The posterior mean of people's weights, given ratings of rows x of X, the weights' ridges and prior means.
 
-    The first column is the baseline: its weight is 1 and certain, and it has no ridge and no prior.
+    The first column of X is the baseline: its weight is 1 and certain, and it has no ridge and no prior. Beside the
+    mean, the last columns of the weights' covariance over the noise: without the baseline's row, which is zero.
     """
-    size = X.shape[1] - 1
-    A, targets = X[items, 1:], ratings - X[items, 0]
-    inverse = np.linalg.inv(A.T @ A + np.diag(ridge))
-    S = np.zeros((size + 1, size + 1))
-    S[1:, 1:] = noise * inverse
-    return np.append(1.0, prior + inverse @ (A.T @ (targets - A @ prior))), S
+    xp, A, targets = namespace(x), x[..., 1:], ratings - x[..., 0]
+    transposed = xp.matrix_transpose(A)
+    gram = add_to_diagonal(transposed @ A, ridge)
+    solution, covariance = solve(gram, product(transposed, targets - A @ prior), columns)
+    return xp.concat([xp.ones_like(solution[..., :1]), prior + solution], axis=-1), covariance
 
 
 @functools.lru_cache(maxsize=4)  # the reference asks once for every client
@@ -57,6 +56,12 @@ def public_columns(public: PublicItems, settings: PublicSettings) -> Array:
     columns = np.hstack([known, content]) * settings.public_scale
     columns[:, 0] = settings.bias_scale
     return np.hstack([baseline[:, None], columns])
+
+
+def with_public_columns(table: NDArray[Any], public: PublicItems, settings: PublicSettings) -> NDArray[Any]:
+    """The public columns and a table's own."""
+    columns: NDArray[Any] = namespace(table).concat([like(public_columns(public, settings), table), table], axis=1)
+    return columns
 
 
 @functools.lru_cache(maxsize=4)

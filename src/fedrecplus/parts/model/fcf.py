@@ -12,11 +12,12 @@ After: Ammad et al. 2019 (FCF)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import add_to_diagonal, like, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
@@ -41,6 +42,14 @@ class Settings(_Settings):
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of Y's start values")] = 0.1
 
 
+class SharedGram(NamedTuple):
+    """What all people's factors come from."""
+
+    Y: NDArray[Any]
+    gram: NDArray[Any]
+    """the part of a person's normal equations that is the same for all"""
+
+
 class Fcf(Model[Settings]):
     """s_ui = x_u·y_i."""
 
@@ -58,17 +67,24 @@ class Fcf(Model[Settings]):
         return self.settings.init_scale * normal(subkey(seed, "start-Y"), cells)
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        """y_i plus f(u, i) = c_ui (p_ui − x_u·y_i) x_u."""
-        Y = broadcast.V.astype(np.float64)
-        x, own = self.person_factors(Y, device.items), Y[rows.items]
-        confidence = 1.0 + self.settings.confidence * rows.rated
-        return Trained(device.U, own + np.outer(confidence * (rows.rated - own @ x), x))
+        """f(u, i) = c_ui (p_ui − x_u·y_i) x_u, for all items."""
+        shared = round_gram(self, broadcast)
+        x, chosen = self.person_factors(shared, device.items), namespace(shared.Y).astype(rows.rated, shared.Y.dtype)
+        e = (1.0 + self.settings.confidence * chosen) * (chosen - x @ shared.Y.T)
+        return Trained(device.U, outer(e, x))
 
-    def person_factors(self, Y: Array, items: Items) -> Array:
+    def person_factors(self, shared: SharedGram, items: Items) -> Array:
         """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it."""
-        rows, alpha = Y[items], self.settings.confidence
-        gram = Y.T @ Y + alpha * rows.T @ rows + self.settings.regularisation * np.eye(Y.shape[1])
-        return np.asarray(np.linalg.solve(gram, (1.0 + alpha) * rows.sum(axis=0)))
+        xp, y, alpha = namespace(shared.Y), rows_of(shared.Y, items), self.settings.confidence
+        x, _ = solve(shared.gram + alpha * (xp.matrix_transpose(y) @ y), (1.0 + alpha) * xp.sum(y, axis=-2))
+        return x
+
+    def shared_gram(self, Y: NDArray[Any]) -> SharedGram:
+        """YᵀY + λI, in double precision first."""
+        xp = namespace(Y)
+        wide = xp.astype(Y, xp.float64)
+        gram = add_to_diagonal(wide.T @ wide, self.settings.regularisation)
+        return SharedGram(Y, xp.astype(gram, Y.dtype))
 
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """−∂J/∂y_i = 2 Σ_u f(u, i) − 2λ y_i, for a server optimizer to step by."""
@@ -77,14 +93,34 @@ class Fcf(Model[Settings]):
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (damped mean rating, 1, y_i)."""
-        return np.hstack([public.averages()[:, None].astype(V.dtype), np.ones((len(V), 1), dtype=V.dtype), V])
+        xp, averages = namespace(V), like(public.averages()[:, None], V)
+        columns: NDArray[Any] = xp.concat([averages, xp.ones_like(averages), V], axis=1)
+        return columns
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The fallback's weights of the item's mean and of the constant: 1 and the person's damped deviation."""
-        w = np.zeros(X.shape[1])
-        w[:_BEFORE] = 1.0, (ratings - X[items, 0]).sum() / (len(items) + _BIAS_PRIOR)
+        xp, given = namespace(X), items >= 0
+        deviations = xp.where(given, ratings - rows_of(X, items)[..., 0], 0.0)
+        w = zeros((*items.shape[:-1], X.shape[1]), X)
+        w[..., 0] = 1.0
+        w[..., 1] = xp.sum(deviations, axis=-1) / (xp.sum(xp.astype(given, X.dtype), axis=-1) + _BIAS_PRIOR)
         return w
 
     def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """x over Y's columns, so that X·z = x·y_i."""
-        return np.append(np.zeros(_BEFORE), self.person_factors(X[:, _BEFORE:], items))
+        x = self.person_factors(list_gram(self, X), items)
+        z = zeros(w.shape, X)
+        z[..., _BEFORE:] = x
+        return z
+
+
+@remember_last
+def round_gram(model: Fcf, broadcast: Broadcast) -> SharedGram:
+    """Of a round's Y."""
+    return model.shared_gram(broadcast.V)
+
+
+@remember_last
+def list_gram(model: Fcf, X: NDArray[Any]) -> SharedGram:
+    """Of Y as it stands in X."""
+    return model.shared_gram(X[:, _BEFORE:])

@@ -11,20 +11,33 @@ After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS re
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import (
+    NOTHING,
+    add_to_diagonal,
+    in_numpy,
+    like,
+    namespace,
+    outer,
+    product,
+    remember_last,
+    rows_of,
+    solve,
+    zeros,
+)
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfChoices
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
-    public_columns,
     ridge_regression,
     rows_from_features,
+    with_public_columns,
 )
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
@@ -71,6 +84,15 @@ class Settings(PublicSettings):
     """standard deviation of W's start values"""
 
 
+class SharedEquations(NamedTuple):
+    """What all people's choice scores come from."""
+
+    W: NDArray[Any]
+    gram: NDArray[Any]
+    """the part of a person's normal equations that is the same for all"""
+    moment: NDArray[Any]
+
+
 C = TypeVar("C", bound=Settings)
 
 
@@ -99,17 +121,17 @@ class Ials(Model[C]):
         return rows_from_features(V, public, self.settings)
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        """W_i plus its gradient, and u uᵀ."""
-        gradient, statistic = self.choice_gradient(rows, broadcast.V, broadcast.public)
-        return Trained(device.U, broadcast.V[rows.items].astype(np.float64) + gradient, statistic)
+        """The gradient of the rows of W, and u uᵀ."""
+        gradient, statistic = self.choice_gradient(rows, round_equations(self, broadcast), broadcast.public)
+        return Trained(device.U, gradient, statistic)
 
-    def choice_gradient(self, rows: Rows, W: NDArray[Any], public: PublicItems) -> tuple[Array, Array]:
+    def choice_gradient(self, rows: Rows, shared: SharedEquations, public: PublicItems) -> tuple[Array, Array]:
         """c_i (1 − s_i)u for chosen items and 0 for the others, and u uᵀ as its upper triangle, row by row."""
-        W = W.astype(np.float64)
-        u = self.person_factors(W, rows.items[rows.rated], rows.ratings[rows.rated], public)
-        confidence = rows.rated * self.confidences(rows.ratings, public)
-        gradient = np.outer(confidence * (1.0 - W[rows.items] @ u), u)
-        return gradient, np.outer(u, u)[np.triu_indices(len(u))]
+        items = namespace(shared.W).where(rows.rated, rows.items, NOTHING)
+        u, confidence = self.person_factors(shared, items, rows.ratings, public)
+        e = confidence * (1.0 - product(rows_of(shared.W, rows.items), u))
+        first, second = np.triu_indices(u.shape[-1])
+        return outer(e, u), u[..., first] * u[..., second]
 
     def choosing(self) -> OfChoices:
         """What an attacker knows of W's columns: all of an upload's are multiples of u."""
@@ -121,30 +143,37 @@ class Ials(Model[C]):
         On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``.
         """
         chosen = ratings >= min(self.settings.from_rating, public.mean) - _TIE
-        slope = self.settings.confidence_slope / public.noise
-        return np.asarray(chosen * np.maximum(1.0 + slope * (ratings - public.mean), 0.0))
+        confidence = 1.0 + self.settings.confidence_slope / public.noise * (ratings - public.mean)
+        return chosen * namespace(ratings).clip(confidence, 0.0, None)  # type: ignore[no-any-return]
 
-    def person_factors(self, W: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
-        """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w.
+    def person_factors(
+        self, shared: SharedEquations, items: Items, ratings: Array, public: PublicItems
+    ) -> tuple[Array, Array]:
+        """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w, and c.
 
         q is public popularity, a distribution. Ours: k pseudo-choices of the average person, so that who has chosen
         little gets what is popular.
         """
-        gram, moment = self.everybody(W, public)
-        c, rows = self.confidences(ratings, public), W[items]
-        ridge = self.person_ridge(float(c.sum()), len(W))
-        gram = gram + (c[:, None] * rows).T @ rows + ridge * np.eye(W.shape[1])
-        return np.asarray(np.linalg.solve(gram, moment + c @ rows))
+        xp, w = namespace(shared.W), rows_of(shared.W, items)
+        c = (items >= 0) * self.confidences(ratings, public)
+        weighted = xp.matrix_transpose(c[..., None] * w)
+        ridge = self.person_ridge(xp.sum(c, axis=-1), len(shared.W))
+        gram = add_to_diagonal(shared.gram + weighted @ w, ridge[..., None])
+        u, _ = solve(gram, shared.moment + xp.sum(weighted, axis=-1))
+        return u, c
 
-    def person_ridge(self, choices: float, items: int) -> float:
+    def person_ridge(self, choices: Array, items: int) -> Array:
         """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
-        return float(self.settings.interaction_ridge * np.sqrt(choices + self.settings.unobserved_weight * items))
+        root: Array = (choices + self.settings.unobserved_weight * items) ** 0.5
+        return self.settings.interaction_ridge * root
 
-    def everybody(self, W: Array, public: PublicItems) -> tuple[Array, Array]:
-        """The part of a person's normal equations that is the same for all, and public."""
-        settings, q = self.settings, public.popularity / max(public.popularity.sum(), 1)
-        gram = settings.unobserved_weight * W.T @ W + settings.popular_choices * (q[:, None] * W).T @ W
-        return np.asarray(gram), settings.popular_choices * (q @ W)
+    def shared_equations(self, W: NDArray[Any], public: PublicItems) -> SharedEquations:
+        """The part of a person's normal equations that is the same for all, and public; in double precision first."""
+        xp, settings = namespace(W), self.settings
+        wide, q = xp.astype(W, xp.float64), public.popularity / max(public.popularity.sum(), 1)
+        q = like(q, wide)
+        gram = settings.unobserved_weight * wide.T @ wide + settings.popular_choices * (q[:, None] * wide).T @ wide
+        return SharedEquations(W, xp.astype(gram, W.dtype), xp.astype(settings.popular_choices * (q @ wide), W.dtype))
 
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
@@ -166,13 +195,13 @@ class Ials(Model[C]):
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (b_i, constant, popularity, average, content, scaled W_i)."""
-        scale = V.dtype.type(self.settings.interaction_scale)
-        return np.hstack([public_columns(public, self.settings).astype(V.dtype), scale * V])
+        return with_public_columns(self.settings.interaction_scale * V, public, self.settings)
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A ridge regression of the person's ratings on public columns and W."""
-        noise, size = self.settings.noise * public.noise, X.shape[1] - 1
-        return ridge_regression(X, items, ratings, np.full(size, noise), np.zeros(size), noise)[0]
+        nothing = zeros((X.shape[1] - 1,), X)
+        ridge = nothing + self.settings.noise * public.noise
+        return ridge_regression(rows_of(X, items), ratings, ridge, nothing)[0]
 
     def choice_columns(self, columns: int) -> slice:
         """Those of W among so many columns of X."""
@@ -184,12 +213,12 @@ class Ials(Model[C]):
         M is ``kept_structure`` of W.
         """
         of_rating, of_popularity = self.mixing_weights(public)
-        columns, scale = self.choice_columns(X.shape[1]), self.settings.interaction_scale
+        shared, structure = list_equations(self, X, public)
+        u, _ = self.person_factors(shared, items, ratings, public)
         z = of_rating * w
-        z[POPULARITY] += of_popularity
-        W = X[:, columns] / scale
-        z[columns] += kept_structure(W, public) @ self.person_factors(W, items, ratings, public) / scale
-        return np.asarray(z)
+        z[..., POPULARITY] += of_popularity
+        z[..., self.choice_columns(X.shape[1])] += u @ structure / self.settings.interaction_scale
+        return z
 
     def mixing_weights(self, public: PublicItems) -> tuple[float, float]:
         """Weights of the predicted rating and of popularity in the score that lists rank by.
@@ -202,6 +231,21 @@ class Ials(Model[C]):
         met = float(counts @ counts / max(counts.sum(), 1.0))
         rare = 1.0 / (1.0 + (met / self.settings.few_ratings) ** 4)
         return self.settings.rating_weight / public.noise, self.settings.popularity_weight * public.noise * rare
+
+
+@remember_last
+def round_equations(model: Ials[Any], broadcast: Broadcast) -> SharedEquations:
+    """Of a round's W, which are the last columns of the table."""
+    xp, columns = namespace(broadcast.V), model.settings.interaction_factors
+    W = xp.asarray(broadcast.V[:, -columns:], copy=True)
+    return model.shared_equations(W, broadcast.public)
+
+
+@remember_last
+def list_equations(model: Ials[Any], X: NDArray[Any], public: PublicItems) -> tuple[SharedEquations, NDArray[Any]]:
+    """Of W as it stands in X, and its ``kept_structure``."""
+    W = X[:, model.choice_columns(X.shape[1])] / model.settings.interaction_scale
+    return model.shared_equations(W, public), like(kept_structure(in_numpy(W), public), W)
 
 
 def _symmetric(upper: Array, size: int) -> Array:

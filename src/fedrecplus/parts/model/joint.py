@@ -17,9 +17,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Trained, ials, reconstruction
+from fedrecplus.parts.model import Trained, fitted_columns, ials, reconstruction
+from fedrecplus.parts.model.ials import round_equations
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
 
@@ -61,12 +63,11 @@ class Joint(ials.Ials[Settings]):
         return np.hstack([V, super().start_items(seed, items, public)])
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        """T_i plus the gradients of both tables, and the statistic of ``ials``."""
-        T, public, k = broadcast.V, broadcast.public, self.settings.factors
-        rating_gradient = self.rating_model.expected_gradient(rows, T[:, :k], public)
-        choice_gradient, statistic = self.choice_gradient(rows, T[:, k:], public)
-        moved = T[rows.items].astype(np.float64) + np.hstack([rating_gradient, choice_gradient])
-        return Trained(device.U, moved, statistic)
+        """The gradients of both tables, and the statistic of ``ials``."""
+        public, xp = broadcast.public, namespace(broadcast.V)
+        rating_gradient = self.rating_model.expected_gradient(device, rows, fitted_columns(self, broadcast), public)
+        choice_gradient, statistic = self.choice_gradient(rows, round_equations(self, broadcast), public)
+        return Trained(device.U, xp.concat([rating_gradient, choice_gradient], axis=-1), statistic)
 
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """Both servers' halves, each of its own columns."""
@@ -81,7 +82,8 @@ class Joint(ials.Ials[Settings]):
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (b_i, constant, popularity, average, content, scaled W_i, V_i)."""
         k = self.settings.factors
-        return np.hstack([super().item_columns(V[:, k:], public), V[:, :k]])
+        columns: NDArray[Any] = namespace(V).concat([super().item_columns(V[:, k:], public), V[:, :k]], axis=1)
+        return columns
 
     def choice_columns(self, columns: int) -> slice:
         """W's, which V's come after."""
@@ -90,8 +92,9 @@ class Joint(ials.Ials[Settings]):
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The ridge regression of ``reconstruction``, with W's columns among the public ones and a prior of choices."""
         k, prior = self.settings.factors, self.prior_from_choices(X, items, public)
-        w = self.rating_model.fold_in(X, items, ratings - X[items, -k:] @ prior, public)
-        w[-k:] += prior
+        x = rows_of(X, items)
+        w, _ = self.rating_model.posterior(x, items, ratings - product(x[..., -k:], prior), public)
+        w[..., -k:] += prior
         return w
 
     def prior_from_choices(self, X: Array, items: Items, public: PublicItems) -> Array:
@@ -100,13 +103,10 @@ class Joint(ials.Ials[Settings]):
         What people rate at all says something of how they rate. After: Koren 2008 (SVD++), with V for its implicit
         factors
         """
-        deviations = X[items, -self.settings.factors :] - self.mean_row(X, public)
-        return np.asarray(self.settings.choice_prior * deviations.sum(axis=0) / max(len(items), 1) ** 0.5)
-
-    def mean_row(self, X: NDArray[Any], public: PublicItems) -> Array:
-        """V̄."""
-        q = public.popularity / max(public.popularity.sum(), 1)
-        return np.asarray(q @ X[:, -self.settings.factors :].astype(np.float64))
+        xp, k = namespace(X), self.settings.factors
+        n = xp.sum(xp.astype(items >= 0, X.dtype), axis=-1)[..., None]
+        deviations = xp.sum(rows_of(X, items)[..., -k:], axis=-2) - n * mean_row(X, k, public)
+        return self.settings.choice_prior * deviations / xp.clip(n, 1.0, None) ** 0.5  # type: ignore[no-any-return]
 
     def attacker(self) -> OfModel:
         """What an attacker knows of the weights behind V's columns: all that it knows of ``reconstruction``."""
@@ -125,3 +125,12 @@ class Joint(ials.Ials[Settings]):
     def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
         """See ``reconstruction``."""
         return self.rating_model.ridge_and_prior(size, items, used, public)
+
+
+@remember_last
+def mean_row(X: NDArray[Any], factors: int, public: PublicItems) -> NDArray[Any]:
+    """V̄, in double precision first."""
+    xp, q = namespace(X), public.popularity / max(public.popularity.sum(), 1)
+    V = xp.astype(X[:, -factors:], xp.float64)
+    mean: NDArray[Any] = xp.astype(like(q, V) @ V, X.dtype)
+    return mean

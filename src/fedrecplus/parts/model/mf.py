@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, outer, product, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import keys, normal, subkey, uniform
+from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
@@ -107,42 +108,47 @@ class Mf(Model[Settings]):
         return table
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        """K epochs of a U step and a step on the client's copy of its rows of V; returns both as they are then.
+        """K epochs of a U step and a step on the client's copy of its rows of V; returns U as it is then.
 
         Paper: Algorithm 1, lines 4–7
         """
-        settings, U, V = self.settings, device.U, broadcast.V[rows.items].astype(np.float64)
-        targets = rows.ratings - self.global_mean(broadcast.public)
-        rate, trained = self.local_rate(broadcast.round), self.trained_columns()
-        used = rows.rated | (settings.user_step == "all")
+        settings, U, start = self.settings, device.U, rows_of(broadcast.V, rows.items)
+        xp, V, targets = namespace(start), start, rows.ratings - self.global_mean(broadcast.public)
+        rate, trained = self.local_rate(broadcast.round), like(self.trained_columns(), U)
+        batches = self._batches(device, rows, broadcast)
         for _ in range(settings.local_epochs):
-            for batch in self._batches(device, rows, broadcast):
-                users = batch[used[batch]]
-                if len(users):
-                    U = user_step(U, V[users], targets[users], rate, settings.regularisation, trained)
-                V[batch] = item_step(U, V[batch], targets[batch], rate, settings.regularisation)
-        return Trained(U, V)
+            for batch in batches:
+                used = batch if settings.user_step == "all" else batch & rows.rated
+                U = user_step(U, V, targets, used, rate, settings.regularisation, trained)
+                V = xp.where(batch[..., None], item_step(U, V, targets, rate, settings.regularisation), V)
+        return Trained(U, V - start)
 
-    def _batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[Items]:
-        """Row numbers, all at once or in batches of B in an order that is new each round."""
-        size = self.settings.batch_size
+    def _batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[NDArray[np.bool_]]:
+        """Which rows a step is over: all at once, or batches of B in an order that is new each round."""
+        size, present = self.settings.batch_size, rows.items >= 0
         if size == 0:
-            return [np.arange(len(rows.items))]
-        order = np.argsort(keys(subkey(device.secret, "batches", broadcast.round), rows.items), kind="stable")
-        return [order[start : start + size] for start in range(0, len(order), size)]
+            return [present]
+        items = in_numpy(rows.items)
+        drawn = mix(subkeys(device.secret, "batches", broadcast.round), items.astype(np.uint64))
+        order = np.argsort(np.where(items >= 0, drawn, np.uint64(2**64 - 1)), axis=-1, kind="stable")
+        number = np.argsort(order, axis=-1) // size
+        longest = int((items >= 0).sum(axis=-1).max())
+        return [like(number == batch, present) & present for batch in range(-(-longest // size))]
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
         """The client's own predictions, after ``steps`` more U steps over its rated rows with V fixed."""
-        U, rated = device.U, broadcast.V[device.items].astype(np.float64)
-        mean = self.global_mean(broadcast.public)
-        rate, trained = self.local_rate(broadcast.round), self.trained_columns()
+        U, mean, used = device.U, self.global_mean(broadcast.public), device.items >= 0
+        rate, trained = self.local_rate(broadcast.round), like(self.trained_columns(), U)
+        if steps:
+            V, targets = rows_of(broadcast.V, device.items), device.ratings - mean
         for _ in range(steps):
-            U = user_step(U, rated, device.ratings - mean, rate, self.settings.regularisation, trained)
-        return mean - errors(U, broadcast.V[items].astype(np.float64), np.zeros(len(items)))
+            U = user_step(U, V, targets, used, rate, self.settings.regularisation, trained)
+        return mean - errors(U, rows_of(broadcast.V, items), 0.0)
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (V, 1), and with biases (V, μ + b_i, 1)."""
-        X = np.hstack([V, np.ones((len(V), 1), dtype=V.dtype)])
+        xp = namespace(V)
+        X: NDArray[Any] = xp.concat([V, xp.ones_like(V[:, :1])], axis=1)
         if self.BIASES:
             X[:, self.settings.factors] += public.mean
         return X
@@ -153,13 +159,15 @@ class Mf(Model[Settings]):
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows: where the U steps come to rest."""
-        free = self.trained_columns().astype(bool)
-        U = np.zeros(X.shape[1])
+        free, x = np.flatnonzero(self.trained_columns()), rows_of(X, items)
+        U = zeros((*items.shape[:-1], X.shape[1]), X)
         if self.BIASES:
-            U[self.settings.factors] = 1.0
-        A, targets = X[items][:, free], ratings - X[items] @ U
-        gram = A.T @ A + max(self.settings.regularisation * len(items), 1e-9) * np.eye(A.shape[1])
-        U[free] = np.linalg.solve(gram, A.T @ targets)
+            U[..., self.settings.factors] = 1.0
+        xp, A, targets = namespace(X), x[..., free], ratings - product(x, U)
+        n = xp.sum(xp.astype(items >= 0, X.dtype), axis=-1)
+        ridge = xp.clip(self.settings.regularisation * n, 1e-9, None)
+        transposed = xp.matrix_transpose(A)
+        U[..., free] = solve(add_to_diagonal(transposed @ A, ridge[..., None]), product(transposed, targets))[0]
         return U
 
     def attacker(self) -> OfModel:
@@ -176,19 +184,25 @@ class Mf(Model[Settings]):
         return A
 
 
-def errors(U: Array, V: Array, targets: Array) -> Array:
+def errors(U: Array, V: Array, targets: Array | float) -> Array:
     """e = r − r̂, for ratings less the global mean. Paper: Eq. (1), Section "Problem Setup" """
-    return np.asarray(targets - V @ U[:-1] - U[-1])
+    return targets - product(V, U[..., :-1]) - U[..., -1:]
 
 
-def user_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float, trained: Array) -> Array:
-    """U ← U − η_L (λ U − mean of e_ui V_i over the rows). Paper: Eq. (4), Algorithm 1, line 5"""
-    e = errors(U, V, targets)
-    pull = np.append(e @ V, e.sum()) / len(e)
-    return np.asarray(U - rate * trained * (regularisation * U - pull))
+def user_step(
+    U: Array, V: Array, targets: Array, used: NDArray[np.bool_], rate: float, regularisation: float, trained: Array
+) -> Array:
+    """U ← U − η_L (λ U − mean of e_ui V_i over the used rows). Paper: Eq. (4), Algorithm 1, line 5"""
+    xp = namespace(V)
+    e = used * errors(U, V, targets)
+    n = xp.sum(xp.astype(used, V.dtype), axis=-1)[..., None]
+    pull = xp.concat([product(xp.matrix_transpose(V), e), xp.sum(e, axis=-1)[..., None]], axis=-1)
+    moved = U - rate * trained * (regularisation * U - pull / xp.clip(n, 1.0, None))
+    return xp.where(n > 0, moved, U)  # type: ignore[no-any-return]
 
 
 def item_step(U: Array, V: Array, targets: Array, rate: float, regularisation: float) -> Array:
     """V_i ← V_i − η_L g_ui, g_ui = λ V_i − e_ui U, for all rows. Paper: Eq. (3), (6), Algorithm 1, lines 6–7"""
     e = errors(U, V, targets)
-    return np.asarray(V - rate * (regularisation * V - np.outer(e, U[:-1])))
+    moved: Array = V - rate * (regularisation * V - outer(e, U[..., :-1]))
+    return moved

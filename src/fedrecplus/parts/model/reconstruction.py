@@ -17,16 +17,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import like, namespace, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model import Model, Trained, fitted_columns
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
-    public_columns,
     public_regression,
     ridge_regression,
     rows_from_features,
+    with_public_columns,
 )
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
@@ -75,33 +76,45 @@ class Reconstruction(Model[Settings]):
         return rows_from_features(V, public, self.settings)
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
-        """V_i plus its expected gradient."""
-        gradient = self.expected_gradient(rows, broadcast.V, broadcast.public)
-        return Trained(device.U, broadcast.V[rows.items].astype(np.float64) + gradient)
+        """The expected gradient of the rows of V."""
+        X = fitted_columns(self, broadcast)
+        return Trained(device.U, self.expected_gradient(device, rows, X, broadcast.public))
 
-    def expected_gradient(self, rows: Rows, V: NDArray[Any], public: PublicItems) -> Array:
+    def expected_gradient(self, device: Device, rows: Rows, X: Array, public: PublicItems) -> Array:
         """e_i w_V − S_V x_i, with the covariance S of weights solved over that row."""
-        X = self.item_columns(V, public).astype(np.float64)
-        used = rows.rated | (self.settings.solve_over == "all")
-        w, S = self.posterior(X, rows.items[used], rows.ratings[used], public)
-        x, k = X[rows.items], X.shape[1] - self.settings.factors
-        return np.asarray(np.outer(rows.ratings - x @ w, w[k:]) - used[:, None] * (x @ S[:, k:]))
+        xp, factors, over_all = namespace(X), self.settings.factors, self.settings.solve_over == "all"
+        items, ratings = (rows.items, rows.ratings) if over_all else (device.items, device.ratings)
+        solved = rows_of(X, items)
+        w, S = self.posterior(solved, items, ratings, public, factors)
+        x = solved if items is rows.items else rows_of(X, rows.items)
+        e = rows.ratings - product(x, w)
+        if not over_all:
+            x[~rows.rated] = 0.0
+        x[..., 0] = e  # in place of the baseline, so that one product gives both terms
+        return x @ xp.concat([w[..., None, -factors:], -S], axis=-2)  # type: ignore[no-any-return]
 
-    def posterior(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> tuple[Array, Array]:
-        """Mean and covariance of a person's weights, given ratings of some items.
+    def posterior(
+        self, x: Array, items: Items, ratings: Array, public: PublicItems, columns: int = 0
+    ) -> tuple[Array, Array]:
+        """The mean of a person's weights, given ratings of items and their rows x of X, and the last columns of
+        their covariance.
 
         The baseline's own weight is 1 and certain. A row of V is itself known no better than σ²/(n_i + prior strength),
         which adds to the ridge of its weights.
         """
-        ridge, prior = self.ridge_and_prior(X.shape[1] - 1, items, np.ones(len(items)), public)
-        return ridge_regression(X, items, ratings, ridge, prior, self.settings.noise * public.noise)
+        used = namespace(x).astype(items >= 0, x.dtype)
+        ridge, prior = self.ridge_and_prior(x.shape[-1] - 1, items, used, public)
+        w, covariance = ridge_regression(x, ratings, ridge, prior, columns)
+        return w, self.settings.noise * public.noise * covariance
 
     def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
         """Of each weight but the baseline's: its ridge, for rows that were used (1) or not (0), and its prior mean."""
-        settings = self.settings
-        prior, ridge = np.zeros(size), np.full((*used.shape[:-1], size), settings.noise * public.noise)
-        prior[-settings.factors] = settings.user_mean
-        ridge[..., -settings.factors :] += np.asarray(used @ self.item_variance(public)[items])[..., None]
+        xp, factors = namespace(used), self.settings.factors
+        variance = rows_of(like(self.item_variance(public), used)[:, None], items)[..., 0]
+        ridge, prior = zeros((*used.shape[:-1], size), used), zeros((size,), used)
+        ridge += self.settings.noise * public.noise
+        ridge[..., -factors:] += xp.sum(used * variance, axis=-1)[..., None]
+        prior[-factors] = self.settings.user_mean
         return ridge, prior
 
     def item_variance(self, public: PublicItems) -> Array:
@@ -129,11 +142,11 @@ class Reconstruction(Model[Settings]):
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (b_i, constant, popularity, average, content, V_i)."""
-        return np.hstack([public_columns(public, self.settings).astype(V.dtype), V])
+        return with_public_columns(V, public, self.settings)
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The posterior mean: a ridge regression over the rated rows alone."""
-        return self.posterior(X, items, ratings, public)[0]
+        return self.posterior(rows_of(X, items), items, ratings, public)[0]
 
     @property
     def scores_lists(self) -> bool:
@@ -145,8 +158,9 @@ class Reconstruction(Model[Settings]):
 
         Ours: under a budget noisy counts are released in any case, so lists that lean on them cost nothing.
         """
-        z = w.copy()
-        z[POPULARITY] += self.settings.popularity_weight
+        popularity = zeros((X.shape[1],), X)
+        popularity[POPULARITY] = self.settings.popularity_weight
+        z: Array = w + popularity
         return z
 
     def attacker(self) -> OfModel:

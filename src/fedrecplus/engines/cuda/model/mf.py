@@ -19,7 +19,6 @@ from fedrecplus.engines.cuda.ratings import CardRows, SizeClass
 from fedrecplus.engines.cuda.round import Round
 from fedrecplus.engines.cuda.summing import CardSums
 from fedrecplus.engines.problem import Problem
-from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import Broadcast
 
@@ -67,11 +66,6 @@ def tables_of(some: Round) -> tuple[Tensor, Tensor, Tensor]:
     """V, U, and where the trained U go."""
     U = to_card(some.private.U)
     return padded(to_card(some.message.V)), U, U.clone()
-
-
-def user_weights(private: PrivateState) -> Any:
-    """The weights for predictions are the clients' own U."""
-    return private.U
 
 
 def predict(some: Round, steps: int, out: Tensor) -> None:

@@ -9,7 +9,7 @@ from fedrecplus.parts.virtual_ratings.hybrid import Settings
 
 
 def fill(some: Round, options: Settings, key: int, out: Tensor) -> bool:
-    """Means or predictions of the round's clients; nothing where the model has no kernel."""
+    """Means or predictions of the round's clients."""
     if some.message.round < options.predict_after:
         return user_average.fill(some, options, key, out)
     return predicted.fill(some, options, key, out, options.local_steps)

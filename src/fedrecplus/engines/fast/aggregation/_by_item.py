@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.engines.fast.chunks import on_threads
-from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.protocol import Upload
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel, section
 from fedrecplus.engines.fast.aggregation._by_item import by_item
-from fedrecplus.engines.fast.compiling import kernel, section
 from fedrecplus.engines.fast.sorting import part_at
 from fedrecplus.parts.aggregation.krum import TIE, Settings
 from fedrecplus.protocol import Broadcast, Upload

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import kernel
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.weighing import Weighing

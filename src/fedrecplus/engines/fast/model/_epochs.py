@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import section
+from fedrecplus.arrays.compiling import section
 from fedrecplus.engines.fast.model import _columns
 
 _whole = _columns.whole

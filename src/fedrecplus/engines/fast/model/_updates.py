@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import section
+from fedrecplus.arrays.compiling import section
 
 
 @section
@@ -18,17 +18,16 @@ def moves(
     errors: Any,
     pushes: Any,
     at_once: bool,
-    place: int,
     moved: Any,
     total: Any,
 ) -> None:
     """Σ_i fade_i e_ij push_i, along the rows of V: Δ_j less what decay alone does. See ``_epochs.py``.
 
-    Kept from a ``place`` of ``moved`` on, or added to the sums at once where nothing is weighed. Three epochs and
-    two rows at a time: a loop over a row's few factors costs more than the arithmetic in it.
+    Kept in ``moved``, or added to the sums at once where nothing is weighed. Three epochs and two rows at a time: a
+    loop over a row's few factors costs more than the arithmetic in it.
     """
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    zero, end, start = total.dtype.type(0), np.uint64(n), np.uint64(place)
+    zero, end = total.dtype.type(0), np.uint64(n)
     for j in range(np.uint64(0), end, two):
         k = j + one if j + one < end else j  # an odd one out: kept twice, or added once, and then as nothing
         twice = zero if at_once and k == j else total.dtype.type(1)
@@ -46,9 +45,9 @@ def moves(
             else:
                 for c in range(np.uint64(total.shape[1])):
                     p0, p1, p2 = pushes[i, c], pushes[i + one, c], pushes[i + two, c]
-                    before, after = (moved[start + j, c], moved[start + k, c]) if i > 0 else (zero, zero)
-                    moved[start + j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
-                    moved[start + k, c] = after + (f0 * p0 + f1 * p1 + f2 * p2)
+                    before, after = (moved[j, c], moved[k, c]) if i > 0 else (zero, zero)
+                    moved[j, c] = before + (e0 * p0 + e1 * p1 + e2 * p2)
+                    moved[k, c] = after + (f0 * p0 + f1 * p1 + f2 * p2)
 
 
 @section

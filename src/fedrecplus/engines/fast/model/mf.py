@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.blocks import BlockRound, RowBlock, sums_of, updates_of
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.engines.fast.chunks import chunks, on_threads
-from fedrecplus.engines.fast.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.model import _columns, _epochs, _updates
 from fedrecplus.engines.fast.model._training import EpochScratch, Steps
 from fedrecplus.engines.fast.pseudo import PseudoRows
 from fedrecplus.engines.fast.summing import add_up
-from fedrecplus.engines.fast.weighing import Target, Weighing, weight_at
+from fedrecplus.engines.fast.weighing import Weighing, weight_at
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState
 from fedrecplus.parts.model import mf
-from fedrecplus.protocol import Broadcast, Sums, Upload
+from fedrecplus.protocol import Broadcast, Sums
 
 _gather = _columns.gather
 _whole = _columns.whole
@@ -32,8 +32,24 @@ _moves = _updates.moves
 _distance = _updates.distance
 _add = _updates.add
 
-IN_STEPS = True
-"""its kernel can add up whole steps (``Weighing.in_steps``)"""
+
+class FusedTarget(NamedTuple):
+    """What distances are measured to, where Δ is what decay does to a row, the same for everybody, and the rest."""
+
+    apart: Any
+    """what decay does less the global step"""
+    apart_sizes: Any
+    """Σ apart² of each row"""
+    step_sizes: Any
+    """Σ step² of each row"""
+    whole_step: float
+    """Σ step² over the whole table"""
+
+    @classmethod
+    def of(cls, left: NDArray[Any], step: NDArray[Any]) -> FusedTarget:
+        """Distances from Δ = left + moved to the step."""
+        apart, sizes = left - step, np.einsum("ic,ic->i", step, step, dtype=np.float64)
+        return cls(apart, np.einsum("ic,ic->i", apart, apart, dtype=np.float64), sizes, float(sizes.sum()))
 
 
 def handles(options: mf.Settings) -> bool:
@@ -45,68 +61,25 @@ def train(
     problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
 ) -> tuple[Sums, NDArray[Any]]:
     """Train these clients and add up their weighted updates; returns everybody's U besides."""
-    some = _Round(problem, private, message, pseudo)
-    if how.in_steps:
-        return sums_of(some, how, clients), some.U
-    V, target = message.V, some.target(how)
+    V, U, steps, rows = message.V, private.U.copy(), steps_of(problem, message), pseudo.rows(problem)
+    counts, left = np.diff(problem.ratings.indptr) + np.diff(pseudo.indptr), _left(message.V, steps)
+    nothing = np.zeros((0, V.shape[1]), V.dtype)
+    target = FusedTarget.of(left, message.last_step) if how.distances else FusedTarget.of(nothing, nothing)
 
     def work(part: Clients) -> tuple[Any, Any, float]:
-        total, per_item, places = np.zeros_like(V), np.zeros(len(V)), np.zeros(len(part), np.int64)
-        largest = int(some.counts[part].max())
+        total, per_item, largest = np.zeros_like(V), np.zeros(len(V)), int(counts[part].max())
+        scratch = EpochScratch.of(V, steps, largest)
         moved = np.empty((largest, V.shape[1]), V.dtype)  # each client's in turn
-        return total, per_item, some.run(part, places, False, largest, how, target, moved, total, per_item)
+        weight = train_clients(part, rows, scratch, steps, how, target, V, U, moved, total, per_item)
+        return total, per_item, float(weight)
 
-    parts = on_threads(work, chunks(clients, some.counts, len(V)))
-    return add_up(parts, some.left, len(clients)), some.U
-
-
-def updates(
-    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, clients: Clients
-) -> tuple[list[Upload], NDArray[Any]]:
-    """Train these clients and keep their updates apart, unweighed; returns everybody's U besides."""
-    some = _Round(problem, private, message, pseudo)
-    return updates_of(some, clients), some.U
-
-
-class _Round(BlockRound):
-    def __init__(self, problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows) -> None:
-        self.steps, self.V, self.U = _steps(problem, message), message.V, private.U.copy()
-        super().__init__(problem, pseudo, _left(message.V, self.steps), message.last_step)
-
-    def train(self, block: RowBlock) -> None:
-        """The moves of a block's clients are kept, and weighed by others."""
-        self.list_rows(block)
-        largest, nothing = int(block.counts.max(initial=0)), np.zeros(0)
-        no_table = np.zeros((0, block.moved.shape[1]), block.moved.dtype)
-        how = Weighing()
-        self.run(block.clients, block.starts, True, largest, how, self.target(how), block.moved, no_table, nothing)
-
-    def run(
-        self,
-        clients: Clients,
-        places: Any,
-        kept: bool,
-        largest: int,
-        how: Weighing,
-        target: Target,
-        moved: Any,
-        total: Any,
-        per_item: Any,
-    ) -> float:
-        """See ``train_clients``."""
-        scratch = EpochScratch.of(self.V, self.steps, largest)
-        tables = (self.V, self.U, moved, total, per_item)
-        return float(train_clients(clients, places, kept, self.rows, scratch, self.steps, how, target, *tables))
-
-
-def user_weights(problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
-    """The weights for predictions are the clients' own U."""
-    return private.U
+    sums = add_up(on_threads(work, chunks(clients, counts, len(V))), V, len(clients))
+    return replace(sums, total=sums.total + sums.weights.astype(V.dtype)[:, None] * left), U
 
 
 def predictor(some: Drawing, steps: int) -> Fill:
     """Predictions of some clients, after so many more U steps over their rated rows."""
-    V, U, sizes, rated = some.message.V, some.private.U, _steps(some.problem, some.message), some.rated
+    V, U, sizes, rated = some.message.V, some.private.U, steps_of(some.problem, some.message), some.rated
 
     def fill(clients: Clients, items: Any, out: Any) -> None:
         scratch = EpochScratch.of(V, sizes, some.most_rated(clients))
@@ -115,7 +88,8 @@ def predictor(some: Drawing, steps: int) -> Fill:
     return fill
 
 
-def _steps(problem: Problem, message: Broadcast) -> Steps:
+def steps_of(problem: Problem, message: Broadcast) -> Steps:
+    """How clients train in a round."""
     model = cast(mf.Mf, problem.config.model)
     options, real = model.settings, message.V.dtype.type
     rate, epochs = real(model.local_rate(message.round)), options.local_epochs
@@ -139,8 +113,6 @@ def _left(V: NDArray[Any], steps: Steps) -> Any:
 @kernel
 def train_clients(
     clients: Any,
-    places: Any,
-    kept: bool,
     rows: Any,
     scratch: Any,
     steps: Any,
@@ -155,7 +127,7 @@ def train_clients(
     """Local training of some clients; their weighted updates are added up. Returns the sum of weights.
 
     An update is what decay does to a row, which is the same for everybody (``left``, times ``per_item``), and the rest
-    of it, which is added to ``total``; where it shall be ``kept`` it is in ``moved`` from the client's place on.
+    of it, which is added to ``total``.
     """
     # arrays are taken out of their tuples once: inside the loop each look-up would count references
     indptr, items, codes, levels = rows.indptr, rows.items, rows.codes, rows.levels
@@ -166,8 +138,7 @@ def train_clients(
     errors, pushes, fades, numbers = scratch.errors, scratch.pushes, steps.fades, scratch.numbers
     epochs, width = steps.epochs, V.shape[1]
     all_weights = 0.0
-    for k in range(len(clients)):
-        client = clients[k]
+    for client in clients:
         first, rated = indptr[client], indptr[client + 1] - indptr[client]
         pseudo_first, pseudo = pseudo_indptr[client], pseudo_indptr[client + 1] - pseudo_indptr[client]
         n = rated + pseudo
@@ -188,10 +159,7 @@ def train_clients(
             U[client, c] = own[c]
         if how.rated_rows_only:  # pseudo rows shall not count
             n = rated
-        at_once = not (kept or how.distances)
-        _moves(numbers, n, epochs, fades, errors, pushes, at_once, places[k], moved, total)
-        if kept:
-            continue
+        _moves(numbers, n, epochs, fades, errors, pushes, not how.distances, moved, total)
         weight = 1.0
         if how.distances:
             distance, own_step = _distance(apart, numbers, n, moved), 0.0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.engines.fast.compiling import inner, kernel, mix, to_unit
+from fedrecplus.arrays.compiling import inner, kernel, mix, to_unit
 from fedrecplus.engines.fast.sorting import above
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
+from fedrecplus.arrays.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import cosine
 from fedrecplus.engines.fast.pseudo_items._drawing import nobody

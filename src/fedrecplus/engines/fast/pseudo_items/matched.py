@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.chunks import on_threads
-from fedrecplus.engines.fast.compiling import kernel, mix, section, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine
 from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.arrays.compiling import inner, kernel, section
 from fedrecplus.engines.fast import likeness as likenesses
-from fedrecplus.engines.fast.compiling import inner, kernel, section
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Select
 from fedrecplus.engines.fast.pseudo_items._drawing import all_taken, nobody
 from fedrecplus.engines.fast.sorting import part_at

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import kernel
+from fedrecplus.arrays.compiling import kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.likeness import alike, likeness_table
 from fedrecplus.engines.fast.virtual_ratings.user_average import mean_rating

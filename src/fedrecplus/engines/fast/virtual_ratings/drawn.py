@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays.compiling import kernel, mix, to_unit
 from fedrecplus.engines.fast.chunks import on_threads
-from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.engines.fast.likeness import CACHED_NUMBERS, cosine, likeness_table
 from fedrecplus.engines.fast.sorting import above

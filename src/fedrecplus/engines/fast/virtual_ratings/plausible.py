@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.engines.fast.compiling import kernel, mix, to_unit
+from fedrecplus.arrays.compiling import kernel, mix, to_unit
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.parts.virtual_ratings.plausible import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedrecplus.engines.fast.compiling import inner, kernel
+from fedrecplus.arrays.compiling import inner, kernel
 from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
 from fedrecplus.parts.virtual_ratings import FillSettings
 

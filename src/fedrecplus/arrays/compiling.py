@@ -12,7 +12,8 @@ import numba
 from filelock import FileLock
 from numba.core import caching, registry, runtime
 
-from fedrecplus import randomness
+from fedrecplus.randomness import mix as plain_mix
+from fedrecplus.randomness import to_unit as plain_to_unit
 
 # sums may be reordered so that they run in vector registers; NaN and infinity keep their meaning
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
@@ -22,7 +23,9 @@ _numba: Any = numba  # some versions have types and some have none
 _caching: Any = caching
 _registry: Any = registry
 _runtime: Any = runtime
-_SOURCES = [Path(randomness.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = [_PACKAGE / "randomness.py", *sorted((_PACKAGE / "arrays").glob("*.py"))]
+_SOURCES += sorted((_PACKAGE / "engines" / "fast").rglob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES if path.exists())).hexdigest()
 
 
@@ -142,5 +145,5 @@ def section(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if _numba.config.DISABLE_JIT else Inner(function, inline="always")
 
 
-mix = inner(randomness.mix)
-to_unit = inner(randomness.to_unit)
+mix = inner(plain_mix)
+to_unit = inner(plain_to_unit)

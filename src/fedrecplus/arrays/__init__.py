@@ -1,0 +1,114 @@
+"""Arrays with leading batch axes, in NumPy or torch: one client is a batch of none.
+
+What the array standard lacks is here, with one module per namespace behind it. Of many clients at once, who differ in
+how many rows they have, the shorter ones are padded: item −1 is no row, and counts nowhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.arrays import numpy_arrays
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+NOTHING = -1
+"""the item of a row that is only there because another client of the batch has more"""
+
+
+def namespace(array: Any) -> Any:
+    """The array standard's functions for such an array."""
+    return np if isinstance(array, np.ndarray) else array_api_compat.array_namespace(array)
+
+
+def like(array: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of a NumPy array where another array is, in its precision."""
+    return _of(other).like(array, other)  # type: ignore[no-any-return]
+
+
+def in_numpy(array: Any) -> NDArray[Any]:
+    """An array's numbers in NumPy, wherever they are."""
+    return _of(array).in_numpy(array)  # type: ignore[no-any-return]
+
+
+def zeros(shape: tuple[int, ...], other: NDArray[Any]) -> NDArray[Any]:
+    """Zeros where another array is, in its precision."""
+    where = array_api_compat.device(other)
+    return namespace(other).zeros(shape, dtype=other.dtype, device=where)  # type: ignore[no-any-return]
+
+
+def rows_of(table: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
+    """The table's rows of items (…, n), zero where there is none.
+
+    >>> rows_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 0], [1, NOTHING]])).tolist()
+    [[[3.0, 4.0], [1.0, 2.0]], [[3.0, 4.0], [0.0, 0.0]]]
+    """
+    return _of(table).rows_of(table, items)  # type: ignore[no-any-return]
+
+
+def solve(gram: NDArray[Any], moment: NDArray[Any], columns: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """G⁻¹m of positive definite matrices G (…, size, size), and the last columns of G⁻¹.
+
+    >>> solution, inverse = solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0]), columns=1)
+    >>> solution.tolist(), inverse.tolist()
+    ([0.5, 0.25], [[0.0], [0.25]])
+    """
+    return _of(gram).solve(gram, moment, columns)  # type: ignore[no-any-return]
+
+
+def add_to_diagonal(matrices: NDArray[Any], values: Any) -> NDArray[Any]:
+    """Add values (…, size), or one number, to the diagonals of matrices (…, size, size), in place."""
+    diagonal = _of(matrices).diagonal(matrices)
+    diagonal += values
+    return matrices
+
+
+def product(matrices: NDArray[Any], vectors: NDArray[Any]) -> NDArray[Any]:
+    """Matrices (…, n, size) times a vector (…, size) each."""
+    return (matrices @ vectors[..., None])[..., 0]  # type: ignore[no-any-return]
+
+
+def outer(errors: NDArray[Any], vectors: NDArray[Any]) -> NDArray[Any]:
+    """The outer product (…, n, size) of errors (…, n) and a vector (…, size) each: a row of e_i·u per error.
+
+    By ``einsum``: NumPy's product of broadcast arrays takes 1.4 times as long.
+    """
+    xp = np if isinstance(errors, np.ndarray) else importlib.import_module("torch")
+    return xp.einsum("...n,...c->...nc", errors, vectors)  # type: ignore[no-any-return]
+
+
+def remember_last(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Compute once for the same arguments in a row: what all clients of a round share is asked for by each batch.
+
+    Arguments are the same if they are the same objects: arrays are not compared.
+    """
+    last: list[tuple[tuple[Any, ...], Any]] = []
+
+    @functools.wraps(function)
+    def remembering(*arguments: P.args, **named: P.kwargs) -> Result:
+        given = (*arguments, *named.values())
+        for known, result in last:
+            if len(known) == len(given) and all(one is other for one, other in zip(known, given, strict=True)):
+                return result  # type: ignore[no-any-return]
+        result = function(*arguments, **named)
+        last[:] = [(given, result)]
+        return result
+
+    return remembering
+
+
+def _of(array: Any) -> Any:
+    """The module with the primitives of an array's namespace."""
+    return numpy_arrays if isinstance(array, np.ndarray) else _torch_arrays()
+
+
+@functools.cache
+def _torch_arrays() -> Any:
+    return importlib.import_module("fedrecplus.arrays.torch_arrays")  # here: torch takes seconds to load

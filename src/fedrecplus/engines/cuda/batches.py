@@ -1,0 +1,127 @@
+"""Models on the card: their own functions over torch arrays, so many clients of a size class at once as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from fedrecplus.arrays import NOTHING
+from fedrecplus.device import Device, Rows
+from fedrecplus.engines.cuda.arrays import CardArray
+from fedrecplus.engines.cuda.card import DEVICE, NUMBERS_AT_ONCE, Tensor, to_card
+from fedrecplus.engines.cuda.ratings import CardRatings, SizeClass, no_pseudo_rows, table_of_rows
+from fedrecplus.engines.cuda.round import Cohort, Round
+from fedrecplus.engines.cuda.summing import CardSums
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.protocol import Broadcast
+
+
+class CardBatch(NamedTuple):
+    """Some clients, a line each: rated rows, pseudo rows after these, and item −1 beyond the last."""
+
+    clients: Tensor
+    device: Device
+    rows: Rows
+    items: Tensor
+    """of the rows"""
+    rated: Tensor
+    """how many rows of each client are rated"""
+    summed: Tensor
+    """how many go into the sums"""
+
+
+def train(some: Round) -> tuple[CardSums, Any]:
+    """Train the round's clients and add up their weighted updates and statistics; everybody's U besides."""
+    model: Any = some.problem.config.model
+    message = on_card(some.message)
+    sums, U = some.sums(model.statistic_size), to_card(some.private.U).clone()
+    for batch in _batches(some, message, U):
+        trained = model.local_training(batch.device, batch.rows, message)
+        U[batch.clients] = trained.U
+        numbers, moved = batch.items, _wide(trained.delta, sums.total.shape[1])
+        weights = sums.add(batch.clients, numbers, moved, batch.rated, batch.summed)
+        sums.add_statistic(batch.clients, weights, trained.statistic)
+    return sums, CardArray(U)
+
+
+def predict(some: Round, steps: int, out: Tensor) -> None:
+    """Write the clients' own predictions for their pseudo items to the places of these."""
+    model: Any = some.problem.config.model
+    message, indptr = on_card(some.message), some.rows.ratings.pseudo_indptr
+    some = replace(some, rows=some.rows._replace(virtual_ratings=out))  # which nobody has yet, and nobody looks at
+    for batch in _batches(some, message, to_card(some.private.U), every_item=False):
+        ratings = model.predict(batch.items, batch.device, message, steps)
+        row = torch.arange(ratings.shape[1], device=DEVICE) - batch.rated[:, None]
+        pseudo = (row >= 0) & (batch.items >= 0)
+        out[(indptr[batch.clients][:, None] + row)[pseudo]] = ratings[pseudo]
+
+
+def user_weights(problem: Problem, private: PrivateState, X: Any, ratings: CardRatings, cohort: Cohort) -> Tensor:
+    """The weights for predictions of these clients."""
+    model: Any = problem.config.model
+    table, U = to_card(X), to_card(private.U)
+    weights = torch.zeros((len(U), table.shape[1]), dtype=table.dtype, device=DEVICE)
+    for part in _parts(cohort.classes, table.shape[1]):
+        items, given = table_of_rows(no_pseudo_rows(ratings), part, pseudo=False)
+        weights[part.clients] = model.user_weights(U[part.clients], table, items, given, problem.public)
+    return weights
+
+
+def on_card(message: Broadcast) -> Broadcast:
+    """The broadcast with its table on the card."""
+    table: Any = to_card(message.V)
+    return replace(message, V=table)
+
+
+def _batches(some: Round, message: Broadcast, U: Tensor, every_item: bool = True) -> Iterator[CardBatch]:
+    """The round's clients; with rows of all items where the model uploads these."""
+    model, columns = some.problem.config.model, model_columns(some.problem, message)
+    whole = model.ALL_ITEMS and every_item
+    for part in _parts(some.classes, columns, len(message.V) if whole else 0):
+        items, ratings = table_of_rows(some.rows, part, pseudo=True)
+        known, clients = some.rows.ratings, part.clients
+        rated, present = (known.counts(pseudo)[clients] for pseudo in (False, some.rows.has_pseudo))
+        is_rated = torch.arange(items.shape[1], device=DEVICE)[None, :] < rated[:, None]
+        secrets, step = some.problem.secrets[clients.cpu().numpy()], some.problem.ratings.scale.standard_step
+        held: Any = (clients, torch.where(is_rated, items, NOTHING), ratings, step, U[clients], secrets)
+        rows: Any = (items, ratings, is_rated)
+        if whole:
+            rows, rated = _every_item(held[1], ratings, len(message.V)), torch.full_like(rated, len(message.V))
+            present = rated
+        summed = rated if some.how.rated_rows_only else present
+        yield CardBatch(clients, Device(*held), Rows(*rows), rows[0], rated, summed)
+
+
+def model_columns(problem: Problem, message: Broadcast) -> int:
+    """Columns of the largest table of a client's rows."""
+    return int(problem.config.model.item_columns(message.V, message.public).shape[1])
+
+
+def _every_item(items: Tensor, given: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of all items; those that are not rated have the rating 0."""
+    line, place = torch.nonzero(items >= 0, as_tuple=True)
+    item, shape = items[line, place].to(torch.int64), (len(items), count)
+    ratings = torch.zeros(shape, dtype=given.dtype, device=DEVICE)
+    rated = torch.zeros(shape, dtype=torch.bool, device=DEVICE)
+    ratings[line, item], rated[line, item] = given[line, place], True
+    return torch.arange(count, dtype=torch.int32, device=DEVICE).expand(shape).contiguous(), ratings, rated
+
+
+def _parts(classes: list[SizeClass], columns: int, rows: int = 0) -> Iterator[SizeClass]:
+    """Size classes in runs that fit into memory, where a client has tables of so many columns."""
+    for each in classes:
+        yield from each.parts(NUMBERS_AT_ONCE // (max(each.rows, rows, columns) * columns * 2))
+
+
+def _wide(moved: Any, columns: int) -> Tensor:
+    """Updates with zero columns up to those of the tables on the card."""
+    if moved.shape[2] == columns:
+        same: Tensor = moved.contiguous()
+        return same
+    table = torch.zeros((*moved.shape[:2], columns), dtype=moved.dtype, device=DEVICE)
+    table[:, :, : moved.shape[2]] = moved
+    return table

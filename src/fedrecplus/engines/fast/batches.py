@@ -1,0 +1,229 @@
+"""Clients in batches of about as many rows, padded to the longest: models run over them, on threads.
+
+A batch's clients differ little in size, so little is padded. What a batch does never depends on how many threads there
+are, and batches are added up in order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.arrays import NOTHING
+from fedrecplus.device import Device, Rows
+from fedrecplus.engines.fast.chunks import chunks, on_threads
+from fedrecplus.engines.fast.drawing import Clients, Drawing, Fill
+from fedrecplus.engines.fast.pseudo import PseudoRows
+from fedrecplus.engines.fast.registry import kernel_of
+from fedrecplus.engines.fast.summing import add_up, empty_sums
+from fedrecplus.engines.fast.weighing import Weighing, add_in_steps, add_weighed, target_of
+from fedrecplus.engines.problem import Problem
+from fedrecplus.engines.state import PrivateState
+from fedrecplus.parts.model import Trained
+from fedrecplus.protocol import Broadcast, Sums, Upload
+
+ROWS = 8_192
+"""of a batch, about: enough that calls cost little, and few enough to stay in a cache"""
+ROWS_OF_ALL = 4 * ROWS
+"""where clients have rows of all items: fewer would be a client or two"""
+_GROWTH, _FEW = 1.25, 4
+"""of a batch's longest client over its shortest: padding costs as much as rows do"""
+
+
+class Batch(NamedTuple):
+    """Some clients' rows, a line per client; item −1 is none."""
+
+    clients: Any
+    items: Any
+    ratings: Any
+    """real and virtual"""
+    rated: Any
+    """which of them the client has rated; pseudo rows come after these"""
+
+
+def batches_of(clients: Clients, counts: NDArray[Any], rated: NDArray[Any], rows: int = ROWS) -> list[Clients]:
+    """Clients in runs of similar size, by the number of their rows and, where these are as many, of rated ones."""
+    order = clients[np.lexsort([rated[clients], counts[clients]])]
+    sizes, runs, first = counts[order], [], 0
+    while first < len(order):
+        alike = int(np.searchsorted(sizes, _GROWTH * sizes[first] + _FEW, side="right"))
+        end = min(alike, first + max(1, rows // max(1, int(sizes[alike - 1]))))
+        runs.append(order[first:end])
+        first = end
+    return runs
+
+
+def places_of(clients: Clients, indptr: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which places of the longest client each one has, and where they are; 0 beyond a client's last."""
+    counts = indptr[clients + 1] - indptr[clients]
+    row = np.arange(int(counts.max(initial=0)))
+    present = row < counts[:, None]
+    return present, np.where(present, indptr[clients][:, None] + row, 0)
+
+
+def rated_rows(problem: Problem, clients: Clients, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Items and ratings of what clients have rated."""
+    ratings = problem.ratings
+    present, places = places_of(clients, ratings.indptr)
+    given = problem.levels.astype(dtype)[ratings.codes[places]]
+    return np.where(present, ratings.items[places].astype(np.int64), NOTHING), np.where(present, given, dtype.type(0))
+
+
+def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any) -> Device:
+    """What these clients' devices hold, without the pseudo items that they keep."""
+    many: Any = clients
+    items, ratings = rated_rows(problem, clients, dtype)
+    secrets: Any = problem.secrets[clients]
+    return Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets)
+
+
+class BatchedRound:
+    """The local training of a round, batch by batch."""
+
+    def __init__(self, problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows) -> None:
+        self.problem, self.message, self.pseudo = problem, message, pseudo
+        self.model, self.dtype = problem.config.model, message.V.dtype
+        self.U = private.U.copy()
+        self.rated = np.diff(problem.ratings.indptr)
+        self.counts = self.rated + np.diff(pseudo.indptr)
+        if self.model.ALL_ITEMS:
+            self.counts = np.full(len(self.rated), len(message.V))
+
+    def batches(self, clients: Clients) -> list[Clients]:
+        """The clients of each batch."""
+        return batches_of(clients, self.counts, self.rated, ROWS_OF_ALL if self.model.ALL_ITEMS else ROWS)
+
+    def train(self, clients: Clients) -> tuple[Batch, Trained]:
+        """The clients' rows, and what training leaves; their new U is kept."""
+        device = device_batch(self.problem, self.U, clients, self.dtype)
+        batch = self._all_items(device) if self.model.ALL_ITEMS else self._own_items(device)
+        trained = self.model.local_training(device, Rows(batch.items, batch.ratings, batch.rated), self.message)
+        self.U[clients] = trained.U
+        return batch, trained
+
+    def _own_items(self, device: Device) -> Batch:
+        """Rated rows, and pseudo rows after them."""
+        clients: Any = device.client
+        if len(self.pseudo.items) == 0:
+            return Batch(clients, device.items, device.ratings, device.items >= 0)
+        present, places = places_of(clients, self.pseudo.indptr)
+        unrated = np.where(present, self.pseudo.items[places].astype(np.int64), NOTHING)
+        virtual = np.where(present, self.pseudo.ratings[places], self.dtype.type(0))
+        items = np.concatenate([device.items, unrated], axis=1)
+        rated = items >= 0
+        rated[:, device.items.shape[1] :] = False
+        return Batch(clients, items, np.concatenate([device.ratings, virtual], axis=1), rated)
+
+    def _all_items(self, device: Device) -> Batch:
+        """A row of every item; those that are not rated have the rating 0."""
+        clients: Any = device.client
+        shape = (len(clients), len(self.message.V))
+        ratings, rated = np.zeros(shape, self.dtype), np.zeros(shape, np.bool_)
+        line, place = np.nonzero(device.items >= 0)
+        own = (line, device.items[line, place])
+        ratings[own], rated[own] = device.ratings[line, place], True
+        return Batch(clients, self.every_item[: shape[0]], ratings, rated)
+
+    @functools.cached_property
+    def every_item(self) -> NDArray[np.int64]:
+        """The numbers of all items, a line for each client of the largest batch."""
+        return np.tile(np.arange(len(self.message.V)), (max(1, ROWS_OF_ALL // len(self.message.V)), 1))
+
+
+def train(
+    problem: Problem, private: PrivateState, message: Broadcast, pseudo: PseudoRows, how: Weighing, clients: Clients
+) -> tuple[Sums, NDArray[Any]]:
+    """Train these clients and add up their weighted updates; returns everybody's U besides."""
+    some = BatchedRound(problem, private, message, pseudo)
+    return sums_of(some, how, clients), some.U
+
+
+def sums_of(some: BatchedRound, how: Weighing, clients: Clients) -> Sums:
+    """Train these clients, weigh their updates and add them up."""
+    V, runs = some.message.V, some.batches(clients)
+    target, size = target_of(some.message.last_step if how.distances else V[:0]), some.model.statistic_size
+
+    def work(numbers: NDArray[np.int64]) -> tuple[Any, Any, float, Any]:
+        total, per_item = empty_sums(V, how.in_steps), np.zeros(len(V))
+        statistic, overall = np.zeros(size), 0.0
+        for number in numbers.tolist():
+            batch, trained = some.train(runs[number])
+            weights = np.zeros(len(batch.clients))
+            overall += _add(batch, trained, how, target, total, per_item, weights)
+            statistic += _weighted(trained.statistic, weights, how) if size else 0.0
+        return total, per_item, overall, statistic
+
+    rows = np.array([some.counts[run].sum() for run in runs])
+    parts = on_threads(work, chunks(np.arange(len(runs)), rows, len(V)))
+    sums = add_up([part[:3] for part in parts], V, len(clients), how.in_steps)
+    return replace(sums, statistic=np.sum([np.zeros(size), *(part[3] for part in parts)], axis=0))
+
+
+def _add(
+    batch: Batch, trained: Trained, how: Weighing, target: Any, total: Any, per_item: Any, weights: NDArray[Any]
+) -> float:
+    """Weigh a batch's updates and add them to tables; writes the weights and returns their sum."""
+    if not how.in_steps:
+        return float(add_weighed(batch, trained.delta, how, target, total, per_item, weights))
+    largest = np.abs(trained.statistic).max(axis=1, initial=0.0) if trained.statistic.size else np.zeros(len(weights))
+    return float(add_in_steps(batch, trained.delta, largest.astype(np.float64), how, target, total, per_item, weights))
+
+
+def _weighted(statistic: NDArray[Any], weights: NDArray[Any], how: Weighing) -> NDArray[Any]:
+    """Σ w s; clipped and in whole steps where sums are."""
+    if not how.in_steps:
+        return np.asarray(weights @ statistic)
+    bound = how.largest_statistic
+    values = np.nan_to_num(weights[:, None] * statistic.astype(np.float64), nan=0.0, posinf=bound, neginf=-bound)
+    return np.asarray(np.rint(values.clip(-bound, bound) * how.statistic_scale).sum(axis=0))
+
+
+def updates_of(some: BatchedRound, clients: Clients) -> list[Upload]:
+    """Train these clients and keep their updates apart, unweighed, in the order of clients."""
+
+    def work(run: Clients) -> list[Upload]:
+        batch, trained = some.train(run)
+        return [_upload(batch, trained, line) for line in range(len(run))]
+
+    found = on_threads(work, some.batches(clients))
+    by_client = {upload.client: upload for uploads in found for upload in uploads}
+    return [by_client[client] for client in clients.tolist()]
+
+
+def _upload(batch: Batch, trained: Trained, line: int) -> Upload:
+    """One client's update, items ascending."""
+    order = np.argsort(batch.items[line], kind="stable")
+    order = order[batch.items[line][order] >= 0]
+    statistic = trained.statistic[line] if trained.statistic.size else np.zeros(0)
+    delta, items = trained.delta[line][order], batch.items[line][order]
+    return Upload(int(batch.clients[line]), items, delta.astype(np.float64), statistic=statistic.astype(np.float64))
+
+
+def for_rated(problem: Problem, dtype: Any, solve: Callable[[Clients, Any, Any], None]) -> None:
+    """Call with clients, their rated items and ratings, batch by batch, for everybody who has rated anything."""
+    counts = np.diff(problem.ratings.indptr)
+    runs = batches_of(problem.able, counts, counts)
+    on_threads(lambda run: solve(run, *rated_rows(problem, run, dtype)), runs)
+
+
+def predictor(some: Drawing, steps: int) -> Fill:
+    """Predictions of some clients, by the fused kernel of the model where it has one."""
+    problem, model = some.problem, some.problem.config.model
+    counts, fused = np.diff(problem.ratings.indptr), kernel_of(model)
+    if fused is not None:
+        fill: Fill = fused.predictor(some, steps)
+        return fill
+
+    def predict(clients: Clients, pseudo_items: Any, out: Any) -> None:
+        for run in batches_of(clients, counts, counts):
+            device = device_batch(problem, some.private.U, run, some.message.V.dtype)
+            present, places = places_of(run, problem.pseudo_indptr)
+            items = np.where(present, pseudo_items[places].astype(np.int64), NOTHING)
+            out[places[present]] = model.predict(items, device, some.message, steps)[present]
+
+    return predict
