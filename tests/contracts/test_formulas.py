@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.parts import Aggregation, Encoder, ServerOptimizer
+from fedrecplus.parts import Aggregation, Encoder, Model, ServerOptimizer
 from fedrecplus.parts.channel.denoising import denoise, noise_of
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Upload
@@ -29,6 +29,18 @@ def test_whitened_features_have_the_same_variance_in_every_direction() -> None:
     _, message, _ = example_round()
     features = Encoder.choose("whitened").encode(message.V, message.public)
     np.testing.assert_allclose(features.T @ features / len(features), np.eye(features.shape[1]), rtol=0, atol=1e-8)
+
+
+def test_starts_lie_as_their_names_say() -> None:
+    """Uniform: within the half-width, around zero. Constant: without noise, every first prediction is the rating."""
+    _, message, _ = example_round()
+    even = Model.choose("mf", init="uniform", init_scale=0.5, factors=8).start_items(0, 500, message.public)
+    assert (np.abs(even) <= 0.5).all()
+    np.testing.assert_allclose([even.mean(), even.std()], [0.0, 0.5 / 3**0.5], atol=0.02)
+    same = Model.choose("mf", init="constant", init_scale=0.0, init_rating=3.5, factors=8)
+    V, U = same.start_items(0, 5, message.public), same.start_users(0, np.arange(4), message.public)
+    np.testing.assert_allclose(U[:, :8] @ V.T, 3.5)
+    assert (U[:, 8] == 0).all()
 
 
 def test_optimizers_step_as_their_formulas_say() -> None:
