@@ -42,6 +42,16 @@ def test_starts_lie_as_their_names_say() -> None:
     V, U = same.start_items(0, 5, message.public), same.start_users(0, np.arange(4), message.public)
     np.testing.assert_allclose(U[:, :8] @ V.T, 3.5)
     assert (U[:, 8] == 0).all()
+    biased = Model.choose("biased-mf", init="constant", init_scale=0.0, init_rating=4.5, factors=8)
+    V, U = biased.start_items(0, 5, message.public), biased.start_users(0, np.arange(4), message.public)
+    np.testing.assert_allclose(U[:, :8] @ V[:, :8].T, 4.5 - message.public.mean)
+
+
+def test_the_local_step_decays_by_round_and_batches_leave_no_row_out() -> None:
+    assert Model.choose("mf", learning_rate=0.4, learning_rate_decay=0.5).local_rate(2) == pytest.approx(0.1)
+    problem, message, devices = example_round("model.rule=mf", "model.batch_size=2")
+    upload = client_round(message, devices[0], problem.config)[0]
+    assert (np.abs(upload.delta).sum(axis=1) > 0).all()
 
 
 def test_folding_in_is_where_the_user_s_steps_come_to_rest() -> None:
