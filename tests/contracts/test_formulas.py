@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedrecplus.parts import Aggregation, Encoder, ServerOptimizer
+from fedrecplus.parts import Aggregation, Encoder, Model, ServerOptimizer
 from fedrecplus.parts.channel.denoising import denoise, noise_of
+from fedrecplus.parts.model.mf import errors, item_step, user_step
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import client_round
@@ -29,6 +30,47 @@ def test_whitened_features_have_the_same_variance_in_every_direction() -> None:
     _, message, _ = example_round()
     features = Encoder.choose("whitened").encode(message.V, message.public)
     np.testing.assert_allclose(features.T @ features / len(features), np.eye(features.shape[1]), rtol=0, atol=1e-8)
+
+
+def test_starts_lie_as_their_names_say() -> None:
+    """Uniform: within the half-width, around zero. Constant: without noise, every first prediction is the rating."""
+    _, message, _ = example_round()
+    even = Model.choose("mf", init="uniform", init_scale=0.5, factors=8).start_items(0, 500, message.public)
+    assert (np.abs(even) <= 0.5).all()
+    np.testing.assert_allclose([even.mean(), even.std()], [0.0, 0.5 / 3**0.5], atol=0.02)
+    same = Model.choose("mf", init="constant", init_scale=0.0, init_rating=3.5, factors=8)
+    V, U = same.start_items(0, 5, message.public), same.start_users(0, np.arange(4), message.public)
+    np.testing.assert_allclose(U[:, :8] @ V.T, 3.5)
+    assert (U[:, 8] == 0).all()
+    biased = Model.choose("biased-mf", init="constant", init_scale=0.0, init_rating=4.5, factors=8)
+    V, U = biased.start_items(0, 5, message.public), biased.start_users(0, np.arange(4), message.public)
+    np.testing.assert_allclose(U[:, :8] @ V[:, :8].T, 4.5 - message.public.mean)
+
+
+def test_the_local_step_decays_by_round_and_batches_leave_no_row_out() -> None:
+    assert Model.choose("mf", learning_rate=0.4, learning_rate_decay=0.5).local_rate(2) == pytest.approx(0.1)
+    problem, message, devices = example_round("model.rule=mf", "model.batch_size=2")
+    upload = client_round(message, devices[0], problem.config)[0]
+    assert (np.abs(upload.delta).sum(axis=1) > 0).all()
+
+
+def test_folding_in_is_where_the_user_s_steps_come_to_rest() -> None:
+    _, message, devices = example_round()
+    device, model = devices[0], Model.choose("mf", regularisation=0.3, factors=message.V.shape[1])
+    V = message.V.astype(np.float64)
+    U = model.fold_in(model.item_columns(V, message.public), device.items, device.ratings, message.public)
+    stepped = user_step(U, V[device.items], device.ratings, 0.5, 0.3, model.trained_columns())
+    np.testing.assert_allclose(stepped, U, rtol=0, atol=1e-12)
+
+
+def test_the_gradient_s_rows_are_an_epoch_s_errors_times_the_user() -> None:
+    """Paper: Eq. (6)."""
+    _, message, devices = example_round()
+    device, model = devices[0], Model.choose("mf", regularisation=0.3, learning_rate=0.25, factors=message.V.shape[1])
+    V, U = message.V[device.items].astype(np.float64), np.append(A.ravel(), A.ravel())[: message.V.shape[1] + 1]
+    delta = item_step(U, V, device.ratings, 0.25, 0.3) - V
+    rows = model.gradient_rows(delta, device.items, np.ones(len(device.items)), message)
+    np.testing.assert_allclose(rows, np.outer(errors(U, V, device.ratings), U[:-1]), rtol=0, atol=1e-12)
 
 
 def test_optimizers_step_as_their_formulas_say() -> None:

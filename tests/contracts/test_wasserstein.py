@@ -30,6 +30,11 @@ seeds = st.integers(0, 10**6)
 rows_of_distance = st.sampled_from(["table", "own", "mean-own"])
 
 
+def test_a_weight_is_bounded_by_the_least_distance_and_may_look_at_the_whole_table() -> None:
+    assert Wasserstein(changed(temperature=0.5)).largest_weight == pytest.approx(SMALLEST**-0.5)
+    assert [Wasserstein(changed(rows=rows)).over_table for rows in ("table", "own", "mean-own")] == [True, False, False]
+
+
 def changed(**options: object) -> Settings:
     return msgspec.structs.replace(PAPER, **options)
 
