@@ -59,7 +59,8 @@ def test_folding_in_is_where_the_user_s_steps_come_to_rest() -> None:
     device, model = devices[0], Model.choose("mf", regularisation=0.3, factors=message.V.shape[1])
     V = message.V.astype(np.float64)
     U = model.fold_in(model.item_columns(V, message.public), device.items, device.ratings, message.public)
-    stepped = user_step(U, V[device.items], device.ratings, 0.5, 0.3, model.trained_columns())
+    used = np.ones(len(device.items), dtype=bool)
+    stepped = user_step(U, V[device.items], device.ratings, used, 0.5, 0.3, model.trained_columns())
     np.testing.assert_allclose(stepped, U, rtol=0, atol=1e-12)
 
 
