@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from fedrecplus.config import Config, change, preset
-from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.process import (
     CA,
     NodeHome,
@@ -25,7 +22,10 @@ from fedrecplus.deploy.process import (
     run_to_the_end,
 )
 from fedrecplus.deploy.process.processes import server_port
-from fedrecplus.deploy.server import Deployment, Journal, begin
+
+from fedrecplus.config import Config, change, preset
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy.server import Deployment, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP

@@ -20,11 +20,6 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.flower.enrolment import Enrolment, Invitations
 from fedrecplus.deploy.flower.metrics import render
 from fedrecplus.deploy.flower.respond import Unserved
@@ -34,9 +29,14 @@ from fedrecplus.deploy.process.certificates import make_server_certificates, nam
 from fedrecplus.deploy.process.private_files import write_private
 from fedrecplus.deploy.process.processes import server_port
 from fedrecplus.deploy.process.upkeep import back_up, restore
-from fedrecplus.deploy.server import Journal, figures_of, serve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.deploy.device import Store
+from fedrecplus.deploy.server import figures_of, journal_of
 from fedrecplus.errors import UserError
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.test_gate import Key, Running
 from tests.small_data import small_ratings
 
@@ -330,7 +330,7 @@ def test_a_runs_journal_becomes_metrics_and_a_check(tmp_path: Path) -> None:
     assert (figures.round, figures.cohort, figures.phase) == (2, 2, "finished")
     text = lines_of(render(tmp_path, {"online": 2}, figures))
     assert text["fedrecplus_round"] == 2
-    assert text["fedrecplus_upload_bytes_total"] == sum(line["bytes_up"] for line in Journal(tmp_path / "run").lines())
+    assert text["fedrecplus_upload_bytes_total"] == sum(line["bytes_up"] for line in journal_of(tmp_path / "run"))
     assert text['fedrecplus_nodes{status="online"}'] == 2
 
 

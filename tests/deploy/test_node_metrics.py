@@ -9,18 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fedrecplus.deploy.node.fleet import ConnectionFigures
+from fedrecplus.deploy.process import CA, NodeHome
 from prometheus_client.parser import text_string_to_metric_families
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer, pause
-from fedrecplus.deploy.light import NodeMetrics
-from fedrecplus.deploy.light.fleet import ConnectionFigures
-from fedrecplus.deploy.process import CA, NodeHome
-from fedrecplus.deploy.server import serve
+from fedrecplus.deploy.node import NodeMetrics
 from fedrecplus.deploy.wire import Packet, encode_refusal
 from fedrecplus.errors import UserError
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.test_gate import Running
 from tests.small_data import small_ratings
 

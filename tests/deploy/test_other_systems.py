@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fedrecplus.deploy.process import CA
 
 import fedrecplus
 from fedrecplus.config import change
 from fedrecplus.data import load
-from fedrecplus.deploy.process import CA
 from tests.deploy.cluster import Cluster, exact
 from tests.waiting import GIVE_UP
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fedrecplus.deploy.process.certificates import make_server_certificates
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.device.models import worth_keeping
-from fedrecplus.deploy.light import NODE_KEY, NodeHome, join, prepare
-from fedrecplus.deploy.process.certificates import make_server_certificates
+from fedrecplus.deploy.node import NODE_KEY, NodeHome, join, prepare
 from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked

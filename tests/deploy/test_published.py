@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.deploy.server import serve
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.test_gate import Running
 from tests.small_data import small_ratings
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from fedrecplus.deploy.process import ServerHome
 from fedrecplus.deploy.process.processes import server_port
-from fedrecplus.deploy.server import Journal, is_served
+
+from fedrecplus.deploy.server import is_served, journal_of
 from fedrecplus.training.run_folder import RunFolder
 from tests.waiting import GIVE_UP
 
@@ -72,7 +72,7 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
             out = ["--home", home, "--out", str(tmp_path / "run")]
             how = ["--items", str(items), "--nodes", "2", "--rounds", "6", "--deadline", str(GIVE_UP)]
             with staying(tmp_path / "run.log", "deploy", "run", "fedrec+private", *how, *out) as run:
-                while not Journal(tmp_path / "run").lines():
+                while not journal_of(tmp_path / "run"):
                     assert run.poll() is None, (tmp_path / "run.log").read_text()
                     time.sleep(0.1)
             assert not is_served(tmp_path / "run"), "who stops the command stops the training"

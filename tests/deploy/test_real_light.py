@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from fedrecplus.deploy.process import CA
 
 from fedrecplus.config import change
 from fedrecplus.data import load
-from fedrecplus.deploy.process import CA
 from tests.deploy.cluster import Cluster, exact
 
 pytestmark = pytest.mark.slow

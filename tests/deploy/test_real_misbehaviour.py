@@ -23,7 +23,7 @@ TAP = """
 import json, os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy.light import fleet, running
+from fedrecplus.deploy.node import fleet, running
 from fedrecplus.deploy.wire import Packet
 
 honest = running.answer

@@ -11,7 +11,7 @@ import pytest
 
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from tests.deploy.cluster import Cluster, before_all, exact
 from tests.small_data import small_ratings
 
@@ -24,7 +24,7 @@ TAP = """
 import os, time
 from pathlib import Path
 import numpy as np
-from fedrecplus.deploy.light import running
+from fedrecplus.deploy.node import running
 from fedrecplus.deploy.wire import Packet
 
 honest = running.answer

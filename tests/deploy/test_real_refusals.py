@@ -12,11 +12,11 @@ from pathlib import Path
 from ssl import SSLCertVerificationError, create_default_context
 
 import pytest
+from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised, running_server
+from fedrecplus.deploy.process.certificates import make_server_certificates
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import CA, NodeHome, ServerHome, Supervised, running_server
-from fedrecplus.deploy.process.certificates import make_server_certificates
 from tests.waiting import GIVE_UP
 
 pytestmark = pytest.mark.slow

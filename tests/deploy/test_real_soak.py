@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fedrecplus.deploy.process import CA, Supervised
 
 from fedrecplus.config import change, dumps, load_config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import CA, Supervised
 from fedrecplus.training.run_folder import CONFIG
 from tests.deploy.cluster import Cluster, exact, kill_group
 from tests.deploy.replay import replayed

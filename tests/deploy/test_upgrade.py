@@ -14,23 +14,23 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from fedrecplus.deploy.flower.roster import Roster
+from fedrecplus.deploy.process import CA, MODELS, NodeHome, ServerHome
+from fedrecplus.deploy.process import home_layout as server_layout
+from fedrecplus.deploy.process.certificates import renew
 
 from fedrecplus import __version__
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import load_config
 from fedrecplus.deploy.device import Store, own_key, recommend
 from fedrecplus.deploy.device.layout import LAYOUT
-from fedrecplus.deploy.flower.roster import Roster
-from fedrecplus.deploy.light import NODE_KEY, Key
-from fedrecplus.deploy.process import CA, MODELS, NodeHome, ServerHome
-from fedrecplus.deploy.process import home_layout as server_layout
-from fedrecplus.deploy.process.certificates import renew
-from fedrecplus.deploy.server import Deployment, Journal, figures_of, go_on, serve
+from fedrecplus.deploy.node import NODE_KEY, Key
+from fedrecplus.deploy.server import Deployment, figures_of, journal_of
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.registry import Registry
-from tests.deploy.in_process import InProcessLink
+from tests.deploy.in_process import InProcessLink, go_on, serve
 from tests.deploy.test_gate import Running
 
 EARLIER = Path(__file__).with_name("earlier")
@@ -104,7 +104,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_devices_that_know_it(unpac
     with Store.open(unpacked / "device" / "store.db") as store:
         settings = store.models()[0]["settings"]
     serve(InProcessLink([NodeHome(unpacked / "device")]), unpacked / "next")
-    lines = Journal(unpacked / "next").lines()
+    lines = journal_of(unpacked / "next")
     assert [line["round"] for line in lines] == [3, 4]
     assert [line["lost"] for line in lines] == [{}, {}], "no refusal"
     assert [line["uploads"] for line in lines] == [3, 3]
@@ -261,7 +261,7 @@ def test_a_database_that_cannot_be_read_is_set_aside_and_not_deleted(
 
 @pytest.mark.parametrize("unpacked", [1, 4], indirect=True)
 def test_an_upgraded_server_lets_in_an_upgraded_node_by_its_old_key(unpacked: Path) -> None:
-    nodes = set(Journal(unpacked / "run").lines()[0]["nodes"])
+    nodes = set(journal_of(unpacked / "run")[0]["nodes"])
     renew(unpacked / "server" / "certificates", [])  # that of the archive lasts 825 days
     running = Running(unpacked / "server")
     try:

@@ -7,9 +7,17 @@ from typing import Any
 
 from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import JsonFile, check_file_place
-from fedrecplus.cli.registries import DEFAULT_REGISTRY, SERVER_HOME, OfServer, RegistryFolder, ServerPlace, registry_of
+from fedrecplus.cli.registries import (
+    DEFAULT_REGISTRY,
+    SERVER_HOME,
+    OfServer,
+    RegistryFolder,
+    ServerPlace,
+    place_of,
+    registry_of,
+)
 from fedrecplus.files import write_json_to
-from fedrecplus.training.registry import PublishedModel
+from fedrecplus.training.registry import PublishedModel, Registry
 
 _HEADINGS = ["model", "current", "published", "algorithm", "data", "RMSE", "NDCG@10", "items", "digest"]
 
@@ -23,13 +31,15 @@ def models_command(
     """List the models of a registry, and which of them is current."""
     check_file_place(json_file)
     place = registry_of(registry, server, home)
-    if not server:  # a server has one, and nothing in it before the first training
+    if isinstance(place, Registry):
         place.check_there()
-    found, current = place.models(), place.current_number()
-    rows = [_facts(each, current) for each in found]
+        current = place.current_number()
+        rows = [_facts(model, current) for model in place.models()]
+    else:  # a server has one, and nothing in it before the first training
+        rows = [asdict(model) for model in place.models()]
     write_json_to(json_file, rows)
     if not rows:
-        say(f"{place.folder} has no models; `fedrecplus publish RUN` puts one there")
+        say(f"{place_of(place)} has no models; `fedrecplus publish RUN` puts one there")
         return
     show_table(_HEADINGS, [_cells(row) for row in rows], spare=("data", "items"))
 

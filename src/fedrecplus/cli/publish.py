@@ -16,6 +16,7 @@ from fedrecplus.cli.registries import (
     RegistryFolder,
     ServerPlace,
     in_words,
+    place_of,
     registry_of,
 )
 
@@ -39,4 +40,4 @@ def publish_command(
     `fedrecplus rollback` makes it current again. A service that runs on the registry takes the new model by itself.
     """
     place = registry_of(registry, server, home)
-    say(f"{in_words(place.publish(run, allow or ()))} is current in {place.folder}")
+    say(f"{in_words(place.publish(run, allow or ()))} is current in {place_of(place)}")

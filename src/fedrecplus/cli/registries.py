@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedrecplus.training.registry import PublishedModel, Registry
+
+if TYPE_CHECKING:
+    from fedrecplus.deploy.server.published import PublishedModels, ServedModel
 
 DEFAULT_REGISTRY = Path("runs/registry")
 SERVER_HOME = Path("~/.fedrecplus/server")
@@ -21,15 +24,20 @@ OfServer = Annotated[
 ServerPlace = Annotated[Path, typer.Option("--home", metavar="DIR", help="With --server: the server's home.")]
 
 
-def registry_of(folder: Path, server: bool, home: Path) -> Registry:
-    """The registry that is meant: a folder, or that of a server's home."""
+def registry_of(folder: Path, server: bool, home: Path) -> Registry | PublishedModels:
+    """The registry that is meant: a folder, or the models in a server's database."""
     if not server:
         return Registry(folder)
-    from fedrecplus.deploy.process import ServerHome
+    from fedrecplus.deploy.operate.homes import ServerHome
 
-    return ServerHome.load(home.expanduser().absolute()).registry
+    return ServerHome.load(home.expanduser().absolute()).models
 
 
-def in_words(model: PublishedModel) -> str:
+def place_of(registry: Registry | PublishedModels) -> str:
+    """Where it is, in words."""
+    return str(registry.folder) if isinstance(registry, Registry) else "the server"
+
+
+def in_words(model: PublishedModel | ServedModel) -> str:
     """A model in a line."""
     return f"model {model.number} ({model.figures.get('algorithm')}, digest {model.digest[:12]})"

@@ -14,6 +14,7 @@ from fedrecplus.cli.registries import (
     RegistryFolder,
     ServerPlace,
     in_words,
+    place_of,
     registry_of,
 )
 
@@ -35,4 +36,4 @@ def rollback_command(
       fedrecplus rollback --server                       nodes that join get the model before
     """
     place = registry_of(registry, server, home)
-    say(f"{in_words(place.rollback(number))} is current in {place.folder}")
+    say(f"{in_words(place.rollback(number))} is current in {place_of(place)}")
