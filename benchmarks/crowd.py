@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.light import NODE_KEY, STORE, Fleet, Key, LightNode, Pace, split_address, trust
+
+from fedrecplus.deploy.device import answer
 from fedrecplus.deploy.wire import Packet
 
 _BACK_AFTER_A_KILL = 2.0

@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrecplus.deploy.process import CA, NodeHome, ServerHome, deal_out, run_to_the_end, running_server
+
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data import load
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import CA, NodeHome, ServerHome, deal_out, run_to_the_end, running_server
 from fedrecplus.deploy.server import Deployment, Journal, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 

@@ -89,14 +89,9 @@ def make_app(served: Served) -> FastAPI:
         room.counters["database_errors"] += 1
         return Response("the database doesn't answer", 503, media_type="text/plain", headers={"retry-after": "2"})
 
-    def limited(request: Request) -> None:
-        if not joins.take(peer_of(request.client.host if request.client else "")):
-            raise HTTPException(429, "too many tries")
-
     @app.get("/v1/authority")
-    async def authority(request: Request) -> Response:
+    async def authority() -> Response:
         """The certificate of the authority that an invitation names by its fingerprint."""
-        limited(request)
         if not served.authority:
             raise HTTPException(404, "this server has a public certificate")
         return Response(served.authority, media_type="application/x-pem-file")
@@ -104,7 +99,8 @@ def make_app(served: Served) -> FastAPI:
     @app.post("/v1/join")
     async def join(request: Request) -> Response:
         """Join by an invitation's code; signed with the key that is to be admitted."""
-        limited(request)
+        if not joins.take(peer_of(request.client.host if request.client else "")):
+            raise HTTPException(429, "too many tries")
         verified = senders.key_of(request)
         try:
             said = msgspec.msgpack.decode(await body_of(request, verified, _LONGEST_CODE), type=Enrolment)

@@ -21,7 +21,7 @@ _KEY = re.compile(r'keyid="([0-9a-f]{64})"')
 _LOOK = 1.0
 """seconds between looks whether the roster changed"""
 _UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE = 1.0, 30.0
-"""requests of one address with keys that this worker doesn't know yet"""
+"""requests of one address with keys that nobody admitted"""
 _SLOWEST = 20_000.0
 """bytes a second that a body must come with, after some seconds"""
 _PATIENCE = 20.0
@@ -54,11 +54,11 @@ class Senders:
         await self._refresh()
         key = _KEY.search(request.headers.get("signature-input", ""))
         if key is not None and key[1] not in self._numbers:
-            if not self._unknown.take(peer_of(request.client.host if request.client else "")):
-                raise HTTPException(429, "too many tries")
             number = await run_in_threadpool(self.roster.number_of, key[1])
             if number is not None:
                 self._numbers[key[1]] = number
+            elif not self._unknown.take(peer_of(request.client.host if request.client else "")):
+                raise HTTPException(429, "too many tries")
         verified = self._once(self._verify(self._verifier, request))
         return Sender(self._numbers[verified.key], verified)
 

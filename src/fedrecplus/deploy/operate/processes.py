@@ -32,6 +32,8 @@ class Child:
     log: Path | None = None
     """where its output goes; None: where ours goes"""
     descriptors: tuple[int, ...] = ()
+    environment: dict[str, str] | None = None
+    """None: ours"""
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _ending: threading.Event = field(default_factory=threading.Event)
@@ -42,7 +44,7 @@ class Child:
             out: IO[bytes] | None = stack.enter_context(self.log.open("ab")) if self.log else None
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if out else None,
-                pass_fds=self.descriptors, start_new_session=True,
+                pass_fds=self.descriptors, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
     def keep_alive(self) -> None:
@@ -57,11 +59,16 @@ class Child:
             self.restarts += 1
             self._ending.wait(delay)
 
-    def end(self, patience: float = 5.0) -> None:
-        """End it for good, gently first."""
+    def ask_to_end(self) -> None:
+        """Tell it to end, and start it no more."""
         self._ending.set()
         if self.process is not None:
             self.process.terminate()
+
+    def end(self, patience: float = 5.0) -> None:
+        """End it for good, gently first."""
+        self.ask_to_end()
+        if self.process is not None:
             try:
                 self.process.wait(patience)
             except subprocess.TimeoutExpired:
@@ -79,10 +86,7 @@ def kept_alive(children: Sequence[Child]) -> Iterator[Sequence[Child]]:
         yield children
     finally:
         for child in children:
-            child._ending.set()
-            if child.process is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    child.process.terminate()
+            child.ask_to_end()
         for child in children:
             child.end()
 

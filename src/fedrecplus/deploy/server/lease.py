@@ -76,12 +76,13 @@ class Lease:
     def changing(self) -> Iterator[Connection]:
         """A transaction of the coordinator's; ``LeaseLost``, and nothing written, where it is another one by now."""
         with self.database.changing() as connection:
-            self.check(connection)
+            self.check(connection, hold=True)
             yield connection
 
-    def check(self, connection: Connection) -> None:
-        """Refuse to go on where another process holds the lease; until the transaction ends nobody can take it."""
-        if connection.execute(select(leases.c.number).where(self._own).with_for_update()).first() is None:
+    def check(self, connection: Connection, *, hold: bool = False) -> None:
+        """Refuse to go on where another process holds the lease; with ``hold`` none takes it in this transaction."""
+        query = select(leases.c.number).where(self._own)
+        if connection.execute(query.with_for_update() if hold else query).first() is None:
             raise LeaseLost(f"lease {self.number} is over")
 
     @property

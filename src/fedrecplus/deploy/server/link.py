@@ -70,6 +70,7 @@ class DatabaseLink:
         def read() -> list[tuple[int, bytes]]:
             rows: list[tuple[int, bytes]] = []
             with self.run.database.reading() as connection:
+                self.run.lease.check(connection)  # or else it waits for answers that nobody is asked for any more
                 for first in range(0, len(wanted), _MOST_IN_QUERY):
                     some = wanted[first : first + _MOST_IN_QUERY]
                     query = select(answers.c.work, answers.c.content).where(answers.c.work.in_(some))
