@@ -12,7 +12,6 @@ vectors are summed without.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from fedrecplus.engines import Diverged, Problem, SimulationState, engine_of, pr
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.engines.state import message_of
 from fedrecplus.experiments.validation import Cut, cut
-from fedrecplus.parts.channel import Encoding, OutOfBounds, RingVector, add_all, decode, encode, encoding_for, layout_of
+from fedrecplus.parts.channel import Encoding, RingVector, add_all, decode, encode, encoding_for, layout_of
 from fedrecplus.protocol import Upload
 from fedrecplus.rounds import server_round
 from fedrecplus.training.evaluation import Fallback, score
@@ -127,13 +126,6 @@ def malicious(upload: Upload, attack: Attack, targets: NDArray[np.int64], encodi
     return vector
 
 
-def _honest(uploads: list[Upload], encoding: Encoding) -> Iterator[RingVector]:
-    """The vectors of honest devices; who would exceed a bound, by what V has become, drops out."""
-    for upload in uploads:
-        with contextlib.suppress(OutOfBounds):
-            yield encode(upload, encoding, key=upload.client)
-
-
 def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> Iterator[SimulationState]:
     """The state before the first round, and after each."""
     config, engine = problem.config, engine_of(problem.config)
@@ -145,9 +137,7 @@ def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> I
         honest, others = uploads[: len(uploads) - attack.clients], uploads[len(uploads) - attack.clients :]
         layout = layout_of(state.server.V.shape, len(uploads[0].statistic), options)
         encoding = encoding_for(layout, problem.public, len(uploads), options)
-        vectors = list(_honest(honest, encoding))
-        if len(vectors) < options.least_cohort:
-            raise Diverged(state.server.round, f"only {len(vectors)} honest devices are within their bounds")
+        vectors = [encode(upload, encoding, key=upload.client) for upload in honest]
         vectors += [malicious(upload, attack, targets, encoding) for upload in others]
         sums = decode(add_all(vectors, layout), encoding)
         state = SimulationState(server_round(state.server, sums, problem.public, config), private)

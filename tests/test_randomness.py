@@ -101,3 +101,15 @@ def test_the_numbers_are_the_same_for_good() -> None:
 
 def test_secrets_of_real_devices_differ() -> None:
     assert len({new_secret() for _ in range(50)}) == 50
+
+
+def test_a_real_device_draws_by_a_key_of_256_bits() -> None:
+    key = new_secret().to_bytes(32, "big")
+    draws = uniform(key, np.arange(20_000).reshape(2, -1))
+    assert draws.shape == (2, 10_000)
+    assert abs(draws.mean() - 0.5) < 0.02
+    np.testing.assert_array_equal(uniform(key, np.array([7, 3])), draws[0, [7, 3]])
+    other = bytes([key[0] ^ 1]) + key[1:]
+    assert not np.intersect1d(keys(key, np.arange(500)), keys(other, np.arange(500))).size, "one bit is another key"
+    assert len({key, subkey(key, "a"), subkey(key, "b"), subkey(key, "a", 1), subkey(other, "a")}) == 5
+    assert max(new_secret() for _ in range(50)) > 2**240

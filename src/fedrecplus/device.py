@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.randomness import Key
+
 Array = NDArray[np.float64]
 
 
@@ -32,7 +34,7 @@ class Device:
     """distance between two ratings of the scale, in standard units"""
     U: Array
     """what the model keeps on the device between rounds; empty where it keeps nothing"""
-    secret: int
+    secret: Key
     """key of every draw of this client: from the operating system on a real device, from the seed in simulation"""
     kept: PseudoItems | None = None
     """pseudo items of the first round, where they are kept"""

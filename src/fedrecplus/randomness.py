@@ -5,17 +5,24 @@ client simulated alone, in a batch, on another thread or on its own device draws
 
 The functions are written so that they run unchanged on NumPy ``uint64`` arrays and, compiled by numba, on scalars:
 the simulator and the readable reference share one definition.
+
+SplitMix64 is no cryptographic generator, and 64 bits can be searched: whoever sees draws may find the key. So a real
+device's keys are 32 bytes of the operating system, and its draws keyed BLAKE2b. Same functions, other draws.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import zlib
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+Key = int | bytes
+"""of draws: 64 bits in a simulation, 32 bytes on a real device"""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -36,7 +43,13 @@ def to_unit(key: Any) -> Any:
     return (key >> _S11) * _TO_UNIT
 
 
-def subkey(key: int, *names: str | int) -> int:
+@overload
+def subkey(key: int, *names: str | int) -> int: ...
+@overload
+def subkey(key: bytes, *names: str | int) -> bytes: ...
+@overload
+def subkey(key: Key, *names: str | int) -> Key: ...
+def subkey(key: Key, *names: str | int) -> Key:
     """Derive a key for a purpose, so that draws for different purposes never coincide.
 
     >>> subkey(7, "pseudo-items", 3) == subkey(7, "pseudo-items", 3)
@@ -44,6 +57,8 @@ def subkey(key: int, *names: str | int) -> int:
     >>> subkey(7, "pseudo-items", 3) == subkey(7, "pseudo-items", 4)
     False
     """
+    if isinstance(key, bytes):
+        return hashlib.blake2b(json.dumps(names).encode(), key=key, digest_size=32).digest()
     state = _as_array(key)
     for name in names:
         state = mix(state, _as_array(purpose(name) if isinstance(name, str) else name))
@@ -55,13 +70,15 @@ def purpose(name: str) -> int:
     return zlib.crc32(name.encode()) | (1 << 40)
 
 
-def keys(key: int, indices: NDArray[Any]) -> NDArray[np.uint64]:
+def keys(key: Key, indices: NDArray[Any]) -> NDArray[np.uint64]:
     """One key per index."""
+    if isinstance(key, bytes):
+        return _blake2(key, np.asarray(indices))
     hashed: NDArray[np.uint64] = mix(_as_array(key), np.asarray(indices).astype(np.uint64))
     return hashed
 
 
-def uniform(key: int, indices: NDArray[Any]) -> NDArray[np.float64]:
+def uniform(key: Key, indices: NDArray[Any]) -> NDArray[np.float64]:
     """One draw from [0, 1) per index.
 
     >>> uniform(7, np.array([3, 5])).round(6).tolist() == uniform(7, np.array([5, 3])).round(6).tolist()[::-1]
@@ -71,7 +88,7 @@ def uniform(key: int, indices: NDArray[Any]) -> NDArray[np.float64]:
     return draws
 
 
-def normal(key: int, indices: NDArray[Any]) -> NDArray[np.float64]:
+def normal(key: Key, indices: NDArray[Any]) -> NDArray[np.float64]:
     """One standard normal draw per index. After: Box and Muller 1958."""
     first = uniform(subkey(key, "radius"), indices)
     second = uniform(subkey(key, "angle"), indices)
@@ -79,8 +96,14 @@ def normal(key: int, indices: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def new_secret() -> int:
-    """A key from the operating system: what a real device uses, and nobody else knows."""
-    return secrets.randbits(64)
+    """256 bits from the operating system: what a real device's keys follow from, and nobody else knows."""
+    return secrets.randbits(256)
+
+
+def _blake2(key: bytes, indices: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 pseudorandom bits per index, by keyed BLAKE2b."""
+    words = [hashlib.blake2b(cell.tobytes(), key=key, digest_size=8).digest() for cell in indices.astype("<u8").ravel()]
+    return np.frombuffer(b"".join(words), dtype="<u8").reshape(indices.shape)
 
 
 def _as_array(value: int) -> NDArray[np.uint64]:

@@ -132,11 +132,12 @@ def test_too_few_clients_are_no_sum() -> None:
         shares.add_up(some_uploads(clients=2), some_broadcast(), 1, some_settings())
 
 
-def test_a_client_beyond_the_bound_drops_out() -> None:
+def test_a_client_beyond_the_bound_is_clipped() -> None:
     uploads = some_uploads()
     wild = Upload(99, np.array([1]), np.full((1, 3), 1e6))
     with_it, without = (
         shares.add_up(each, some_broadcast(), 1, some_settings())[0] for each in ([*uploads, wild], uploads)
     )
-    assert with_it.clients == len(uploads)
-    np.testing.assert_allclose(with_it.total, without.total, atol=1e-5)
+    assert with_it.clients == len(uploads) + 1
+    moved = np.where(np.arange(len(without.total))[:, None] == 1, some_settings().bound, 0.0)
+    np.testing.assert_allclose(with_it.total, without.total + moved, atol=1e-5)

@@ -193,7 +193,7 @@ def test_a_client_that_agrees_with_the_last_step_exactly_is_within_the_bound(tem
 
 
 @pytest.mark.parametrize("rate", [1e-6, 1e-2, 1.0])
-def test_nobody_drops_out_of_secure_sums_however_small_the_steps(rate: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_weight_is_clipped_however_small_the_steps(rate: float, caplog: pytest.LogCaptureFixture) -> None:
     """With weights in no public unit, τ = 1 and steps of a millionth, everybody's weight exceeded the ring's bound."""
     chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
     small = ("channel.least_cohort=5", "server.rounds=4", f"server_optimizer.learning_rate={rate}", "engine=fast")
@@ -202,7 +202,7 @@ def test_nobody_drops_out_of_secure_sums_however_small_the_steps(rate: float, ca
         problem = prepare(small_ratings(), config)
         reports = [report for _, report in rounds(engine_of(config), problem)]
         assert len(reports) == 4
-    assert "drops out" not in caplog.text
+    assert "clipped" not in caplog.text
 
 
 def test_a_ring_with_room_for_less_than_the_largest_weight_is_refused() -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import update
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy import server
-from fedrecplus.deploy.device import answer
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, answer, save_policy
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.operate.runs import deal_out
 from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
@@ -94,6 +94,12 @@ def serve(link: Link, run: Path) -> None:
     finally:
         export(kept, run)
         kept.database.close()
+
+
+def allow_clear(store: Path, **demands: Any) -> None:
+    """The owner's word that uploads may go in the clear, too."""
+    with Store.open(store) as opened, opened.changing():
+        save_policy(opened, Policy(channels=CHANNELS, **demands))
 
 
 @dataclass

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.device import Policy, Store, answer, load_clients, save_policy
+from fedrecplus.deploy.device import Store, answer, load_clients
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import MODEL, small_config
+from tests.deploy.in_process import MODEL, allow_clear, small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(items=200)
@@ -27,6 +27,7 @@ class Person:
     def __init__(self, folder: Path, config: Config, secret: int = 0) -> None:
         self.path, self.config, self.round = folder / "store.db", config, 0
         Store.create(self.path, RATINGS.scale, seed=secret, batch=5)
+        allow_clear(self.path)
         self.rate(FIRST)
 
     def rate(self, ratings: dict[str, float]) -> None:
@@ -134,8 +135,7 @@ def test_batches_of_a_silo_are_the_same_through_every_engine(name: str, tmp_path
         with Store.open(path) as store:
             for person in (4, 7, 9):
                 store.rate({str(item): 1.0 + item % 5 for item in range(person, 60, person)}, person)
-            with store.changing():
-                save_policy(store, Policy(bare=True))
+        allow_clear(path, bare=True)
         replies[engine] = [answer(_request(config, 0), path)]
         with Store.open(path) as store:
             store.rate({str(item): 2.0 for item in range(100, 120, 3)}, 7)

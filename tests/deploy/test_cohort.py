@@ -15,7 +15,8 @@ from fedrecplus.config import change
 from fedrecplus.deploy.server import CoordinatedRun, Lease, export, journal_of
 from fedrecplus.deploy.server import serve as serve_run
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
-from fedrecplus.deploy.wire import Packet
+from fedrecplus.deploy.server.collect import NodeRecords
+from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import InProcessLink, prepared, serve, small_config, stored
@@ -159,6 +160,19 @@ def test_where_the_disk_is_full_the_run_waits_for_room_and_nothing_is_half_writt
     assert said
     export(kept, tmp_path / "run")
     np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
+
+
+def test_how_many_persons_a_node_speaks_for_is_known_after_a_restart() -> None:
+    records = NodeRecords(limit=3, persons=3)
+    assert records.bind(7, [1, 2]) == [1, 2]
+    again = NodeRecords(limit=3, persons=3)
+    again.restore([{"bound": {"7": [1, 2]}}])
+    for one in (records, again):
+        assert one.bind(7, [2, 3]) == [3]
+        with pytest.raises(Refusal, match="more than 3"):
+            one.bind(7, [4])
+        with pytest.raises(Refusal, match="claimed"):
+            one.bind(8, [1])
 
 
 def test_progress_is_said_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,9 @@ def test_a_link_lets_one_device_in_and_brings_all_it_needs(
     number = next(node["node-id"] for node in server.home.nodes() if node["name"] == "anna")
     capsys.readouterr()
     assert exit_code_of(["join", str(link), *device]) == 0, "whose answer was lost asks again"
-    assert f"you are node {number}, anna" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"you are node {number}, anna" in told
+    assert "A server that invents the other people" in told, "said where people join"
 
 
 def test_ratings_that_are_not_on_the_scale_leave_no_store_and_a_scale_is_heeded(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config, change
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node import NodeHome
@@ -21,6 +22,7 @@ from fedrecplus.deploy.wire import (
     Refusal,
     Stage,
     check_deployable,
+    encode_request,
     encode_stage,
     sum_terms,
 )
@@ -28,6 +30,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import VERSION, Survivors, pack, to_bits
 from fedrecplus.parts.privacy import seeded_words
+from fedrecplus.rounds import start_server
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
 from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve, stored
 from tests.deploy.summing import NODES, Killed, NoiseWords, expected, losing, model
@@ -114,7 +117,7 @@ def test_what_a_round_costs_is_noted_before_anybody_can_unmask_it(
 
 
 def test_where_fewer_survive_than_the_noise_is_made_for_the_round_begins_anew(tmp_path: Path) -> None:
-    config = noisy_config(privacy__honest=1.0, server__rounds=1)
+    config = noisy_config(privacy__honest=0.9, server__rounds=1)
     homes = begun(tmp_path, config)
     lost = list[str]()
 
@@ -133,7 +136,7 @@ def test_where_fewer_survive_than_the_noise_is_made_for_the_round_begins_anew(tm
 
 
 def test_a_node_refuses_to_unmask_a_sum_with_too_little_noise(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    config = noisy_config(privacy__honest=1.0, server__rounds=1)
+    config = noisy_config(privacy__honest=0.9, server__rounds=1)
     homes = begun(tmp_path, config)
     link = InProcessLink(homes)
     ask = link.ask
@@ -174,34 +177,39 @@ def test_a_round_whose_sum_was_unmasked_is_not_asked_for_again(tmp_path: Path) -
     assert answer(other, homes[0].store).facts["refusal"] == "policy"
 
 
-class NeverUnmasking(InProcessLink):
-    """A server that leaves node 1's own unmasking away: the others' shares are enough."""
+def test_those_who_may_collude_must_survive_beside_those_whose_noise_counts(tmp_path: Path) -> None:
+    """The server knows the noise of who colludes with it, and takes it off."""
+    terms = sum_terms(noisy_config(channel__corrupted=0.2), begun_public(), (30, 4), 0)
+    assert terms.surviving == pytest.approx(0.9)
+    with pytest.raises(UserError, match="would have to answer"):
+        check_deployable(noisy_config(channel__corrupted=0.4))
 
-    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
-        asked = {node: packet for node, packet in packets.items() if (node, packet.facts["stage"]) != (1, "reveal")}
-        return super().ask(asked, seconds)
+
+def test_how_many_devices_share_the_noise_is_fixed_by_the_task_and_bounded_by_the_owner(tmp_path: Path) -> None:
+    config = noisy_config(privacy__devices=4)
+    told, alone = (sum_terms(change(config, "privacy.devices", n), begun_public(), (30, 4), 0) for n in (0, 4))
+    by_word = [told.share(told.encoding(16, n), n) for n in (4, 4000)]
+    assert by_word[1] < 0.05 * by_word[0], "a server that names 4,000 devices has next to no noise"
+    fixed = [alone.share(alone.encoding(16, n), n) for n in (4, 4000)]
+    assert fixed[1] == pytest.approx(fixed[0], rel=1e-2)
+    assert alone.least_nodes == 4, "of whom a tenth may collude"
+    homes = begun(tmp_path, config)
+    serve(InProcessLink(homes), tmp_path / "run")
+    request = first_request(tmp_path, config)
+    assert "refusal" not in answer(request, homes[0].store).facts
+    for demand, refused in (("3", True), ("4", False)):
+        assert exit_code_of(["device", "policy", "--most-sharing", demand, "--home", str(homes[0].path)]) == 0
+        assert ("refusal" in answer(request, homes[0].store).facts) == refused
+    by_server = first_request(tmp_path, noisy_config(), "bb")
+    assert answer(by_server, homes[0].store).facts["refusal"] == "policy"
 
 
-def test_a_node_that_was_never_asked_to_unmask_counts_what_it_gave(tmp_path: Path) -> None:
-    homes = begun(tmp_path, noisy_config())
-    change_terms(tmp_path / "run", deadline=0.3)
-    link = NeverUnmasking(homes)
-    serve(link, tmp_path / "run")
-    asked = {p.facts["round"]: p for n, p in link.asked if n == 1 and p.facts["stage"] == "advertise"}
-
-    def again(round_number: int, session: int) -> Packet:
-        first = asked[round_number]
-        V = first.arrays["V"] + 1e-3 * (session + 1)
-        return Packet({**first.facts, "session": f"{session:032x}"}, {**first.arrays, "V": V})
-
-    assert answer(again(0, 0), homes[0].store).facts["refusal"] == "policy", "the server went on to round 1"
-    assert "refusal" not in answer(again(1, 1), homes[0].store).facts, "sums fail, and are begun anew"
-    with Store.open(homes[0].store) as store, store.changing():
-        line = store.connection.execute("SELECT * FROM sent WHERE stage = 'mask' AND round = 1").fetchone()
-        store.connection.executemany(
-            f"INSERT INTO sent VALUES ({', '.join('?' * len(line))})", [(None, *line[1:]) for _ in range(30)]
-        )
-    assert answer(again(1, 2), homes[0].store).facts["refusal"] == "policy", "but not without end"
+def first_request(folder: Path, config: Config, model: str = "aa") -> Packet:
+    """Of a model that nobody has seen yet."""
+    catalogue = ItemCatalogue.read(folder / "run" / ITEMS)
+    state = replace(start_server(config, catalogue.public), round=0)
+    state = replace(state, V=state.V + 0.01)
+    return encode_request(model, state, config, catalogue, attach=True, session=b"s" * 16)
 
 
 def test_noise_is_large_enough_and_has_room_in_the_ring() -> None:

@@ -22,7 +22,7 @@ from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import small_config
+from tests.deploy.in_process import allow_clear, small_config
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
 
@@ -47,6 +47,7 @@ def take_part(home: Path, model: str = "00c0ffee", number: int = 0, shift: float
 @pytest.fixture
 def home(tmp_path: Path) -> list[str]:
     assert exit_code_of(["device", "init", "--home", str(tmp_path / "me")]) == 0
+    allow_clear(tmp_path / "me" / "store.db")
     return ["--home", str(tmp_path / "me")]
 
 

@@ -66,8 +66,12 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
         assert call("server", "admit", *keys, "--home", home).count("admitted as node") == 2
         assert call("server", "admit", keys[0], "--home", home).count("admitted before") == 1
         with (
-            staying(tmp_path / "anna.log", "node", "join", address, "--ca", ca, "--poll", "0.2", *anna),
-            staying(tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--share-error", *shop),
+            staying(
+                tmp_path / "anna.log", "node", "join", address, "--ca", ca, "--allow-clear", "--poll", "0.2", *anna
+            ),
+            staying(
+                tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--allow-clear", "--share-error", *shop
+            ),
         ):
             out = ["--home", home, "--out", str(tmp_path / "run")]
             how = ["--items", str(items), "--nodes", "2", "--rounds", "6", "--deadline", str(GIVE_UP)]

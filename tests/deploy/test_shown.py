@@ -13,7 +13,7 @@ from fedrecplus.deploy.device import Store, answer, load_clients
 from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.parts.pseudo_items.grouped import groups
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import small_config
+from tests.deploy.in_process import allow_clear, small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings(items=200)
@@ -49,6 +49,7 @@ def rows(path: Path, catalogue: ItemCatalogue, model: str, config: Config, numbe
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     Store.create(path, RATINGS.scale, seed=3, batch=5)
+    allow_clear(path)
     with Store.open(path) as store:
         store.rate(MINE)
     return path
@@ -59,6 +60,7 @@ def test_a_second_model_over_other_counts_shows_the_same_rows_and_values(rule: s
     config = small_config(pseudo_items__rule=rule)
     fresh = path.parent / "fresh" / "store.db"
     Store.create(fresh, RATINGS.scale, seed=3, batch=5)
+    allow_clear(fresh)
     with Store.open(fresh) as store:
         store.rate(MINE)
     first = rows(path, FIRST, "aa", config)

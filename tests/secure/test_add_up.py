@@ -145,7 +145,9 @@ def test_statistics_are_summed_too() -> None:
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_a_client_beyond_the_bound_drops_out_and_says_so(engine: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_numbers_beyond_the_bound_are_clipped_and_nobody_drops_out(
+    engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
     config = example_config(*changes("uniform", "mf", "whole"), f"engine={engine}")
     problem = prepare(small_ratings(), config)
     state = engine_of(config).start(problem)
@@ -156,11 +158,26 @@ def test_a_client_beyond_the_bound_drops_out_and_says_so(engine: str, caplog: py
     problem = prepare(small_ratings(), tight)
     with caplog.at_level(logging.WARNING, "fedrecplus"):
         sums, _, _ = engine_of(tight).sums(problem, state.private, message, clients)
-    assert sums.clients == len(clients) - 3
-    assert len([record for record in caplog.records if "drops out" in record.message]) == 3
-    kept = [upload for upload in uploads if np.abs(upload.delta).max() < largest[-3]]
+    assert sums.clients == len(clients)
+    assert "numbers of 3 clients are clipped" in caplog.text
+    bound = tight.channel.options.bound
+    kept = [replace(upload, delta=np.clip(upload.delta, -bound, bound)) for upload in uploads]
     rows = sums.weights > 0
     np.testing.assert_allclose(sums.total[rows], sums_of(kept, message, tight).total[rows], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["mf", "joint"])
+def test_kernels_clip_as_the_reference_does(model: str) -> None:
+    tight = ("channel.bound=0.01", "channel.largest_weight=0.5", "channel.statistic_bound=0.01")
+    config = assign(example_config(*changes("uniform", model, "whole")), list(tight))
+    problem = prepare(small_ratings(), config)
+    slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
+    state = slow.start(problem)
+    message, clients = message_of(problem, state), problem.cohort(0)
+    expected, found = (each.sums(problem, state.private, message, clients)[0] for each in (slow, quick))
+    assert_same(found, expected)
+    assert np.abs(expected.total).max() <= 0.01 * len(clients)
+    assert expected.overall <= 0.5 * len(clients)
 
 
 def test_rows_with_few_contributors_are_zeroed() -> None:

@@ -37,12 +37,24 @@ def test_fewer_shares_fit_every_secret() -> None:
         assert shamir.value_at(0, third) == guess
 
 
+def test_many_wrong_shares_are_named_wherever_they_are() -> None:
+    secret = os.urandom(32)
+    shares = dict(enumerate(shamir.split(secret, 21, 11, os.urandom), 1))
+    wrong = (2, 7, 13, 18)
+    for x in wrong:
+        shares[x] = os.urandom(32).rjust(33, b"\0")
+    shares[20] = b"no share"
+    found, named = shamir.restore_checked(shares, 11, lambda guess: guess == secret)
+    assert (found, named) == (secret, (*wrong, 20))
+
+
 def test_wrong_shares_are_named() -> None:
     secret = os.urandom(32)
     shares = dict(enumerate(shamir.split(secret, 6, 3, os.urandom), 1))
     shares[2] = bytes(33)
     assert shamir.restore_checked(shares, 3, lambda found: found == secret) == (secret, (2,))
     assert shamir.restore_checked({x: shares[x] for x in (1, 2, 3)}, 3, lambda found: found == secret) == (None, ())
+    assert shamir.restore_checked({x: shares[x] for x in (1, 2, 3, 5)}, 3, lambda found: found == secret)[0] == secret
     for bad in (b"short", b"\xff" * 33):
         with pytest.raises(ValueError, match="no share"):
             shamir.restore({1: bad, 2: shares[1]})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedrecplus.parts.channel import RingLayout, too_few
-from fedrecplus.parts.channel.secure import messages
+from fedrecplus.parts.channel.secure import messages, shamir
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
+from fedrecplus.parts.channel.secure.stages import share
 from tests.secure.cohort import SESSION, Cohort, assert_equal
 
 WHOLE = RingLayout(12, 3, 16, 2)
@@ -217,18 +220,89 @@ def test_a_small_cohort_is_refused_by_the_server_and_by_a_client() -> None:
         cohort.clients[0].share(cohort.asked[0])
 
 
-def test_changed_ciphertexts_are_refused_by_who_gets_them() -> None:
-    cohort = Cohort(5, WHOLE).until("mask")
-    message = messages.unpack(messages.Inbox, cohort.asked[0], SESSION)
-    changed = msgspec.structs.replace(message, sealed=flipped(message.sealed))
-    with pytest.raises(Refused, match="changed on the way"):
-        cohort.clients[0].mask(messages.pack(changed), cohort.vector(0))
+def garbled(dealer: int, *receivers: int) -> Callable[[int, bytes], bytes]:
+    """What a client deals to these neighbours opens for nobody."""
+
+    def change(client: int, said: bytes) -> bytes:
+        if client != dealer:
+            return said
+        message, size = messages.unpack(messages.SealedShares, said, SESSION), share.SEALED_BYTES
+        pieces = messages.cut(message.sealed, len(message.sealed) // size, size)
+        near = [other for other in range(len(pieces) + 1) if other != dealer]
+        sealed = (flipped(piece) if other in receivers else piece for other, piece in zip(near, pieces, strict=True))
+        return messages.pack(msgspec.structs.replace(message, sealed=b"".join(sealed)))
+
+    return change
 
 
-def test_shares_for_one_neighbour_are_not_for_another() -> None:
+@pytest.mark.parametrize(
+    ("dealer", "receivers", "blamed"), [(3, range(8), {3}), (3, (0, 1), {3}), (3, (0,), {0, 3}), (0, (1, 2, 3), {0})]
+)
+def test_shares_that_dont_open_are_complained_of_and_their_dealer_is_blamed(
+    dealer: int, receivers: Iterable[int], blamed: set[int]
+) -> None:
+    """One against many stands alone; one against one, nobody can tell which of them lies, and both go."""
+    cohort = Cohort(8, WHOLE).until("share")
+    cohort.stage(change=garbled(dealer, *receivers))
+    with pytest.raises(Aborted, match="don't open"):
+        cohort.stage()
+    assert cohort.server.blamed.keys() == blamed
+    again = Cohort(8, WHOLE).until("done", {"advertise": blamed})
+    assert_equal(again.server.total, again.plain())
+
+
+def test_who_complains_of_everybody_is_blamed_alone() -> None:
+    cohort = Cohort(8, WHOLE).until("mask")
+
+    def lie(client: int, said: bytes) -> bytes:
+        everybody = messages.to_bits([True] * 7)
+        complaint = messages.Complaint(messages.VERSION, SESSION, messages.to_bytes(client), everybody)
+        return messages.pack(complaint) if client == 5 else said
+
+    with pytest.raises(Aborted):
+        cohort.stage(change=lie)
+    assert cohort.server.blamed.keys() == {5}
+
+
+def test_who_complained_masks_nothing_in_this_sum() -> None:
     cohort = Cohort(5, WHOLE).until("mask")
-    with pytest.raises(Refused, match="not for this client"):
-        cohort.clients[0].mask(cohort.asked[1], cohort.vector(0))
+    right, wrong = cohort.asked[0], cohort.asked[1]
+    said = cohort.clients[0].mask(wrong, cohort.vector(0))
+    assert messages.unpack(messages.Complaint, said, SESSION).dealers
+    with pytest.raises(Refused, match="already"):
+        cohort.clients[0].mask(right, cohort.vector(0))
+
+
+def test_a_dealer_of_shares_that_restore_nothing_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    split, dealt = shamir.split, list[int]()
+
+    def crooked(secret: bytes, count: int, *how: Any) -> list[bytes]:
+        dealt.append(count)
+        other = os.urandom(32) if len(dealt) <= 2 else secret  # of the first client: both secrets
+        return split(other, count, *how)
+
+    monkeypatch.setattr(shamir, "split", crooked)
+    cohort = Cohort(8, WHOLE).until("share")
+    for client in (2, 0, 1, 3, 4, 5, 6, 7):
+        cohort.server.take(client, cohort.answer(client))
+    cohort.asked = cohort.server.close()
+    cohort.until("reveal")
+    with pytest.raises(Aborted, match="client 2 restore nothing"):
+        cohort.stage()
+    assert cohort.server.blamed.keys() == {2}
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_where_everybody_is_a_neighbour_survivors_are_counted_and_the_server_is_not_believed(pinned: bool) -> None:
+    cohort = Cohort(20, WHOLE, pinned)
+    for client in cohort.clients.values():
+        client.state.honest = 0.95
+    cohort.until("consent" if pinned else "reveal", {"mask": range(14, 20)})
+    message = messages.unpack(messages.Survivors, cohort.survivors[0], SESSION)
+    assert message.count == 14
+    lie = messages.pack(msgspec.structs.replace(message, count=19))
+    with pytest.raises(Refused, match="14 of 20 survived"):
+        cohort.clients[0].consent(lie) if pinned else cohort.clients[0].reveal(lie)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -308,7 +382,7 @@ def test_a_wrong_share_is_got_round_and_its_sender_named() -> None:
 
     cohort.stage(change=lie)
     assert_equal(cohort.server.total, cohort.plain())
-    assert {client for client, _ in cohort.server.refused} == {0}
+    assert cohort.server.blamed.keys() == {0}
 
 
 def test_too_many_wrong_shares_end_the_sum() -> None:

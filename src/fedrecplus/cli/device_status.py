@@ -35,6 +35,7 @@ def status_command(
     say(f"{facts['seconds']:.2f} s computed{memory}")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
+    say(f"noised sums have cost ε = {facts['spent_epsilon']:g} so far")
     pinned = facts["pinned_identities"]
     said = f"{pinned} identities are pinned" if pinned else "no identities are pinned (`node join --pin`)"
     claim = (
@@ -70,6 +71,11 @@ def policy_command(
         bool | None, typer.Option("--pin/--no-pin", help="Take no catalogue but the newest one seen, or the first.")
     ] = None,
     least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
+    largest_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of one noised task.")] = None,
+    most_sharing: Annotated[
+        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the server says.")
+    ] = None,
+    lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
     allow_bare: Annotated[
         bool | None,
         typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
@@ -89,6 +95,9 @@ def policy_command(
         "least_ratio": least_ratio,
         "channels": tuple(channel) if channel else None,
         "least_cohort": least_cohort,
+        "largest_epsilon": largest_epsilon,
+        "lifetime_epsilon": lifetime_epsilon,
+        "most_sharing": most_sharing,
         "bare": allow_bare,
     }
     with Store.open(home_of(home).store) as store, store.changing():
@@ -145,6 +154,8 @@ def _policy_lines(policy: dict[str, Any]) -> list[str]:
     )
     lines = [f"policy: uploads by {', '.join(policy['channels'])}; those that show rows {rows}"]
     lines.append(f"policy: a secure sum is of {policy['least_cohort']} participants or more")
+    task, life = (policy[name] for name in ("largest_epsilon", "lifetime_epsilon"))
+    lines.append(f"policy: noised sums of ε = {task:g} a task at most, and {life:g} for life")
     if policy["pin"]:
         lines.append(f"policy: catalogue {policy['catalogue'] or '(the first that comes)'} and no other")
     return lines
@@ -166,6 +177,7 @@ def _facts(store: Store) -> dict[str, Any]:
         "unknown_items": devices.unknown_items(store),
         "paused": devices.is_paused(store),
         "policy": msgspec.to_builtins(devices.load_policy(store)),
+        "spent_epsilon": devices.spent(store),
         "pinned_identities": len(devices.Identities.load(store).pins),
         "catalogues": devices.known_catalogues(store),
         "models": [{**model, "settings": json.loads(model["settings"])} for model in store.models()],

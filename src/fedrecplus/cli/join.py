@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.node import Metrics
+from fedrecplus.cli.node import AllowClear, Metrics
 from fedrecplus.cli.node import join as run_node
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, import_own, remove_store
@@ -18,6 +18,11 @@ from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, join_by
 from fedrecplus.errors import UserError
 
 _SCALE = "1:5:1"
+_CLAIM = (
+    "what is claimed: your ratings stay here, and the server sees sums of many people's uploads (each upload with "
+    "--allow-clear). A server that invents the other people could take yours out of a sum; against that help only "
+    "identities that you pin (`node join --pin`), somebody else who vouches for them, or noise of your own device"
+)
 
 
 def join_command(
@@ -29,6 +34,7 @@ def join_command(
     scale: Annotated[
         str | None, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on. Default: 1:5:1.")
     ] = None,
+    allow_clear: AllowClear = False,
     stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -45,13 +51,15 @@ def join_command(
     device.make_key()
     number, known_as = join_by(invitation, device.path, name)
     say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
+    say(_CLAIM)
     model = fetch_model(invitation, device.path)
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
     if stay:
-        run_node(invitation.address, ca=device.path / "ca.crt", metrics=metrics, home=home)
+        run_node(invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, metrics=metrics, home=home)
     else:
-        say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{elsewhere}")
+        word = " --allow-clear" if allow_clear else ""
+        say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{word}{elsewhere}")
 
 
 def _prepare_store(device: NodeHome, scale: str | None, ratings: Path | None) -> None:

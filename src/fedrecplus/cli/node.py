@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.deploy.device import Store, load_policy, own_key, pin_identities, save_policy
+from fedrecplus.deploy.device import CHANNELS, Store, load_policy, own_key, pin_identities, save_policy
 from fedrecplus.deploy.node import NodeHome, NodeMetrics, prepare
 from fedrecplus.deploy.node import join as run
 from fedrecplus.deploy.wire import read_identities
@@ -56,6 +56,10 @@ AllowBare = Annotated[
     bool,
     typer.Option("--allow-bare", help="Take part although the server would see which items you rated (fedmf, say)."),
 ]
+AllowClear = Annotated[
+    bool,
+    typer.Option("--allow-clear", help="Take part although the server would see each upload: rows and changes."),
+]
 Pin = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
@@ -77,13 +81,14 @@ def join(
     share_error: ShareError = False,
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
+    allow_clear: AllowClear = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: a server that is away is waited for."""
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, pin)
+    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
     figures = _figures(device, metrics)
     node = prepare(
         device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
@@ -106,6 +111,7 @@ def once(
     share_error: ShareError = False,
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
+    allow_clear: AllowClear = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -117,7 +123,7 @@ def once(
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
     """
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, pin)
+    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
     figures = _figures(device, metrics)
     node = prepare(
         device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error, metrics=figures
@@ -127,7 +133,9 @@ def once(
     say(f"answered {node.answered} messages")
 
 
-def _note_demands(device: NodeHome, allow_rule: list[str] | None, allow_bare: bool, pin: Path | None) -> None:
+def _note_demands(
+    device: NodeHome, allow_rule: list[str] | None, allow_bare: bool, allow_clear: bool, pin: Path | None
+) -> None:
     """Keep in the store what the owner says on the command line."""
     keys = read_identities(pin) if pin else None
     with Store.open(device.store) as store:
@@ -135,10 +143,17 @@ def _note_demands(device: NodeHome, allow_rule: list[str] | None, allow_bare: bo
         if keys is not None:
             pin_identities(store, keys)
         store.allow_rules(allow_rule or [])
-        if allow_bare:
-            with store.changing():
-                save_policy(store, msgspec.structs.replace(load_policy(store), bare=True))
+        allow_weaker(store, bare=allow_bare, clear=allow_clear)
     device.make_key()
+
+
+def allow_weaker(store: Store, *, bare: bool, clear: bool) -> None:
+    """Keep the owner's word that less protection will do; without it nothing changes."""
+    words: dict[str, Any] = {"bare": True} if bare else {}
+    if clear:
+        words["channels"] = CHANNELS
+    with store.changing():
+        save_policy(store, msgspec.structs.replace(load_policy(store), **words))
 
 
 def _figures(device: NodeHome, file: Path | None) -> NodeMetrics | None:

@@ -13,6 +13,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import pseudo_count
 from fedrecplus.parts.virtual_ratings import Predict, put_on_scale
 from fedrecplus.protocol import Broadcast, PublicItems, Upload
+from fedrecplus.randomness import Key
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def rows_of(device: Device, pseudo: PseudoItems, items: int, config: Config) -> 
     return every_item(device, items) if config.uploads_all_items else merge(device, pseudo)
 
 
-def outgoing(update: Upload, secret: int, broadcast: Broadcast, config: Config) -> Upload:
+def outgoing(update: Upload, secret: Key, broadcast: Broadcast, config: Config) -> Upload:
     """The chain that every update passes on its device: weigh, clip and add noise, then what the channel does."""
     upload = weigh(update, broadcast, config)
     for chosen in (config.privacy, config.channel):

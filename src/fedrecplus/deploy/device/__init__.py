@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedrecplus.deploy.device.budget import spent
     from fedrecplus.deploy.device.identity import Identities, own_key, pin_identities
     from fedrecplus.deploy.device.items import FoundItem, find_item
     from fedrecplus.deploy.device.marks import MARKS, mark_item, marks_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
 
 _HOMES = {
+    "budget": ("spent",),
     "identity": ("Identities", "own_key", "pin_identities"),
     "items": ("FoundItem", "find_item"),
     "marks": ("MARKS", "mark_item", "marks_of"),
@@ -46,7 +48,7 @@ __all__ = [
     "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
     "is_chosen", "is_paused", "known_catalogues", "last_upload", "load_clients", "load_policy", "mark_item",
     "marks_of", "own_key", "pause", "pin_identities", "recommend", "remove_store",
-    "save_policy", "seen_tables", "top_list", "unknown_items", "use_newest", "used_model", "with_pin",
+    "save_policy", "seen_tables", "spent", "top_list", "unknown_items", "use_newest", "used_model", "with_pin",
 ]  # fmt: skip
 
 

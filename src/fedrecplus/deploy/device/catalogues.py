@@ -8,21 +8,34 @@ from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 
 
 def catalogue_of(store: Store, request: Request) -> ItemCatalogue:
-    """The catalogue of a request: one that is known here, or the one that came along."""
+    """The catalogue of a request: one that is known here, or the one that came along, which isn't kept yet."""
     catalogue, attached = load_catalogue(store, request.catalogue), request.attached
     if catalogue is None:
         if attached is None or attached.digest != request.catalogue:
             raise Refusal("catalogue", "the server's catalogue is not known here")
         catalogue = attached
         _check_republished(store, catalogue)
-        with store.changing():
-            store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
     if len(catalogue.ids) != len(request.V):
         raise Refusal("request", "V has another number of items than the catalogue")
     if catalogue.scale != store.scale:
         both = f"ratings here are on the scale {store.scale}, the server's on {catalogue.scale}"
         raise Refusal("scale", f"{both}; `fedrecplus device scale {catalogue.scale}` changes it")
     return catalogue
+
+
+def keep_catalogue(store: Store, catalogue: ItemCatalogue) -> None:
+    """Keep the catalogue of a request that is answered; that of a refused one is never shown to the owner."""
+    if store.value("SELECT digest FROM catalogues WHERE digest = ?", catalogue.digest) is None:
+        with store.changing():
+            store.put("catalogues", [(catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())])
+
+
+def check_table(request: Request, catalogue: ItemCatalogue) -> None:
+    """Refuse a V of another shape than the settings' model has for these items."""
+    model, seed = request.config.model, request.config.seed
+    due = model.part.start_items(seed, len(catalogue.ids), model.options, catalogue.public).shape
+    if request.V.shape != due:
+        raise Refusal("request", f"V has the shape {request.V.shape}, not {due}")
 
 
 def load_catalogue(store: Store, digest: str) -> ItemCatalogue | None:

@@ -36,7 +36,12 @@ _EARLIER = """
 CREATE TABLE tables (
     model TEXT NOT NULL, round INTEGER NOT NULL, at TEXT NOT NULL, V BLOB NOT NULL, PRIMARY KEY (model, round)) STRICT
 """
-_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER};
+_LEDGER = """
+CREATE TABLE ledger (
+    number INTEGER PRIMARY KEY, at TEXT NOT NULL, task TEXT NOT NULL, release INTEGER NOT NULL,
+    epsilon REAL NOT NULL) STRICT
+"""
+_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER}; {_LEDGER};
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -73,7 +78,7 @@ def _from_2(store: sqlite3.Connection) -> None:
         "AND (SELECT value FROM facts WHERE name = 'numbers') = 'hidden'",
         (str(new_secret()),),
     )
-    _rename_catalogues(store)
+    _run(store, "DELETE FROM catalogues")  # servers send them along again
 
 
 def _from_3(store: sqlite3.Connection) -> None:
@@ -92,18 +97,24 @@ def _from_4(store: sqlite3.Connection) -> None:
             store.execute("UPDATE models SET settings = ? WHERE model = ?", (told, model))
 
 
-def _rename_catalogues(store: sqlite3.Connection) -> None:
-    """Catalogues say whose figures they have, and are called by a hash over that, too."""
-    from fedrecplus.deploy.wire import ItemCatalogue, Packet
+def _from_5(store: sqlite3.Connection) -> None:
+    """What noised sums have cost is noted. Secrets have 256 bits; one that was given stays."""
+    _run(store, _LEDGER)
+    store.execute(
+        "UPDATE facts SET value = ? WHERE name = 'secret' "
+        "AND (SELECT value FROM facts WHERE name = 'numbers') = 'hidden'",
+        (str(new_secret()),),
+    )
 
-    for digest, content in store.execute("SELECT digest, content FROM catalogues").fetchall():
-        catalogue = ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays)
-        now = (catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())
-        store.execute("UPDATE catalogues SET digest = ?, content = ? WHERE digest = ?", (*now, digest))
-        store.execute("UPDATE models SET catalogue = ? WHERE catalogue = ?", (catalogue.digest, digest))
+
+def _from_6(store: sqlite3.Connection) -> None:
+    """Tables and catalogues are kept as MessagePack; those in another encoding come again from the server."""
+    for table in ("answers", "catalogues", "tables", "sums"):
+        store.execute(f"DELETE FROM {table}")
+    store.execute("UPDATE models SET V = x''")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5, _from_6)
 """the n-th makes layout n + 1 of layout n"""
 LAYOUT = 1 + len(STEPS)
 

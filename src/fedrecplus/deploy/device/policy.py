@@ -10,7 +10,7 @@ import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device.store import Store
-from fedrecplus.deploy.wire import ItemCatalogue, Refusal, is_secure
+from fedrecplus.deploy.wire import ItemCatalogue, Refusal, SumTerms, is_secure
 from fedrecplus.errors import UserError
 from fedrecplus.parts.pseudo_items import SetSettings
 
@@ -26,8 +26,8 @@ class Policy(msgspec.Struct, frozen=True):
     """whether the server may see which items are rated: no pseudo items, too few, or ones drawn anew in each round"""
     least_ratio: float = 1.0
     """fewest pseudo items per rated item, in channels that show rows"""
-    channels: tuple[str, ...] = CHANNELS
-    """how uploads may travel"""
+    channels: tuple[str, ...] = ("secure",)
+    """how uploads may travel: a weaker channel takes the owner's word"""
     pin: bool = False
     """take the first catalogue and no other"""
     catalogue: str = ""
@@ -35,10 +35,41 @@ class Policy(msgspec.Struct, frozen=True):
     least_cohort: int = 3
     """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
 
-    def check(self, config: Config, catalogue: ItemCatalogue, most_rated: int) -> None:
-        """Refuse a request that asks for less. ``most_rated``: items that the busiest person here has rated."""
-        if config.channel.rule not in self.channels:
-            raise Refusal("policy", f"channel.rule={config.channel.rule} is not among {', '.join(self.channels)}")
+    largest_epsilon: float = 10.0
+    """most that one task may cost a person here, its statistics included"""
+    largest_delta: float = 1e-3
+    """most of δ that a task may claim"""
+    lifetime_epsilon: float = 30.0
+    """most that all tasks together may cost, whatever a server calls them"""
+
+    most_sharing: int = 0
+    """most devices that share the noise of a sum among them; 0: as many as the server says are there"""
+
+    def check_noise(self, terms: SumTerms, *, pinned: bool) -> None:
+        """Refuse shares of noise that count on more devices than the owner does: a server could invent them.
+
+        With pinned identities everybody in a sum is known, and counted by each.
+        """
+        if terms.noise is None or pinned or not self.most_sharing:
+            return
+        if not 1 <= (devices := terms.noise.settings.devices) <= self.most_sharing:
+            said = f"{devices} devices" if devices else "as many devices as the server names"
+            raise Refusal("policy", f"noise that {said} share, and {self.most_sharing} at most are relied on")
+
+    def check(self, config: Config, catalogue: ItemCatalogue, *, pinned: bool) -> None:
+        """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them.
+
+        Where identities are pinned, signed sums are all that this node takes part in, whatever the channels.
+        """
+        rule = config.channel.rule
+        if pinned and not is_secure(config):
+            raise Refusal("policy", f"channel.rule={rule}, and identities are pinned here: signed sums alone")
+        if rule not in self.channels:
+            raise Refusal(
+                "policy",
+                f"channel.rule={rule} is not among {', '.join(self.channels)}; "
+                f"`fedrecplus device policy --channel {rule}` would let it",
+            )
         if self.pin and self.catalogue not in ("", catalogue.digest):
             raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
         if config.privacy.rule != "none" and catalogue.tells_participants:
@@ -50,19 +81,17 @@ class Policy(msgspec.Struct, frozen=True):
         if not config.shows_rows:
             return
         allow = "`fedrecplus device policy --allow-bare` would let it"
-        ratio = pseudo_ratio(config, most_rated)
+        ratio = pseudo_ratio(config)
         if ratio < self.least_ratio:
             raise Refusal("policy", f"{ratio:g} pseudo items per rating, at least {self.least_ratio:g} wanted; {allow}")
         if config.redraws:
             raise Refusal("policy", f"pseudo items drawn anew in each round tell the rated ones; {allow}")
 
 
-def pseudo_ratio(config: Config, most_rated: int) -> float:
-    """Pseudo items per rated item that the settings give the person with most ratings."""
+def pseudo_ratio(config: Config) -> float:
+    """Pseudo items per rated item that the settings promise everybody; none where all get the same number of them."""
     how = config.pseudo_items.options
-    if not isinstance(how, SetSettings):
-        return 0.0
-    return how.count / max(most_rated, 1) if how.count > 0 else how.ratio
+    return how.ratio if isinstance(how, SetSettings) and how.count == 0 else 0.0
 
 
 def load_policy(store: Store) -> Policy:

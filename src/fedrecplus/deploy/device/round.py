@@ -15,15 +15,23 @@ from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import wire
 from fedrecplus.deploy.device.batching import Items, Values, rated_items, with_batch
-from fedrecplus.deploy.device.catalogues import catalogue_of, delete_unused_catalogues, load_catalogue
+from fedrecplus.deploy.device.budget import book, check_cost, cost_of, task_of
+from fedrecplus.deploy.device.catalogues import (
+    catalogue_of,
+    check_table,
+    delete_unused_catalogues,
+    keep_catalogue,
+    load_catalogue,
+)
+from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
-from fedrecplus.deploy.device.statistics import statistics_uploads
+from fedrecplus.deploy.device.statistics import check_statistics, statistics_uploads
 from fedrecplus.deploy.device.store import StorageFull, Store
-from fedrecplus.deploy.device.sums import advertise, answer_stage, unmasked_rounds
+from fedrecplus.deploy.device.sums import advertise, answer_stage, check_sum, unmasked_rounds
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Device, PseudoItems
@@ -32,7 +40,7 @@ from fedrecplus.engines.state import remember
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import mark
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
-from fedrecplus.randomness import keys, subkey
+from fedrecplus.randomness import Key, keys, subkey
 from fedrecplus.rounds import client_round
 
 log = logging.getLogger("fedrecplus")
@@ -63,11 +71,11 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     if wire.is_later_stage(packet):
         return answer_stage(packet, store, started)
     request = wire.decode_request(packet, store.allowed_rules)
-    catalogue, config = catalogue_of(store, request), request.config
-    _check_unchanged(store, request)
-    load_policy(store).check(config, catalogue, most_rated(store))
+    catalogue = catalogue_of(store, request)
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
+    _check(store, request, catalogue, again=given is not None)
+    keep_catalogue(store, catalogue)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
         reply = Packet.of_bytes(given)
         if not request.session:
@@ -76,17 +84,34 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     elif request.round == wire.STATISTICS_ROUND:
         reply = statistics_uploads(store, request, catalogue)
     else:
-        _check_budget(store, request)
         reply = _compute(store, request, catalogue, share_error, started)
     return advertise(store, request, reply, started) if request.session else reply
+
+
+def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: bool) -> None:
+    """All that a first message can be refused for: by itself and by earlier messages, before ratings are looked at.
+
+    A server that learnt from a refusal, or from a later silence, what a device has would need no upload.
+    """
+    _check_unchanged(store, request)
+    load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
+    if request.round == wire.STATISTICS_ROUND:
+        check_statistics(store, request)
+    else:
+        check_table(request, catalogue)
+        if not again:
+            _check_budget(store, request)
+    if request.session:
+        check_sum(store, request, catalogue)
+    elif not again:
+        check_cost(store, task_of(request.model, request.config), request.config, request.round, None)
 
 
 def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:
     """Everybody's uploads of a round, computed and kept; for a secure sum they stay here."""
     message, config = request.message(catalogue), request.config
     shown = load_shown(store) if pins_sets(config) else {}
-    before = _clients(store, shown, message, catalogue, request)
-    trained = train_locally(message, before, config, store.scale)
+    trained = _trained(store, shown, message, catalogue, request)
     clients = [client for _, client in trained]
     uploads = [upload for upload, _ in trained]
     if request.session and config.hides_rows:  # nobody sees values, so pseudo items are marks without one
@@ -109,6 +134,20 @@ def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_err
     return reply
 
 
+def _trained(
+    store: Store, shown: Mapping[int, ShownRows], message: Broadcast, catalogue: ItemCatalogue, request: Request
+) -> list[tuple[Upload, Device]]:
+    """Everybody's upload. Where a V made for it breaks the computation, a secure sum gets zeros, and nobody is told."""
+    try:
+        before = _clients(store, shown, message, catalogue, request)
+        return train_locally(message, before, request.config, store.scale)
+    except Exception:
+        if not request.session:
+            raise
+        log.exception("nothing can be computed from what the server sent: this device adds zeros to the sum")
+        return []
+
+
 def _check_unchanged(store: Store, request: Request) -> None:
     """Refuse other settings or another catalogue for a model that began: they could undo what the first ones gave."""
     began = store.connection.execute("SELECT settings, catalogue FROM models WHERE model = ?", (request.model,))
@@ -127,11 +166,6 @@ def _check_budget(store: Store, request: Request) -> None:
     done = unmasked_rounds(store, model) if request.session else store.value(query, model)
     if request.config.privacy.rule != "none" and done >= rounds:
         raise Refusal("policy", f"this model's budget is spent: it is for {rounds} rounds")
-
-
-def most_rated(store: Store) -> int:
-    """How many ratings the busiest person here has."""
-    return max((len(ratings) for ratings in store.ratings().values()), default=0)
 
 
 def _clients(
@@ -162,7 +196,8 @@ def newcomer(
     store: Store, person: int, items: Items, values: Values, request: Request, catalogue: ItemCatalogue
 ) -> Device:
     """A person before their first round of a model. Uploads follow from U, so its key doesn't lead to the secret."""
-    model, key = request.config.model, store.secret if store.as_in_simulation else store.one_way_key("start")
+    model, own = request.config.model, int.from_bytes(store.one_way_key("start")[:8], "big")
+    key = store.secret if store.as_in_simulation else own
     U = model.part.start_users(key, np.array([person]), model.options, catalogue.public)[0]
     return Device(person, items, values, store.scale.standard_step, U, client_secret(store, person))
 
@@ -197,11 +232,16 @@ def _problem(message: Broadcast, clients: Sequence[Device], config: Config, scal
     numbers = np.concatenate([client.items for client in clients]).astype(narrowest(items))
     codes = scale.codes(scale.restore(np.concatenate([client.ratings for client in clients])))
     ratings = Ratings("silo", scale, indptr, numbers, codes, np.arange(len(clients)), np.arange(items))
-    secrets = np.array([client.secret for client in clients], dtype=np.uint64)
+    secrets = np.array([word_of(client.secret) for client in clients], dtype=np.uint64)
     problem = prepare(ratings, config, message.public, secrets)
     fresh = np.diff(problem.pseudo_indptr)
     kept = [fresh[n] if client.kept is None else len(client.kept.items) for n, client in enumerate(clients)]
     return replace(problem, pseudo_indptr=np.cumsum([0, *kept]))  # batches let in more than a first draw would
+
+
+def word_of(secret: Key) -> int:
+    """A person's key as the engine takes it: 64 bits. A silo's draws are those of a simulation."""
+    return secret if isinstance(secret, int) else int.from_bytes(subkey(secret, "silo")[:8], "big")
 
 
 def _training_error(clients: Sequence[Device], message: Broadcast, config: Config) -> ErrorReport:
@@ -220,7 +260,7 @@ def _line(request: Request, reply: Packet, started: float, *, again: bool) -> Se
     return SentLine.of(request.model, request.round, persons, rows, reply, started, request.size, again=again)
 
 
-def client_secret(store: Store, person: int) -> int:
+def client_secret(store: Store, person: int) -> Key:
     """The key of one person's draws, some of which uploads show: it leads to nobody else's and not to the store's."""
     if store.as_in_simulation:
         return int(keys(subkey(store.secret, "secrets"), np.array([person]))[0])
@@ -258,5 +298,7 @@ def save_round(
         store.put("answers", [(model, request.round, request.digest, reply.to_bytes())])
         delete_old_models(store)
         delete_unused_catalogues(store)
-        if sent is not None:
+        if sent is not None:  # under secure sums a release is booked when its vector leaves
+            task = task_of(model, request.config)
+            book(store, task, request.round, cost_of(store, task, request.config, request.round, None))
             store.log_sent(sent)

@@ -15,18 +15,19 @@ from fedrecplus.protocol import Upload
 log = logging.getLogger("fedrecplus")
 
 
-def statistics_uploads(store: Store, request: Request, catalogue: ItemCatalogue) -> Packet:
-    """Everybody's contributions, computed and kept; they leave in a secure sum alone.
-
-    Refused where no noise would come to the sum, and after the model's first round: figures are never refreshed.
-    """
+def check_statistics(store: Store, request: Request) -> None:
+    """Refuse a sum that no noise would come to, and one after the model's first round: figures are never refreshed."""
     if not request.session or store.value("SELECT round FROM models WHERE model = ?", request.model) is not None:
         raise Refusal("policy", "statistics are summed before the first round, in a secure sum, and never again")
     try:
-        cap = deployed_budget(request.config)[0].cap
+        deployed_budget(request.config)
     except UserError as error:
         raise Refusal("policy", str(error)) from None
-    items, uploads = len(catalogue.ids), []
+
+
+def statistics_uploads(store: Store, request: Request, catalogue: ItemCatalogue) -> Packet:
+    """Everybody's contributions, computed and kept; they leave in a secure sum alone."""
+    items, uploads, cap = len(catalogue.ids), [], deployed_budget(request.config)[0].cap
     for person, ratings in store.ratings().items():
         rated, values = rated_items(ratings, catalogue)
         if len(rated):

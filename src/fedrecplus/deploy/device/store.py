@@ -142,22 +142,22 @@ class Store:
 
     def wire_number(self, model: str, person: int) -> int:
         """The number a person has towards the server: another one for each model, so that they can't be joined."""
-        return person if self.as_in_simulation else self.one_way_key("wire-number", int(model, 16), person) >> 2
+        if self.as_in_simulation:
+            return person
+        return int.from_bytes(self.one_way_key("wire-number", int(model, 16), person)[:8], "big") >> 2
 
     @property
     def as_in_simulation(self) -> bool:
         """Whether it was made with a seed, to be compared with a simulation: nothing is hidden then."""
         return bool(self.fact("numbers") != "hidden")
 
-    def one_way_key(self, purpose: str, *numbers: int) -> int:
-        """64 bits for a purpose, by HMAC-SHA256.
+    def one_way_key(self, purpose: str, *numbers: int) -> bytes:
+        """32 bytes for a purpose, by HMAC-SHA256.
 
-        What leaves the device, or follows from what leaves, must not lead back to the secret. ``randomness.subkey``
-        does: each of its steps can be inverted.
+        What leaves the device, or follows from what leaves, must not lead back to the secret.
         """
         message = json.dumps([purpose, *numbers]).encode()
-        digest = hmac.new(str(self.secret).encode(), message, hashlib.sha256).digest()
-        return int.from_bytes(digest[:8], "big")
+        return hmac.new(str(self.secret).encode(), message, hashlib.sha256).digest()
 
     def persons(self) -> dict[str, int]:
         """Name → number."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrecplus.config import Config, dumps, loads
+from fedrecplus.deploy.device.budget import book, check_cost, task_of
 from fedrecplus.deploy.device.catalogues import load_catalogue
 from fedrecplus.deploy.device.identity import Identities
 from fedrecplus.deploy.device.policy import load_policy
@@ -39,14 +40,12 @@ from fedrecplus.deploy.wire import (
     sum_terms,
 )
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import OutOfBounds, RingVector, encode, without_marks, zeros
+from fedrecplus.parts.channel import RingVector, encode, is_clipped, without_marks, zeros
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.randomness import subkey
 
 log = logging.getLogger("fedrecplus")
-_MOST_GIVEN = 30
-"""masked vectors of one round with this node's noise: sums fail where nodes are lost, but not that often"""
 
 
 @dataclass(frozen=True)
@@ -67,25 +66,35 @@ class _Kept:
     reply: bytes | None
     """the last answer, should it be asked for again"""
 
+    def task(self, config: Config) -> str:
+        """What it is paid for with."""
+        return task_of(self.model, config)
+
+
+def check_sum(store: Store, request: Request, catalogue: ItemCatalogue) -> None:
+    """Refuse to begin a sum, by what is asked and what was unmasked before."""
+    if request.pinned != Identities.load(store).pinned:
+        raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
+    _refuse_second(store, _table(request))
+    terms = terms_of(request.config, catalogue, request.round, request.V.shape)
+    load_policy(store).check_noise(terms, pinned=request.pinned)
+    check_cost(store, task_of(request.model, request.config), request.config, request.round, terms)
+
 
 def advertise(store: Store, request: Request, uploads: Packet, started: float) -> Packet:
     """Begin a sum with fresh keys. Secrets of this model's earlier sums are deleted: nobody will finish those."""
-    identities = Identities.load(store)
-    if request.pinned != identities.pinned:
-        raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
-    V = _table(request)
-    _refuse_second(store, V)
+    identities, V = Identities.load(store), _table(request)
     terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
-    _refuse_repeated(store, request, terms)
     layout, fewest = terms.layout, terms.settings.fewest_contributors
-    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort)
+    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort, terms.least_nodes)
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(
-        number, request.sum_session, layout, rows, least, fewest, honest=terms.honest, **identities.for_sums()
+        number, request.sum_session, layout, rows, least, fewest, honest=terms.surviving, **identities.for_sums()
     )
     stage = Stage(request.model, request.round, request.session, FIRST)
-    persons = len(uploads.arrays["clients"])
+    # of all who ever rated: how many know these items would tell who has rated one of them
+    persons = sum(bool(ratings) for ratings in store.ratings().values())
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
     with store.changing():
@@ -98,7 +107,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
 def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
     """The reply to a later stage of a sum that this node has begun."""
     stage, message = decode_stage_request(packet)
-    kept, identities = _load(store, stage), Identities.load(store)
+    kept, identities, cost = _load(store, stage), Identities.load(store), None
     if kept.state is None:
         return _again(store, stage, kept, message)
     try:
@@ -106,14 +115,15 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         if stage.name == "share":
             content = client.share(message)
         elif stage.name == "mask":
-            persons = _persons(packet)
-            content = client.mask(message, _vector(store, kept, client, persons), mask_context(persons))
+            persons, given = _persons(packet), "mask" in client.state.done
+            config, terms = _terms(store, kept, client)
+            cost = None if given else check_cost(store, kept.task(config), config, kept.round, terms)
+            content = client.mask(message, _vector(store, kept, client, persons, terms), mask_context(persons))
         elif stage.name == "consent":
             content = client.consent(message)
         else:
             content = client.reveal(*((client.state.survivors, message) if identities.pinned else (message,)))
-    except (Refused, OutOfBounds) as refused:
-        # the same word whatever it is: that a person's numbers don't fit is nobody's business
+    except (Refused, UserError) as refused:
         raise Refusal("sum", str(refused)) from None
     reply = encode_stage(stage, content)
     with store.changing():
@@ -123,6 +133,8 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
             _refuse_second(store, kept.V)
             store.put("unmasked", [(kept.V, kept.model, kept.session, hashlib.sha256(survivors).hexdigest())])
         changed = (None, content) if stage.name == "reveal" else (client.to_bytes(), None)
+        if cost is not None:
+            book(store, kept.task(config), kept.round, cost)
         store.connection.execute("UPDATE sums SET state = ?, reply = ? WHERE session = ?", (*changed, kept.session))
         store.log_sent(_line(stage, reply, 0, rows, started, packet.size))
     return reply
@@ -155,26 +167,25 @@ def _refuse_second(store: Store, V: str) -> None:
         raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}; a new model needs a new seed")
 
 
-def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int) -> RingVector:
-    """All persons' uploads, each checked and encoded by itself, added up in the ring."""
-    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
-    content = store.value(query, kept.model, kept.round, kept.digest)
+def _terms(store: Store, kept: _Kept, client: SecureClient) -> tuple[Config, SumTerms]:
+    """The settings that a sum was begun with, and its terms."""
     catalogue = load_catalogue(store, kept.catalogue)
-    if content is None or catalogue is None:
-        raise Refusal("sum", "what this sum was begun with is gone")
     config, layout = loads(kept.config, "a sum's config", allow=store.allowed_rules), client.layout
-    terms = terms_of(config, catalogue, kept.round, (layout.items, layout.columns))
+    return config, terms_of(config, catalogue, kept.round, (layout.items, layout.columns))
+
+
+def _vector(store: Store, kept: _Kept, client: SecureClient, persons: int, terms: SumTerms) -> RingVector:
+    """All persons' uploads, each clipped and encoded by itself, added up in the ring."""
+    query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
+    content, layout = store.value(query, kept.model, kept.round, kept.digest), client.layout
+    if content is None:
+        raise Refusal("sum", "what this sum was begun with is gone")
     encoding = terms.encoding(persons, client.cohort, None if layout.whole else client.senders())
-    vector, left_out = zeros(layout, client.rows), 0
-    everybody = uploads_of(Packet.of_bytes(content))
+    vector, everybody = zeros(layout, client.rows), map(without_marks, uploads_of(Packet.of_bytes(content)))
     for number, upload in enumerate(everybody):
-        try:
-            vector.add(encode(without_marks(upload), encoding, subkey(client.rounding_key, number)))
-        except OutOfBounds as problem:
-            log.error("a person's upload is left out of the sum: %s", problem)
-            left_out += 1
-    if left_out and left_out == len(everybody):
-        raise OutOfBounds("no upload here fits into the sum")
+        if is_clipped(upload, encoding):
+            log.warning("numbers of a person here are clipped to the sum's bounds")
+        vector.add(encode(upload, encoding, subkey(client.rounding_key, number)))
     terms.add_share(vector, encoding, client.cohort, client.noise_words())
     return vector
 
@@ -187,26 +198,6 @@ def terms_of(config: Config, catalogue: ItemCatalogue | None, round_number: int,
         return sum_terms(config, catalogue.public, shape, round_number)
     except UserError as error:
         raise Refusal("policy", str(error)) from None
-
-
-def _refuse_repeated(store: Store, request: Request, terms: SumTerms) -> None:
-    """Where this node adds the noise, each release is for once: later rounds have less noise than earlier ones.
-
-    Others' shares can unmask a vector that this node gave without its help. So no round comes after a later one that it
-    gave a vector for, and a round's sum is begun anew a bounded number of times.
-    """
-    if terms.noise is None:
-        return
-    model, asked = request.model, request.round
-    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'reveal'", model)
-    if last is not None and asked <= last:
-        raise Refusal("policy", f"round {asked} of model {model}: round {last} was unmasked before")
-    last = store.value("SELECT MAX(round) FROM sent WHERE model = ? AND stage = 'mask'", model)
-    if last is not None and asked < last:
-        raise Refusal("policy", f"round {asked} of model {model}: a vector for round {last} was given before")
-    given = store.value("SELECT COUNT(*) FROM sent WHERE model = ? AND stage = 'mask' AND round = ?", model, asked)
-    if given >= _MOST_GIVEN:
-        raise Refusal("policy", f"round {asked} of model {model}: {given} vectors were given, and no sum was unmasked")
 
 
 def unmasked_rounds(store: Store, model: str) -> int:

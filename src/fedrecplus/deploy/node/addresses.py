@@ -10,12 +10,12 @@ from fedrecplus.errors import UserError
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine and nobody else can reach it. A name is not, whatever it begins with.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("127.evil.example")
-    (True, False, False)
+    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "127.evil.example")]
+    [True, True, True, False, False]
     """
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
+    except ValueError:  # a name, which says nothing of where it leads
         return False
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.device import Policy, Store, save_policy
+from fedrecplus.deploy.device import CHANNELS, Policy, Store, save_policy
 from fedrecplus.deploy.node import NodeHome, read_public_key
 from fedrecplus.deploy.operate.certificates import CA
 from fedrecplus.deploy.operate.homes import ServerHome
@@ -113,7 +113,7 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         with Store.open(home.store) as store:
             store.rate_many(rows)
             with store.changing():
-                save_policy(store, Policy(bare=True))
+                save_policy(store, Policy(bare=True, channels=CHANNELS))
         homes.append(home)
     return homes
 

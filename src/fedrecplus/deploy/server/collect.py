@@ -52,6 +52,7 @@ class NodeRecords:
     owners: dict[int, int] = field(default_factory=dict)
     """client → the node that spoke for it first"""
     spoken_for: Counter[int] = field(default_factory=Counter)
+    """node → how many clients it spoke for first"""
 
     def note(self, node: int, refusal: Refusal) -> None:
         """Log and count a refusal; enough of them, and the node is not asked again."""
@@ -75,11 +76,10 @@ class NodeRecords:
         new = [client for client in clients if client not in self.owners]
         if new and self.spoken_for[node] + len(new) > self.persons:
             raise Refusal("crowd", f"more than {self.persons} persons in this run")
-        self.own(node, new)
+        self._own(node, new)
         return new
 
-    def own(self, node: int, clients: Sequence[int]) -> None:
-        """This node speaks for these clients."""
+    def _own(self, node: int, clients: Sequence[int]) -> None:
         self.owners.update(dict.fromkeys(clients, node))
         self.spoken_for[node] += len(clients)
 
@@ -100,7 +100,7 @@ class NodeRecords:
         """
         for line in lines:
             for node, clients in line.get("bound", {}).items():
-                self.own(int(node), clients)
+                self._own(int(node), clients)
         saved = lines[-1].get("refusals", {}) if lines else {}
         self.strikes.update({int(node): count for node, count in saved.get("strikes", {}).items()})
         self.refused.update(saved.get("refused", {}))
@@ -143,6 +143,7 @@ class Collected(Answers):
 
     uploads: list[Upload] = field(default_factory=list)
     clients: set[int] = field(default_factory=set)
+    """whose uploads they are"""
     bound: dict[int, list[int]] = field(default_factory=dict)
     """node → clients that it spoke for as the first"""
     squared_error: float = 0.0
@@ -156,8 +157,8 @@ class Collected(Answers):
         if not self.clients.isdisjoint(clients):
             raise Refusal("duplicate", "a client that has answered in this round")
         self.bound[node] = records.bind(node, clients)
-        self.clients.update(clients)
         self.uploads += uploads
+        self.clients.update(clients)
         self.bytes_up += packet.size
         if report:
             self.squared_error += report.squared

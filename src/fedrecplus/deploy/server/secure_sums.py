@@ -136,8 +136,8 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: the sum is not unmasked yet: %s", pending.round + 1, problem)
             return summed
-        for number, reason in server.refused:
-            log.warning("round %s: participant %s: %s", pending.round + 1, number, reason)
+        finally:
+            self._blame(server, pending.numbers)
         survivors, terms = set(server.survivors), self._terms(shape, pending.round)
         encoding = terms.encoding(pending.persons, server.cohort, server.senders())
         noise = terms.share(encoding, server.cohort) * math.sqrt(len(survivors))
@@ -146,6 +146,12 @@ class SecureRound:
             node: summed.nodes.get(node, 0.0) for node, number in pending.numbers.items() if number in survivors
         }
         return summed
+
+    def _blame(self, server: SecureServer, numbers: Mapping[int, int]) -> None:
+        """A strike for each node that gave wrong shares, so that it can't end sum after sum."""
+        for node, number in numbers.items():
+            if number in server.blamed:
+                self.desk.records.note(node, Refusal("shares", server.blamed[number]))
 
     def _terms(self, shape: tuple[int, ...], round_number: int) -> SumTerms:
         return sum_terms(self.config, self.catalogue.public, shape, round_number)
@@ -159,10 +165,13 @@ class SecureRound:
         server, numbers, persons = self._keys(request, shape, requests, summed)
         server.context = mask_context(persons)
         questions = server.close()
-        while server.stage != "reveal":
-            more = {"persons": persons} if server.stage == "mask" else {}
-            self._exchange(server, session, round_number, numbers, questions, summed, more)
-            questions = server.close()
+        try:
+            while server.stage != "reveal":
+                more = {"persons": persons} if server.stage == "mask" else {}
+                self._exchange(server, session, round_number, numbers, questions, summed, more)
+                questions = server.close()
+        finally:
+            self._blame(server, numbers)
         model = self.desk.deployment.model
         return Pending(model, round_number, session, numbers, persons, questions, server.to_bytes())
 
@@ -191,7 +200,8 @@ class SecureRound:
             summed.bytes_up += packet.size
 
         self._gather(requests, take, FIRST, request.round, summed)
-        options = server_options(self.config.channel.options, terms.honest)
+        options = server_options(self.config.channel.options, terms.surviving)
+        options = replace(options, least_cohort=max(options.least_cohort, terms.least_nodes))
         server = SecureServer(session, layout, [number for number, _ in adverts.values()], options, self.pinned)
         numbers = {}
         for node, (number, message) in adverts.items():

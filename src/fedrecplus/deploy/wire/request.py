@@ -25,6 +25,8 @@ from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
+_LARGEST = {"V": 1e3, "last_step": 1e3, "last_covariance": 1e6}
+"""the tables of a request, and the greatest number of each: factors are of the size of ratings, on a scale of 1 to 5"""
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,8 @@ def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
     attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
     V = tables["V"]
-    if V.ndim != 2 or not all(np.isfinite(table).all() for table in tables.values()):
-        raise ValueError("V is no table of finite numbers")
+    for name, table in tables.items():
+        _check_table(name, table, V)
     int(str(facts["model"]), 16)
     return Request(
         model=str(facts["model"]),
@@ -134,6 +136,16 @@ def _decode(packet: Packet, config: Config) -> Request:
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )
+
+
+def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
+    """Refuse tables that no training has: a server could choose them to break, or to saturate, what devices compute."""
+    if name not in _LARGEST or table.dtype.kind != "f" or table.ndim != 2 or table.shape[1:] != V.shape[1:]:
+        raise ValueError(f"{name[:20]} is no table of numbers beside V")
+    if name == "last_step" and len(table) != len(V):
+        raise ValueError("a last step of other items than V's")
+    if not (np.abs(table) <= _LARGEST[name]).all():  # not a number is refused too
+        raise ValueError(f"{name} has numbers beyond {_LARGEST[name]:g}")
 
 
 def _session(facts: Facts, config: Config) -> bytes:
@@ -205,11 +217,17 @@ def _check_noise(config: Config) -> None:
             f"privacy.rule=distributed with channel.rule={config.channel.rule}: a share of the noise hides no upload",
             "set channel.rule=secure",
         )
+    together = getattr(options, "honest", 0.0) + getattr(config.channel.options, "corrupted", 0.0)
+    if rule == "distributed" and together > 1.0:
+        raise UserError(
+            f"privacy.honest={options.honest:g} and channel.corrupted={config.channel.options.corrupted:g}: a share of "
+            f"{together:g} of the nodes would have to answer",
+            "set privacy.honest or channel.corrupted lower: who colludes with the server adds no noise",
+        )
     clip, bound = getattr(options, "clip", 0.0), getattr(config.channel.options, "bound", np.inf)
     if config.privacy.part.has("plan") and clip > min(bound, getattr(config.channel.options, "statistic_bound", bound)):
         raise UserError(
-            f"privacy.clip={clip:g} beyond channel.bound or statistic_bound: who has such numbers drops out, and that "
-            "somebody dropped out is seen",
+            f"privacy.clip={clip:g} beyond channel.bound or statistic_bound, which would clip what the noise is for",
             f"set channel.bound and channel.statistic_bound to {clip:g} or more",
         )
 

@@ -5,6 +5,7 @@ There are two kinds: the uploads of a round, and the statistics that one sum is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +33,22 @@ class SumTerms:
     public: PublicItems
     noise: distributed.DeviceNoise | None = None
     """None where devices add none"""
+    corrupted: float = 0.0
+    """share of the nodes that may collude with the server: it knows their noise, and takes it off"""
 
     @property
-    def honest(self) -> float:
-        """Share of the asked nodes that must be in the sum: their noise is enough."""
-        return 0.0 if self.noise is None else self.noise.settings.honest
+    def surviving(self) -> float:
+        """Share of the nodes that must be in the sum: without those that collude, their noise is enough."""
+        if self.noise is None or self.noise.settings.devices:
+            return 0.0
+        return self.noise.settings.honest + self.corrupted
+
+    @property
+    def least_nodes(self) -> int:
+        """Nodes that must be in the sum where the task fixes how many devices share the noise."""
+        if self.noise is None or not self.noise.settings.devices:
+            return 0
+        return math.ceil(self.noise.settings.honest * self.noise.settings.devices / (1.0 - self.corrupted) - 1e-9)
 
     def encoding(self, persons: int, nodes: int, senders: NDArray[np.int64] | None = None) -> Encoding:
         """The scales of a sum of so many persons at most, behind so many nodes; ``senders`` where rows differ."""
@@ -71,7 +83,7 @@ def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round
     noise, plan = None, plan_of(config)
     if plan is not None and config.privacy.part.has("NOISE_ON_DEVICES"):
         noise = distributed.DeviceNoise(plan.rounds[round_number], config.privacy.options.clip, config.privacy.options)
-    return SumTerms(sum_layout(config, shape), config.channel.options, public, noise)
+    return SumTerms(sum_layout(config, shape), config.channel.options, public, noise, config.channel.options.corrupted)
 
 
 def _statistics_terms(config: Config, items: int) -> SumTerms:
@@ -80,7 +92,7 @@ def _statistics_terms(config: Config, items: int) -> SumTerms:
     how, norm = statistics_ring(budget.cap), sensitivity(budget.cap)
     nothing = PublicItems(np.zeros((items, 0)), np.ones(items, dtype=np.int64), source="public")
     noise = None if options is None else distributed.DeviceNoise(budget.multiplier, norm, options)
-    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise)
+    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, config.channel.options.corrupted)
 
 
 def statistics_ring(cap: int) -> RingSettings:

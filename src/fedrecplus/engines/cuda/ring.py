@@ -28,6 +28,7 @@ class Ring:
         self,
         how: Weighing,
         left_out: Tensor,
+        clipped: Tensor,
         width: int,
         clients: Tensor,
         numbers: Tensor,
@@ -35,9 +36,9 @@ class Ring:
         weights: Tensor,
         summed: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``, now or before.
+        """Updates and weights in whole steps, and the weights; zero for clients that are ``left_out``.
 
-        See ``add_in_steps`` in ``engines/fast/weighing.py``.
+        Numbers beyond the bounds are clipped. See ``add_in_steps`` in ``engines/fast/weighing.py``.
         """
         rows = numbers.shape[1]
         there = torch.arange(rows, device=DEVICE)[None, :] < summed[:, None]
@@ -45,10 +46,10 @@ class Ring:
         moves = torch.where(there[:, :, None], weights[:, None, None] * moved.to(torch.float64), 0.0)
         largest = moves.abs().flatten(1).amax(1)
         fits = (largest <= how.largest_move) & (weights >= 0) & (weights <= how.largest_weight)
-        out = (left_out[clients] != 0) | ~fits
-        left_out[clients] = out.to(left_out.dtype)
+        out = left_out[clients] != 0
+        clipped[clients] |= (~fits & ~out).to(clipped.dtype)
         scale = torch.where(there, self.scales[items], 0.0)
-        steps = moves * scale[:, :, None]
+        steps = within(moves, how.largest_move) * scale[:, :, None]
         if how.by_chance:
             draws = torch.empty_like(steps)
             draw_by_cell[(len(clients), rows)](
@@ -58,8 +59,14 @@ class Ring:
         else:
             steps = torch.round(steps)
         steps = torch.where((scale > 0)[:, :, None] & ~out[:, None, None], steps, 0.0)
-        in_steps = torch.where(out, 0.0, torch.round(weights * how.weight_scale))
+        sent = within(weights, how.largest_weight).clamp(min=0.0)
+        in_steps = torch.where(out, 0.0, torch.round(sent * how.weight_scale))
         return steps, in_steps, torch.where(out, 0.0, weights)
+
+
+def within(values: Tensor, bound: float) -> Tensor:
+    """Numbers clipped to a bound; what is no number is zero."""
+    return torch.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound).clamp(-bound, bound)
 
 
 @kernel

@@ -10,7 +10,7 @@ import torch
 import triton.language as tl
 
 from fedrecplus.engines.cuda.card import DEVICE, Tensor, kernel, padded, power_of_two, real_type, to_card
-from fedrecplus.engines.cuda.ring import Ring
+from fedrecplus.engines.cuda.ring import Ring, within
 from fedrecplus.engines.cuda.tables import CardTable
 from fedrecplus.engines.cuda.weighing import weigh_clients
 from fedrecplus.engines.fast.weighing import Weighing
@@ -40,6 +40,7 @@ class CardSums:
     numbers: Tensor = field(default_factory=lambda: torch.zeros(0))
     """whole_step, temperature, bound, smallest, unit: kernels would take plain numbers in 32 bits"""
     left_out: Tensor = field(default_factory=lambda: torch.zeros(0))
+    clipped: Tensor = field(default_factory=lambda: torch.zeros(0))
     statistic: Tensor = field(default_factory=lambda: torch.zeros(0))
     bounds: Ring | None = None
 
@@ -64,6 +65,7 @@ class CardSums:
             deterministic,
             numbers=numbers,
             left_out=to_card(how.left_out),
+            clipped=to_card(how.clipped),
             statistic=torch.zeros(statistic, dtype=exact, device=DEVICE),
             bounds=Ring.of(how) if how.in_steps else None,
         )
@@ -72,13 +74,13 @@ class CardSums:
         """Weigh the updates of some clients, a table of rows each, and add them up; returns their weights.
 
         ``numbers`` are the rows' items, −1 for none; the first ``summed`` rows of each client count. Weights are 0 for
-        clients that the ring has no room for.
+        clients that are left out of a ring's sums.
         """
         weights = self._weights(numbers, moved, summed)
         if self.bounds is not None:
             summed = rated if self.how.marks else summed
             moved, row_weights, weights = self.bounds.steps(
-                self.how, self.left_out, self.width, clients, numbers, moved, weights, summed
+                self.how, self.left_out, self.clipped, self.width, clients, numbers, moved, weights, summed
             )
         else:
             row_weights = weights
@@ -86,15 +88,6 @@ class CardSums:
         self.overall += row_weights.sum()
         self._add_rows(numbers, moved, row_weights, summed)
         return weights
-
-    def leave_out(self, clients: Tensor, u: Tensor, numbers: Tensor, moved: Tensor, summed: Tensor) -> None:
-        """Leave those out whose statistic the ring has no room for, before anything of them is added."""
-        if self.bounds is None:
-            return
-        weights = self._weights(numbers, moved, summed)
-        largest = u.abs().amax(1).to(torch.float64)
-        beyond = ~(weights * largest * largest <= self.how.largest_statistic)
-        self.left_out[clients] |= beyond.to(self.left_out.dtype)
 
     def _weights(self, numbers: Tensor, moved: Tensor, summed: Tensor) -> Tensor:
         """Each client's weight."""
@@ -125,11 +118,14 @@ class CardSums:
             ROWS=rows, BLOCK=_SORTED_AT_ONCE, COLUMNS=moved.shape[2], STEPS=self.how.in_steps,
         )  # fmt: skip
 
-    def add_statistic(self, weights: Tensor, u: Tensor) -> None:
-        """Add the upper triangles of w u uᵀ, row by row; in whole steps where the sums are."""
+    def add_statistic(self, clients: Tensor, weights: Tensor, u: Tensor) -> None:
+        """Add the upper triangles of w u uᵀ, row by row; clipped and in whole steps where the sums are."""
         first, second = torch.triu_indices(u.shape[1], u.shape[1], device=DEVICE)
         values = weights[:, None] * (u[:, first] * u[:, second]).to(torch.float64)
         if self.how.in_steps:
+            beyond = ~(values.abs() <= self.how.largest_statistic).all(1) & (weights != 0)
+            self.clipped[clients] |= beyond.to(self.clipped.dtype)
+            values = torch.where((weights != 0)[:, None], within(values, self.how.largest_statistic), 0.0)
             values = torch.round(values * self.how.statistic_scale)
         self.statistic += values.sum(0)
 
@@ -142,7 +138,7 @@ class CardSums:
     def on_host(self) -> Sums:
         """The sums, for the server."""
         if self.bounds is not None:
-            self.how.left_out[:] = self.left_out.cpu().numpy()
+            self.how.clipped[:] = self.clipped.cpu().numpy()
         total = self.total[:, : self.width].cpu().numpy()
         return Sums(
             np.ascontiguousarray(total),

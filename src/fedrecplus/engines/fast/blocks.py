@@ -88,7 +88,7 @@ def sums_of(some: BlockRound, how: Weighing, clients: Clients) -> Sums:
             else:
                 overall += add_weighed(block, how, target, total, per_item, weights)
             if vectors is not None:
-                add_statistics(vectors, weights, how.statistic_scale, how.in_steps, statistic)
+                add_statistics(vectors, weights, how.statistic_scale, how.in_steps, how.largest_statistic, statistic)
         return total, per_item, overall, statistic
 
     parts = on_threads(work, chunks(clients, some.counts, len(some.left)))
@@ -119,7 +119,7 @@ def _split(some: BlockRound, block: RowBlock) -> Iterator[Upload]:
         upload = Upload(client, items, (block.moved[places][order] + some.left[items]).astype(np.float64))
         if vectors is not None:
             statistic = np.zeros(some.statistic)
-            add_statistics(vectors[number : number + 1], np.ones(1), 1.0, False, statistic)
+            add_statistics(vectors[number : number + 1], np.ones(1), 1.0, False, 0.0, statistic)
             upload = replace(upload, statistic=statistic)
         yield upload
 

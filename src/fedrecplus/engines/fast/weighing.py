@@ -40,7 +40,9 @@ class Weighing(NamedTuple):
     """round moves up or down by the draws of ``rounding_keys``, one per client"""
     rounding_keys: Any = np.zeros(0, np.uint64)
     left_out: Any = np.zeros(0, np.uint8)
-    """of each client: 1 if it is not in the sums; kernels write 1 for those that are beyond the bounds"""
+    """of each client: 1 if it is not in the sums"""
+    clipped: Any = np.zeros(0, np.uint8)
+    """of each client: kernels write 1 for those with numbers beyond the bounds"""
 
 
 class Target(NamedTuple):
@@ -103,9 +105,15 @@ def add_weighed(block: Any, how: Any, target: Any, total: Any, per_item: Any, we
     return all_weights
 
 
+@inner
+def within(value: float, bound: float) -> float:
+    """A number clipped to a bound; what is no number is zero."""
+    return float(min(max(value, -bound), bound)) if value == value else 0.0
+
+
 @exact_kernel
 def add_in_steps(block: Any, sizes: Any, how: Any, target: Any, total: Any, per_item: Any, weights: Any) -> float:
-    """The same in whole steps, without clients that are left out or have numbers beyond the bounds.
+    """The same in whole steps, without clients that are left out; numbers beyond the bounds are clipped.
 
     ``sizes`` are the greatest numbers of what statistics are made of. See ``encode`` in ``parts/channel/_ring.py``.
     """
@@ -117,28 +125,24 @@ def add_in_steps(block: Any, sizes: Any, how: Any, target: Any, total: Any, per_
         weight = _update_weight(numbers, first, end, moved, how, target)
         if how.marks:
             end = first + rated[k]
-        largest = 0.0
-        for j in range(np.uint64(first), np.uint64(end)):
-            row = np.uint64(numbers[j])
-            for c in range(width):
-                value = abs(weight * (moved[j, c] + left[row, c]))
-                if not value <= largest:  # not a number has no room either
-                    largest = value
-        fits = largest <= how.largest_move and 0.0 <= weight <= how.largest_weight
-        if not (fits and weight * sizes[k] * sizes[k] <= how.largest_statistic):
-            left_out[clients[k]] = 1
         if left_out[clients[k]] != 0:
             continue
-        steps = np.rint(weight * how.weight_scale)
+        sound = 0.0 <= weight <= how.largest_weight and weight * sizes[k] * sizes[k] <= how.largest_statistic
+        steps = np.rint(max(within(weight, how.largest_weight), 0.0) * how.weight_scale)
         for j in range(np.uint64(first), np.uint64(end)):
             row = np.uint64(numbers[j])
             scale = scales[row]
             if scale > 0.0:
                 per_item[row] += steps
-                for c in range(width):
-                    move = weight * (moved[j, c] + left[row, c]) * scale
+            for c in range(width):
+                value = weight * (moved[j, c] + left[row, c])
+                sound = sound and abs(value) <= how.largest_move
+                if scale > 0.0:
+                    move = within(value, how.largest_move) * scale
                     chance = to_unit(mix(keys[clients[k]], row * width + c)) if how.by_chance else 0.0
                     total[row, c] += np.floor(move + chance) if how.by_chance else np.rint(move)
+        if not sound:
+            how.clipped[clients[k]] = 1
         weights[k] = weight
         all_weights += steps
     return all_weights
@@ -161,13 +165,13 @@ def _update_weight(numbers: Any, first: int, end: int, moved: Any, how: Any, tar
 
 
 @exact_kernel
-def add_statistics(vectors: Any, weights: Any, scale: float, in_steps: bool, statistic: Any) -> None:
-    """Add the upper triangles of w x xᵀ, row by row; in whole steps where the sums are."""
+def add_statistics(vectors: Any, weights: Any, scale: float, in_steps: bool, bound: float, statistic: Any) -> None:
+    """Add the upper triangles of w x xᵀ, row by row; clipped and in whole steps where the sums are."""
     for k in range(len(weights)):
         place = 0
         if weights[k] != 0.0:
             for a in range(vectors.shape[1]):
                 for b in range(a, vectors.shape[1]):
                     value = weights[k] * (vectors[k, a] * vectors[k, b])
-                    statistic[place] += np.rint(value * scale) if in_steps else value
+                    statistic[place] += np.rint(within(value, bound) * scale) if in_steps else value
                     place += 1

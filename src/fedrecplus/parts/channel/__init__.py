@@ -2,7 +2,6 @@
 
 from fedrecplus.parts.channel._ring import (
     Encoding,
-    OutOfBounds,
     RingLayout,
     RingVector,
     add_all,
@@ -11,6 +10,7 @@ from fedrecplus.parts.channel._ring import (
     encode,
     encoding_of,
     from_bytes,
+    is_clipped,
     of_steps,
     zeros,
 )
@@ -23,12 +23,12 @@ from fedrecplus.parts.channel._summing import (
     rounding_norm,
     senders_of,
     too_few,
+    warn_of_clipping,
     without_marks,
 )
 
 __all__ = [
     "Encoding",
-    "OutOfBounds",
     "RingLayout",
     "RingSettings",
     "RingVector",
@@ -39,6 +39,7 @@ __all__ = [
     "encoding_for",
     "encoding_of",
     "from_bytes",
+    "is_clipped",
     "layout_of",
     "mark",
     "of_steps",
@@ -46,6 +47,7 @@ __all__ = [
     "rounding_norm",
     "senders_of",
     "too_few",
+    "warn_of_clipping",
     "without_marks",
     "zeros",
 ]

@@ -9,8 +9,9 @@ Every channel that adds up masked, shared or noised integers uses this one encod
   cohorts; by default the server divides by public counts instead.
 
 A sum is exact up to the rounding of each contribution: to the nearest step of 32 bits; of 16 bits, where most numbers
-are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients
-contribute to a row than was allowed for, a sum can't wrap around. Numbers beyond the bound are refused on the device.
+are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients contribute to a row than
+was allowed for, a sum can't wrap around. Numbers beyond the bound are clipped to it, and what is no number counts as
+zero: a client that dropped out for what it has would tell the server so.
 """
 
 from __future__ import annotations
@@ -23,16 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.errors import UserError
 from fedrecplus.protocol import Array, Sums, Upload
 from fedrecplus.randomness import to_unit, uniform
 
 Items = NDArray[np.int64]
 BITS = (16, 32)
 WEIGHT_BITS = 32
-
-
-class OutOfBounds(Exception):
-    """A number that the ring has no room for: the client drops out of the round and says so."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,8 @@ def encoding_of(
     """
     levels = (2 ** (layout.bits - 1) - 1) // np.maximum(most, 1)
     if levels.min(initial=1) < 1:
-        raise OutOfBounds(f"a cohort of {cohort} clients has no room in {layout.bits} bits")
+        problem = f"a cohort of {cohort} clients has no room in {layout.bits} bits"
+        raise UserError(problem, "set channel.bits=32, or a smaller cohort.fraction")
     scales = levels / bound
     if left_out is not None:
         scales = np.where(left_out, 0.0, scales)
@@ -220,23 +219,22 @@ def encoding_of(
 def encode(upload: Upload, encoding: Encoding, key: int | None = None) -> RingVector:
     """One person's upload as ring numbers over the rows that hold its items; all its other rows are zero.
 
-    An upload without a weight counts once. ``key`` draws where numbers are rounded by chance; None: the operating
-    system does.
+    Numbers beyond the bounds are clipped. An upload without a weight counts once. ``key`` draws where numbers are
+    rounded by chance; None: the operating system does.
     """
-    weight = 1.0 if upload.weight is None else upload.weight
-    _check(upload, weight, encoding)
+    delta, weight, statistic = _clipped(upload, encoding)
     layout = encoding.layout
     rows = layout.rows_for(upload.items)
     vector = zeros(layout, rows)
     places = upload.items if rows is None else np.searchsorted(rows, upload.items)
     scales, steps = encoding.scales[upload.items], weight * encoding.weight_scale
-    moves = upload.delta * scales[:, None]
+    moves = delta * scales[:, None]
     if encoding.by_chance:
         moves = np.floor(moves + _draws(upload.items, layout.columns, key))
     vector.moves[places] = _to_ring(moves, layout.dtype)
     if layout.weights:
         vector.weights[places] = _to_ring(np.where(scales > 0, steps, 0.0), "<u4")
-    of_client = np.concatenate([upload.statistic * encoding.statistic_scale, [steps, 1.0]])
+    of_client = np.concatenate([statistic * encoding.statistic_scale, [steps, 1.0]])
     vector.weights[-len(of_client) :] = _to_ring(of_client, "<u4")
     return vector
 
@@ -290,17 +288,27 @@ def _to_ring(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return ring
 
 
-def _check(upload: Upload, weight: float, encoding: Encoding) -> None:
-    """Refuse what the ring has no room for. Nothing is clipped: a clipped sum would be wrong and look right."""
-    for name, values, bound in (
-        ("change of a row", upload.delta, encoding.bound),
-        ("weight", np.array([weight]), encoding.largest_weight),
-        ("statistic", upload.statistic, encoding.statistic_bound),
-    ):
-        largest = float(np.abs(values).max(initial=0.0))
-        if not largest <= bound:  # not a number is refused too
-            raise OutOfBounds(f"a {name} of {largest:g} is beyond the bound, {bound:g}")
-    if weight < 0:
-        raise OutOfBounds(f"a weight of {weight:g} is negative")
-    if len(upload.statistic) != encoding.layout.statistic_size:
-        raise OutOfBounds(f"a statistic of {len(upload.statistic)} numbers, not {encoding.layout.statistic_size}")
+def is_clipped(upload: Upload, encoding: Encoding) -> bool:
+    """Whether ``encode`` clips a number of this upload: a bound that does it often is too small."""
+    delta, weight, statistic = _clipped(upload, encoding)
+    own = 1.0 if upload.weight is None else upload.weight
+    return not (np.array_equal(delta, upload.delta) and weight == own and np.array_equal(statistic, upload.statistic))
+
+
+def _clipped(upload: Upload, encoding: Encoding) -> tuple[Array, float, Array]:
+    """Changes, weight and statistic within the bounds."""
+    weight = 1.0 if upload.weight is None else upload.weight
+    return (
+        within(upload.delta, encoding.bound),
+        max(float(within(np.array(weight), encoding.largest_weight)), 0.0),
+        within(upload.statistic, encoding.statistic_bound),
+    )
+
+
+def within(values: Array, bound: float) -> Array:
+    """Numbers clipped to a bound; what is no number is zero.
+
+    >>> within(np.array([0.5, -7.0, np.inf, np.nan]), 2.0).tolist()
+    [0.5, -2.0, 2.0, 0.0]
+    """
+    return np.clip(np.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound), -bound, bound)

@@ -17,12 +17,12 @@ from fedrecplus.parts.channel._ring import (
     WEIGHT_BITS,
     Encoding,
     Items,
-    OutOfBounds,
     RingLayout,
     RingVector,
     contributors,
     encode,
     encoding_of,
+    is_clipped,
     zeros,
 )
 from fedrecplus.protocol import Array, Broadcast, PublicItems, Upload
@@ -46,12 +46,10 @@ class RingSettings(Settings):
         text("Σw of a row: by public counts, or summed, which shows exact counts; parts of a table always send theirs"),
     ] = "public"
     bits: Annotated[int, number(16, 32, "of the ring that changes of rows are summed in: 16 or 32")] = 32
-    bound: Annotated[float, number(1e-9, 1e9, "largest |w·Δ| that a client may send; beyond it, it drops out")] = 8.0
-    largest_weight: Annotated[float, number(1e-9, 1e9, "largest aggregation weight; beyond it, a client drops out")] = (
-        64.0
-    )
+    bound: Annotated[float, number(1e-3, 1e4, "largest |w·Δ| that a client sends; greater numbers are clipped")] = 8.0
+    largest_weight: Annotated[float, number(1e-3, 1e6, "largest aggregation weight; greater ones are clipped")] = 64.0
     statistic_bound: Annotated[
-        float, number(1e-9, 1e9, "largest number of the model's statistic; beyond it, a client drops out")
+        float, number(1e-3, 1e6, "largest number of the model's statistic; greater ones are clipped")
     ] = 64.0
     fewest_contributors: Annotated[
         int, number(1, 10**6, "rows with fewer, by public counts (of whomever these count), are zeroed")
@@ -110,13 +108,10 @@ def encoding_for(
         most = np.minimum(senders + silos, cohort)
         left_out = senders < 2 * settings.fewest_contributors  # some may vanish
     expected = public.popularity / max(public.people or cohort, 1)
-    try:
-        return encoding_of(
-            layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,
-            left_out, expected,
-        )  # fmt: skip
-    except OutOfBounds as problem:
-        raise UserError(str(problem), "set channel.bits=32, or a smaller cohort.fraction") from None
+    return encoding_of(
+        layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,
+        left_out, expected,
+    )  # fmt: skip
 
 
 def senders_of(rows: Iterable[Items | None], layout: RingLayout) -> Items | None:
@@ -182,25 +177,35 @@ def encoded(
 ) -> tuple[dict[int, RingVector], Encoding]:
     """Everybody's integers, and the round's encoding, which is made of public figures.
 
-    Whoever exceeds a bound drops out; fewer than the least cohort are no sum. Rows of fake marks (count 0) are zero.
+    Fewer than the least cohort are no sum. Rows of fake marks (count 0) are zero.
     """
+    if len(uploads) < settings.least_cohort:
+        raise UserError(
+            f"round {message.round}: {len(uploads)} clients are no sum, channel.least_cohort = {settings.least_cohort}",
+            "ask more clients (cohort.fraction, cohort.dropout)",
+        )
     layout = layout_of(message.V.shape, len(uploads[0].statistic) if uploads else 0, settings)
     rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
     senders = senders_of(rows.values(), layout)
     encoding = encoding_for(layout, message.public, len(uploads), settings, senders)
-    found, keys = {}, rounding_keys([upload.client for upload in uploads], message.round, seed)
-    for upload in uploads:
-        try:
-            vector = encode(without_marks(upload), encoding, keys[upload.client])
-            found[upload.client] = widened(vector, rows[upload.client], layout)
-        except OutOfBounds as problem:
-            _log.warning("round %d: client %d drops out: %s", message.round, upload.client, problem)
-    if len(found) < settings.least_cohort:
-        raise UserError(
-            f"round {message.round}: {len(found)} clients are no sum, channel.least_cohort = {settings.least_cohort}",
-            "ask more clients (cohort.fraction, cohort.dropout), or look at channel.bound and channel.largest_weight",
-        )
-    return found, encoding
+    return vectors_of(uploads, rows, encoding, message.round, seed), encoding
+
+
+def vectors_of(
+    uploads: Sequence[Upload], rows: Mapping[int, Items | None], encoding: Encoding, round_number: int, seed: int
+) -> dict[int, RingVector]:
+    """Everybody's integers over the rows that each client spans."""
+    keys = rounding_keys([upload.client for upload in uploads], round_number, seed)
+    sent = {upload.client: without_marks(upload) for upload in uploads}
+    warn_of_clipping(sum(is_clipped(upload, encoding) for upload in sent.values()), round_number)
+    vectors = {client: encode(upload, encoding, keys[client]) for client, upload in sent.items()}
+    return {client: widened(vector, rows[client], encoding.layout) for client, vector in vectors.items()}
+
+
+def warn_of_clipping(clients: int, round_number: int) -> None:
+    """In a simulation everybody's numbers are at hand; a deployment's server can't tell."""
+    if clients:
+        _log.warning("round %d: numbers of %d clients are clipped to the channel's bounds", round_number, clients)
 
 
 def without_marks(upload: Upload) -> Upload:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
 from fedrecplus.protocol import PeerMessage, Upload
-from fedrecplus.randomness import subkey, uniform
+from fedrecplus.randomness import Key, subkey, uniform
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
 
@@ -70,7 +70,7 @@ def denoisers(clients: Clients, round_number: int, seed: int, settings: Settings
     return np.sort(clients[np.argsort(draws, kind="stable")[: max(1, round(settings.share * len(clients)))]])
 
 
-def denoiser_of(secret: int, chosen: Clients, round_number: int) -> int:
+def denoiser_of(secret: Key, chosen: Clients, round_number: int) -> int:
     """The denoising client that an ordinary client picks, by its own secret."""
     draw = uniform(subkey(secret, "denoiser"), np.array([round_number]))[0]
     return int(chosen[int(draw * len(chosen))])

@@ -52,7 +52,7 @@ def bounded(upload: Upload, settings: BudgetSettings) -> Upload:
     After: McMahan et al. 2018 (flat clipping of a user's whole update)
     """
     weight = person_weight(len(upload.items), settings.cap)
-    delta, statistic = weight * upload.delta, weight * upload.statistic
+    delta, statistic = (weight * np.where(np.isfinite(x), x, 0.0) for x in (upload.delta, upload.statistic))
     norm = float(np.sqrt(np.sum(delta**2) + np.sum(statistic**2)))
     if norm > settings.clip:
         factor = settings.clip / norm * (1.0 - 1e-12)  # so that rounding can't lift it over the bound

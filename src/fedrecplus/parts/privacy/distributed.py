@@ -46,6 +46,9 @@ class Settings(_budget.BudgetSettings):
     honest: Annotated[
         float, number(0.01, 1, "share of the asked devices that adds noise and answers, at least; else the round fails")
     ] = 0.7
+    devices: Annotated[
+        int, number(0, 10**6, "deployed: n, whose honest share adds enough noise; 1: each by itself; 0: all asked")
+    ] = 0
     draw: Annotated[
         Literal["sum", "shares"], text("in simulation: one draw with the law of the sum, or every device's share")
     ] = "sum"
@@ -99,7 +102,7 @@ def headroom(multiplier: float, sensitivity: float, bound: float, asked: int, se
 
     All asked devices may answer, and eight standard deviations are exceeded by one number in 10¹⁵.
     """
-    most = np.sqrt(asked) * share_scale(multiplier, sensitivity, asked, settings)
+    most = np.sqrt(asked) * share_scale(multiplier, sensitivity, settings.devices or asked, settings)
     return int(np.ceil(8.0 * most / bound))
 
 
@@ -141,7 +144,7 @@ class DeviceNoise:
                 f"rounding to the ring's steps adds {sensitivity / self.norm - 1.0:.2g} to a person's norm",
                 f"{_ROUNDED - 1.0:.2g} is allowed for: set a smaller channel.bound, or fewer devices in a round",
             )
-        return share_scale(self.multiplier, sensitivity, asked, self.settings)
+        return share_scale(self.multiplier, sensitivity, self.settings.devices or asked, self.settings)
 
 
 def noisy(

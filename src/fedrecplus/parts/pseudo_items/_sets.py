@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.randomness import subkey, uniform
+from fedrecplus.randomness import Key, subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 from fedrecplus.settings import Settings as _Settings
 
@@ -69,7 +69,7 @@ def size_class(rows: int) -> int:
 
 
 def draw_unrated(
-    count: int, rated: Items, items: int, key: int, item_of: Callable[[Items, NDArray[np.float64]], Items]
+    count: int, rated: Items, items: int, key: Key, item_of: Callable[[Items, NDArray[np.float64]], Items]
 ) -> Items:
     """The first ``count`` different unrated items in a keyed sequence of draws, ascending.
 
@@ -96,6 +96,6 @@ def draw_unrated(
     return np.sort(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.int64)
 
 
-def set_key(secret: int, settings: SetSettings, round_number: int) -> int:
+def set_key(secret: Key, settings: SetSettings, round_number: int) -> Key:
     """The key of the client's set: of the round where sets are drawn anew, the same for good where they are kept."""
     return subkey(secret, "pseudo-items", round_number if settings.redraw else 0)

@@ -19,7 +19,7 @@ from fedrecplus.parts.assumptions import OfPseudoItems
 from fedrecplus.parts.pseudo_items._sets import SetSettings, set_key
 from fedrecplus.parts.similarity import DECIMALS, similarity, unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems
-from fedrecplus.randomness import keys, subkey, uniform
+from fedrecplus.randomness import Key, keys, subkey, uniform
 from fedrecplus.settings import Annotated, number
 
 Items = NDArray[np.int64]
@@ -141,7 +141,7 @@ def likeness(public: PublicItems, first: Items, second: Items, settings: Setting
     return np.round(alike, DECIMALS)
 
 
-def _decoy_groups(count: int, touched: Items, group: Items, public: PublicItems, key: int, settings: Settings) -> Items:
+def _decoy_groups(count: int, touched: Items, group: Items, public: PublicItems, key: Key, settings: Settings) -> Items:
     """Items of whole untouched groups, each alike to a touched one drawn at random and about as popular."""
     order, starts = members(group)
     left = np.ones(len(starts) - 1, dtype=bool)

@@ -70,10 +70,9 @@ def confidences(some: Round, each: Batch, choices: CardChoices) -> Tensor:
 
 
 def add_choices(sums: CardSums, each: Batch, moved: Tensor, u: Tensor) -> None:
-    """Add updates up, and u uᵀ with the same weights; a client that the ring has no room for is in neither."""
+    """Add updates up, and u uᵀ with the same weights."""
     clients, rows = each.clients.clients, wide(moved, sums.total.shape[1])
-    sums.leave_out(clients, u, each.numbers, rows, each.summed)
-    sums.add_statistic(sums.add(clients, each.numbers, rows, each.rated, each.summed), u)
+    sums.add_statistic(clients, sums.add(clients, each.numbers, rows, each.rated, each.summed), u)
 
 
 def train(some: Round) -> tuple[CardSums, Any]:

@@ -15,7 +15,16 @@ from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport
-from fedrecplus.parts.channel import decode, encoding_for, layout_of, of_steps, rounding_keys, secure, senders_of
+from fedrecplus.parts.channel import (
+    decode,
+    encoding_for,
+    layout_of,
+    of_steps,
+    rounding_keys,
+    secure,
+    senders_of,
+    warn_of_clipping,
+)
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums
 
 Train = Callable[..., tuple[Sums, NDArray[Any]]]
@@ -53,17 +62,16 @@ def ring_sums(
     vanish = secure.vanishing(clients, message.round, seed, options)
     left_out = np.zeros(problem.ratings.clients, np.uint8)
     left_out[[client for client, stage in vanish.items() if stage != "reveal"]] = 1
-    before = left_out.copy()
+    clipped = np.zeros(problem.ratings.clients, np.uint8)
     steps = how._replace(
         in_steps=True, scales=encoding.scales, weight_scale=encoding.weight_scale, largest_move=encoding.bound,
         largest_weight=encoding.largest_weight, statistic_scale=encoding.statistic_scale,
-        largest_statistic=encoding.statistic_bound, left_out=left_out, by_chance=encoding.by_chance,
-        marks=not layout.whole,
+        largest_statistic=encoding.statistic_bound, left_out=left_out, clipped=clipped,
+        by_chance=encoding.by_chance, marks=not layout.whole,
         rounding_keys=_rounding_keys(problem, message, clients),
     )  # fmt: skip
     sums, U = train(problem, private, message, pseudo, steps, clients)
-    for client in np.flatnonzero(left_out > before).tolist():
-        secure.drop(client, vanish, message.round, "its numbers are beyond the bounds")
+    warn_of_clipping(int(clipped.sum()), message.round)
     survivors, traffic = secure.without_masks(rows, layout, vanish, message.round, seed, options)
     total = of_steps(replace(sums, clients=len(survivors)), layout)
     down = len(clients) * BYTES_PER_NUMBER * message.V.size + traffic.bytes_down

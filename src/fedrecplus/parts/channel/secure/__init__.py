@@ -5,7 +5,6 @@ After: Bonawitz et al. 2017 (CCS), Bell et al. 2020 (CCS)
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,13 +17,10 @@ from fedrecplus.parts.channel import _summing
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
-    OutOfBounds,
     RingLayout,
     RingVector,
     add_all,
     decode,
-    encode,
-    zeros,
 )
 from fedrecplus.parts.channel._summing import (
     RingSettings,
@@ -32,12 +28,10 @@ from fedrecplus.parts.channel._summing import (
     encoding_for,
     layout_of,
     mark,
-    rounding_keys,
     senders_of,
     too_few,
+    vectors_of,
     visible,
-    widened,
-    without_marks,
 )
 from fedrecplus.parts.channel.secure.outline import outline
 from fedrecplus.parts.channel.secure.server_state import Aborted, ServerOptions
@@ -49,7 +43,6 @@ from fedrecplus.settings import Annotated, number, text
 VIEW = "sums"
 rounding_error = _summing.rounding_error
 rounding_norm = _summing.rounding_norm
-_log = logging.getLogger("fedrecplus")
 
 
 class Settings(RingSettings):
@@ -105,8 +98,8 @@ def exchange(
 def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: Settings) -> tuple[Sums, Traffic]:
     """The sums of a cohort in a simulation: by the whole protocol, or by its ring vectors alone, with equal results.
 
-    Clients whose numbers are beyond the bounds drop out. ``UserError`` where too few clients are left. Noise of devices
-    is not added here: a simulation draws that of all together (``rounds/release.py``).
+    ``UserError`` where too few clients are left. Noise of devices is not added here: a simulation draws that of all
+    together (``rounds/release.py``).
     """
     clients = np.array([upload.client for upload in uploads], dtype=np.int64)
     size = len(uploads[0].statistic) if uploads else 0
@@ -114,14 +107,7 @@ def add_up(uploads: Sequence[Upload], message: Broadcast, seed: int, settings: S
     rows = {upload.client: layout.rows_for(upload.items) for upload in uploads}
     encoding = encoding_for(layout, message.public, len(uploads), settings, senders_of(rows.values(), layout))
     vanish = vanishing(clients, message.round, seed, settings)
-    vectors, keys = {}, rounding_keys(clients.tolist(), message.round, seed)
-    for upload in uploads:
-        try:
-            vector = encode(without_marks(upload), encoding, keys[upload.client])
-            vectors[upload.client] = widened(vector, rows[upload.client], layout)
-        except OutOfBounds as problem:
-            drop(upload.client, vanish, message.round, str(problem))
-            vectors[upload.client] = zeros(layout, rows[upload.client])
+    vectors = vectors_of(uploads, rows, encoding, message.round, seed)
     if settings.masks == "computed":
         return _with_masks(vectors, layout, encoding, vanish, message.round, seed, settings)
     survivors, traffic = without_masks(rows, layout, vanish, message.round, seed, settings)
@@ -163,12 +149,6 @@ def without_masks(
         raise failed(round_number, reason) from None
 
 
-def drop(client: int, vanish: dict[int, str], round_number: int, reason: str) -> None:
-    """A client whose vector can't be sent says so, and vanishes before it would send it."""
-    _log.warning("round %d: client %d drops out: %s", round_number, client, reason)
-    vanish[client] = min(vanish.get(client, "mask"), "mask", key=VANISHING.index)
-
-
 def with_refusals(
     rows: Mapping[int, Items | None], vanish: Mapping[int, str], layout: RingLayout, settings: Settings
 ) -> dict[int, str]:
@@ -208,6 +188,5 @@ def failed(round_number: int, reason: Aborted) -> UserError:
     """The error of a simulated round whose sum was aborted."""
     return UserError(
         f"the secure sum of round {round_number} was aborted: {reason}",
-        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout, dropout_bound, "
-        "bound and largest_weight",
+        "ask more clients (cohort.fraction), or look at channel.least_cohort, dropout and dropout_bound",
     )

@@ -122,6 +122,14 @@ class Reveal(SecureMessage, frozen=True, array_like=True, tag=8):
     shares: bytes
 
 
+class Complaint(SecureMessage, frozen=True, array_like=True, tag=9):
+    """Client → server, in the place of its vector: shares of these neighbours don't open, so there is no sum."""
+
+    sender: bytes
+    dealers: bytes
+    """which neighbours, as bits"""
+
+
 Message = TypeVar("Message", bound=SecureMessage)
 
 

@@ -50,6 +50,10 @@ class SecureServer:
         self.total: RingVector = zeros(layout)
         self.refused: list[tuple[int, str]] = []
         """clients whose messages were refused, and why"""
+        self.complaints: dict[int, list[int]] = {}
+        """client → neighbours whose shares it couldn't open"""
+        self.blamed: dict[int, str] = {}
+        """clients that gave wrong shares, or that others can't be in a sum with, and why"""
         self.adverts: dict[int, Advertisement] = {}
         self.neighbours: dict[int, tuple[int, ...]] = {}
         self.shares: dict[int, dict[int, bytes]] = {}

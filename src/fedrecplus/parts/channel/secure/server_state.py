@@ -12,6 +12,7 @@ from fedrecplus.parts.channel.secure import graph
 from fedrecplus.parts.channel.secure.messages import (
     NUMBER_BYTES,
     Advertisement,
+    Complaint,
     Consent,
     MaskedVector,
     Refused,
@@ -20,7 +21,7 @@ from fedrecplus.parts.channel.secure.messages import (
     to_number,
 )
 
-Sent = TypeVar("Sent", Advertisement, SealedShares, MaskedVector, Consent, Reveal)
+Sent = TypeVar("Sent", Advertisement, SealedShares, MaskedVector, Complaint, Consent, Reveal)
 
 
 class Aborted(Exception):

@@ -5,6 +5,8 @@ After: Bonawitz et al. 2017, Figure 4, Round 2
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from fedrecplus.parts.channel._ring import RingVector, from_bytes
@@ -13,9 +15,11 @@ from fedrecplus.parts.channel.secure import graph, keys
 from fedrecplus.parts.channel.secure.masks import add_mask, shared_rows
 from fedrecplus.parts.channel.secure.messages import (
     VERSION,
+    Complaint,
     MaskedVector,
     Refused,
     Survivors,
+    from_bits,
     pack,
     to_bits,
     unpack,
@@ -32,7 +36,11 @@ def answer(client: SecureClient, inbox: bytes, vector: RingVector, context: byte
     """The vector plus its self mask and a mask with each neighbour that has shared its secrets."""
     client.comes_after("share", "mask")
     state, layout = client.state, client.layout
-    plain = share.opened(client, inbox)
+    plain, garbled = share.opened(client, inbox)
+    if garbled:
+        client.once("mask", inbox)
+        dealers = to_bits(other in garbled for other in client.neighbours())
+        return pack(Complaint(VERSION, state.session, client.sender, dealers))
     if len(plain) < client.threshold:
         raise Refused(f"{len(plain)} neighbours have shared their secrets, and {client.threshold} are needed")
     if layout.to_bits(vector.rows) != state.rows:
@@ -52,6 +60,10 @@ def answer(client: SecureClient, inbox: bytes, vector: RingVector, context: byte
 
 def take(server: SecureServer, sender: int, data: bytes) -> None:
     """A client's masked vector goes into the sum at once; nobody keeps it."""
+    if (complaint := _complaint(server, data)) is not None:
+        near = server.neighbours[sender]
+        server.complaints[sender] = from_bits(sent_by(complaint, sender).dealers, near)
+        return
     message = sent_by(unpack(MaskedVector, data, server.session), sender)
     rows = server.layout.from_bits(server.adverts[sender].rows)
     try:
@@ -64,6 +76,9 @@ def take(server: SecureServer, sender: int, data: bytes) -> None:
 
 def close(server: SecureServer) -> dict[int, bytes]:
     """To each survivor, which of its neighbours survived; too few anywhere end the sum before anything is unmasked."""
+    if server.complaints:
+        server.blamed |= blamed_by(server.complaints)
+        raise server.aborted(f"shares don't open; who deals or complains falsely: {sorted(server.blamed)}")
     least = max(server.options.least_cohort, graph.fewest_of(server.options.honest, server.cohort))
     server.need(len(server.vectors), least, "sent their vectors")
     willing = _willing(server)
@@ -78,6 +93,33 @@ def close(server: SecureServer) -> dict[int, bytes]:
         alive = to_bits(other in server.vectors for other in near)
         server.told[client] = pack(Survivors(VERSION, server.session, count, alive))
     return dict(server.told)
+
+
+def _complaint(server: SecureServer, data: bytes) -> Complaint | None:
+    try:
+        return unpack(Complaint, data, server.session)
+    except Refused:
+        return None
+
+
+def blamed_by(complaints: Mapping[int, Iterable[int]]) -> dict[int, str]:
+    """Who to leave out so that nobody complains of anybody: whoever is in most complaints first, and of two both.
+
+    Whether a dealer or a complainer lies can't be told without opening what others dealt. One liar that garbles the
+    shares of many, or complains of many, stands alone against them; where it is one against one, both are blamed.
+
+    >>> sorted(blamed_by({2: [7], 3: [7], 4: [7]})), sorted(blamed_by({2: [5]}))
+    ([7], [2, 5])
+    """
+    pairs = {frozenset((client, dealer)) for client, dealers in complaints.items() for dealer in dealers}
+    blamed: dict[int, str] = {}
+    while pairs:
+        counts = Counter(client for pair in pairs for client in pair)
+        most = max(counts.values())
+        for client in [one for one, count in counts.items() if count == most]:
+            blamed[client] = "shares that it dealt don't open, or its complaint of others is false"
+        pairs = {pair for pair in pairs if pair.isdisjoint(blamed)}
+    return blamed
 
 
 def _willing(server: SecureServer) -> set[int]:

@@ -25,7 +25,7 @@ def answer(client: SecureClient, survivors: bytes, consents: bytes) -> bytes:
     alive = consent.checked_survivors(client, survivors)
     if client.identity is not None:
         consent.check_consents(client, survivors, consents, alive)
-    plain = client.shares or share.opened(client, client.state.inbox)
+    plain = client.shares or share.opened(client, client.state.inbox)[0]
     client.once("reveal", survivors)
     size = shamir.SHARE_BYTES
     shares = (both[size:] if other in alive else both[:size] for other, both in plain.items())
@@ -83,7 +83,8 @@ def _restored(server: SecureServer, owner: int, shares: Mapping[int, Mapping[int
 
     secret, wrong = shamir.restore_checked(points, server.threshold, right)
     for place in wrong:
-        server.refused.append((server.neighbours[owner][place - 1], f"a wrong share of the {name} of client {owner}"))
+        server.blamed[server.neighbours[owner][place - 1]] = f"a wrong share of the {name} of client {owner}"
     if secret is None:
+        server.blamed[owner] = f"it dealt shares of its {name} that restore nothing, or too many holders lie"
         raise server.aborted(f"the shares of the {name} of client {owner} restore nothing: too many are wrong")
     return secret

@@ -13,6 +13,7 @@ from fedrecplus.parts.channel.secure.messages import (
     VERSION,
     Inbox,
     Neighbourhood,
+    Refused,
     SealedShares,
     cut,
     from_bits,
@@ -50,14 +51,17 @@ def answer(client: SecureClient, neighbourhood: bytes) -> bytes:
     return pack(SealedShares(VERSION, state.session, client.sender, commitment, b"".join(sealed)))
 
 
-def opened(client: SecureClient, inbox: bytes) -> dict[int, bytes]:
-    """The shares that neighbours sealed for this client: what the server passed on, opened."""
+def opened(client: SecureClient, inbox: bytes) -> tuple[dict[int, bytes], list[int]]:
+    """The shares that neighbours sealed for this client, and the neighbours whose shares don't open."""
     message, state = unpack(Inbox, inbox, client.state.session), client.state
-    senders, plain = from_bits(message.present, list(client.neighbours())), {}
+    senders, plain, garbled = from_bits(message.present, list(client.neighbours())), {}, []
     for sender, sealed in zip(senders, cut(message.sealed, len(senders), SEALED_BYTES), strict=True):
         header = keys.pair(state.session, sender, state.number)
-        plain[sender] = keys.unseal(keys.derive(client.agree(sender), b"shares", header), sealed, header, sender)
-    return plain
+        try:
+            plain[sender] = keys.unseal(keys.derive(client.agree(sender), b"shares", header), sealed, header, sender)
+        except Refused:
+            garbled.append(sender)
+    return plain, garbled
 
 
 def take(server: SecureServer, sender: int, data: bytes) -> None:
