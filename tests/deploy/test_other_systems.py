@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fedrecplus.deploy.process import CA
 
 import fedrecplus
 from fedrecplus.config import change
 from fedrecplus.data import load
+from fedrecplus.deploy.node import read_public_key
+from fedrecplus.deploy.operate.certificates import CA
 from tests.deploy.cluster import Cluster, exact
 from tests.waiting import GIVE_UP
 
@@ -117,7 +118,7 @@ def test_a_device_lives_without_what_its_system_lacks(cluster: Cluster, tmp_path
                 break
         else:
             pytest.fail(process.communicate(timeout=GIVE_UP)[1])
-        cluster.server.admit(tmp_path / "me" / "node.pub", system)
+        cluster.server.roster.admit(read_public_key(tmp_path / "me" / "node.pub"), system)
         cluster.start_run()
         said, wrong = process.communicate("\n", timeout=GIVE_UP)
         assert process.returncode == 0, said + wrong
