@@ -86,7 +86,7 @@ class Needles:
         likely = np.zeros(1 << 16, dtype=bool)
         likely[(needles & np.uint64(0xFFFF)).astype(np.uint16)] = True
         hits = set[int]()
-        for offset in range(8):
+        for offset in range(min(8, len(haystack))):
             words = np.frombuffer(haystack, np.uint64, (len(haystack) - offset) // 8, offset)
             some = words[likely[words.astype(np.uint16)]]  # few are left, which makes it quick
             hits |= set(some[np.isin(some, needles)].tolist())

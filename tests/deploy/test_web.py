@@ -25,7 +25,7 @@ from fedrecplus.deploy.server.roster import MOST_OPEN, Roster
 from fedrecplus.deploy.server.schema import answers, metadata, workers
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.wire import Packet, Refusal
-from fedrecplus.deploy.wire.questions import Question
+from fedrecplus.deploy.wire.questions import WorkItem
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
@@ -56,9 +56,9 @@ def asked(text: str = "hello") -> Packet:
     return Packet({"round": 0, "text": text}, {})
 
 
-def next_question(server: Running, key: Ed25519PrivateKey, after: int = 0) -> Question | None:
+def next_question(server: Running, key: Ed25519PrivateKey, after: int = 0) -> WorkItem | None:
     content = server.call(key, "GET", f"/v1/work?wait=5&after={after}")
-    return msgspec.msgpack.decode(content, type=Question) if content else None
+    return msgspec.msgpack.decode(content, type=WorkItem) if content else None
 
 
 def test_a_question_is_handed_out_until_it_is_answered_once(server: Running, link: DatabaseLink) -> None:

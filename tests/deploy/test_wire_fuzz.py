@@ -30,7 +30,7 @@ from fedrecplus.deploy.wire import (
     encode_request,
     encode_stage,
 )
-from fedrecplus.deploy.wire.questions import Question
+from fedrecplus.deploy.wire.questions import WorkItem
 from fedrecplus.deploy.wire.sealing import SealingKey, seal
 from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure.messages import Refused
@@ -162,7 +162,7 @@ def _feeders() -> Iterator[tuple[str, list[bytes], Callable[[bytes], bool], int]
     cohort = Cohort(6, RingLayout(10, 3, 32))
     adverts = [client.advertise() for client in cohort.clients.values()]
     yield "sums", adverts, lambda content: _reads_advert(content, cohort), 20
-    question = Question(7, 5, 1e9, b"k" * 32, packet().to_bytes(), {"tables": "ab" * 32})
+    question = WorkItem(7, 5, 1e9, b"k" * 32, packet().to_bytes(), {"tables": "ab" * 32})
     yield "questions", [msgspec.msgpack.encode(question)], _reads_question, 60
     key, context = SealingKey(), b"7 5"
     yield "sealed", [seal(b"answer", key.public, context)], lambda content: _opens(content, key, context), 5
@@ -203,7 +203,7 @@ def _reads_advert(content: bytes, cohort: Cohort) -> bool:
 
 def _reads_question(content: bytes) -> bool:
     with contextlib.suppress(msgspec.MsgspecError, ValueError, Refusal):
-        question = msgspec.msgpack.decode(content, type=Question)
+        question = msgspec.msgpack.decode(content, type=WorkItem)
         question.whole(lambda digest: b"", set(question.objects))
         return True
     return False

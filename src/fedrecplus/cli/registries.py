@@ -10,7 +10,7 @@ import typer
 from fedrecplus.training.registry import PublishedModel, Registry
 
 if TYPE_CHECKING:
-    from fedrecplus.deploy.server.published import PublishedModels, ServedModel
+    from fedrecplus.deploy.server.published import ModelOnServer, PublishedModels
 
 DEFAULT_REGISTRY = Path("runs/registry")
 SERVER_HOME = Path("~/.fedrecplus/server")
@@ -38,6 +38,6 @@ def place_of(registry: Registry | PublishedModels) -> str:
     return str(registry.folder) if isinstance(registry, Registry) else "the server"
 
 
-def in_words(model: PublishedModel | ServedModel) -> str:
+def in_words(model: PublishedModel | ModelOnServer) -> str:
     """A model in a line."""
     return f"model {model.number} ({model.figures.get('algorithm')}, digest {model.digest[:12]})"

@@ -19,7 +19,7 @@ from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
-from fedrecplus.deploy.wire.questions import CATALOGUE, Question
+from fedrecplus.deploy.wire.questions import CATALOGUE, WorkItem
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
 
@@ -47,7 +47,7 @@ class Node:
         self._reply_to = reply_to or (lambda packet: answer(packet, store, share_error=share_error))
         self._after = 0
         """the last question that was dealt with"""
-        self._question: Question | None = None
+        self._question: WorkItem | None = None
         self._sealed: bytes | None = None
         self._trouble = ""
 
@@ -84,10 +84,10 @@ class Node:
         content = self.server.call("GET", target, seconds=self.wait + _MORE)
         if not content:
             return self.pace.after_nothing(time.monotonic() - before, self.wait)
-        self._question = msgspec.msgpack.decode(content, type=Question)
+        self._question = msgspec.msgpack.decode(content, type=WorkItem)
         return self._work(self._question)
 
-    def _work(self, question: Question) -> float:
+    def _work(self, question: WorkItem) -> float:
         """Answer the open question: fetch, compute, send. Whatever is interrupted is gone on with by the next step."""
         if self._sealed is None:
             packet = question.whole(self._fetch, self._known(question))
@@ -101,7 +101,7 @@ class Node:
     def _fetch(self, digest: str) -> bytes:
         return self.server.call("GET", f"/v1/objects/{digest}")
 
-    def _known(self, question: Question) -> set[str]:
+    def _known(self, question: WorkItem) -> set[str]:
         """Kinds of objects that the store has: the catalogue comes once."""
         digest = Packet.of_bytes(question.packet).facts.get("catalogue")
         try:

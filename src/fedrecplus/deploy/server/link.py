@@ -18,7 +18,7 @@ from fedrecplus.deploy.server.presence import present_nodes
 from fedrecplus.deploy.server.schema import answers, objects, work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.wire import Packet, Refusal
-from fedrecplus.deploy.wire.questions import Question, answer_context, object_digest, split
+from fedrecplus.deploy.wire.questions import WorkItem, answer_context, object_digest, split
 from fedrecplus.deploy.wire.sealing import SealingKey
 
 _KEPT = 3600.0
@@ -49,7 +49,7 @@ class DatabaseLink:
             rows: list[dict[str, Any]] = []
             for number, (node, packet) in enumerate(packets.items(), first):
                 content, named = self._objects(connection, packet, until)
-                question = Question(number, node, until, self.key.public, content, named)
+                question = WorkItem(number, node, until, self.key.public, content, named)
                 facts = {"round": packet.facts["round"], "stage": packet.facts.get("stage", "upload")}
                 facts |= {"id": number, "node": node, "run": self.run.number, "until": until}
                 attempt = f"{self.run.lease.number}.{first}"

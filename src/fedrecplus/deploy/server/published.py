@@ -20,7 +20,7 @@ from fedrecplus.training.registry import finished_model
 
 
 @dataclass(frozen=True)
-class ServedModel:
+class ModelOnServer:
     """One published model."""
 
     number: int
@@ -37,7 +37,7 @@ class PublishedModels:
 
     database: Database
 
-    def publish(self, run: Path, allow: Collection[str] = ()) -> ServedModel:
+    def publish(self, run: Path, allow: Collection[str] = ()) -> ModelOnServer:
         """Take a finished run's public model and make it current; one that is here already is made current again."""
         model, facts = finished_model(run, allow)
         with tempfile.TemporaryDirectory() as folder:
@@ -55,17 +55,17 @@ class PublishedModels:
             _point_to(connection, int(number))
         return next(one for one in self.models() if one.number == number)
 
-    def models(self) -> list[ServedModel]:
+    def models(self) -> list[ModelOnServer]:
         """All that was published, oldest first."""
         with self.database.reading() as connection:
             rows = connection.execute(select(models).order_by(models.c.number)).all()
-        return [ServedModel(row.number, row.digest, current=row.current, **json.loads(row.facts)) for row in rows]
+        return [ModelOnServer(row.number, row.digest, current=row.current, **json.loads(row.facts)) for row in rows]
 
-    def current(self) -> ServedModel | None:
+    def current(self) -> ModelOnServer | None:
         """The one to use; None where nothing was published."""
         return next((one for one in self.models() if one.current), None)
 
-    def rollback(self, number: int | None = None) -> ServedModel:
+    def rollback(self, number: int | None = None) -> ModelOnServer:
         """Make an earlier model current: the one before the current one, or any by its number."""
         known, now = self.models(), self.current()
         if number is None:

@@ -19,7 +19,7 @@ _INLINE = 4096
 """bytes of arrays that travel within the question"""
 
 
-class Question(msgspec.Struct, frozen=True):
+class WorkItem(msgspec.Struct, frozen=True):
     """What a node is asked, and the key that its answer is sealed to."""
 
     id: int
