@@ -238,6 +238,9 @@ def test_idle_polls_write_nothing_and_one_query_serves_all(server: Running) -> N
         poll.join()
     assert _counts(server) == before
     assert numbers <= set(present_nodes(server.home.database)), "who polls again soon is still here"
+    gone, key = nodes[0]
+    server.call(key, "DELETE", "/v1/work")
+    wait_until(lambda: gone not in present_nodes(server.home.database), 5.0)
 
 
 def _counts(server: Running) -> dict[str, int]:

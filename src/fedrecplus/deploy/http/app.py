@@ -127,6 +127,12 @@ def make_app(served: Served) -> FastAPI:
         content = await room.next_question(sender.number, after, seconds, min(away, _LONGEST_AWAY))
         return Response(status_code=204) if content is None else Response(content, media_type=MEDIA)
 
+    @app.delete("/v1/work")
+    async def leave(request: Request) -> Response:
+        """The node that signed this goes: nobody waits for it."""
+        room.leave((await senders.sender(request)).number)
+        return Response(status_code=204)
+
     @app.post("/v1/work/{number}")
     async def answer(number: int, request: Request) -> Response:
         """The sealed answer to a question; one for each."""

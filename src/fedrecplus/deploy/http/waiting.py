@@ -52,7 +52,14 @@ class WaitingRoom:
         finally:
             if self._waiting.get(node, (0, None))[1] is future:
                 del self._waiting[node]
-            self._here[node] = time.monotonic() + max(_GRACE, away)
+                self._here[node] = time.monotonic() + max(_GRACE, away)
+
+    def leave(self, node: int) -> None:
+        """A node that goes doesn't count as present any more."""
+        earlier = self._waiting.pop(node, None)
+        if earlier is not None and not earlier[1].done():
+            earlier[1].cancel()
+        self._here.pop(node, None)
 
     async def run(self) -> None:
         """Look for work, and say who is here, until the worker ends."""

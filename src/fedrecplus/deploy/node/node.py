@@ -71,10 +71,11 @@ class Node:
         return self.pace.after_failure()
 
     def leave(self, away: float = 0.0) -> None:
-        """Let the connection go; with ``away``, messages wait: the node will be back within so many seconds."""
-        if away:
-            with contextlib.suppress(NoAnswer, Rejected, UserError):
-                self.server.call("GET", f"/v1/work?wait=0&after={2**62}&away={away:.0f}", seconds=5.0)
+        """Say that this node goes; with ``away``, that it is back within so many seconds, and messages wait for it."""
+        self.server.close()  # it may be in the middle of a poll
+        method, target = ("GET", f"/v1/work?wait=0&after={2**62}&away={away:.0f}") if away else ("DELETE", "/v1/work")
+        with contextlib.suppress(NoAnswer, Rejected, UserError):
+            self.server.call(method, target, seconds=5.0)
         self.server.close()
 
     def _look(self) -> float:

@@ -26,6 +26,7 @@ from fedrecplus.deploy.wire import (
     encode_request,
     is_secure,
 )
+from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
@@ -213,7 +214,7 @@ class _ServedRun:
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
         collected = collect(self.desk, packets, terms, cohort.target)
-        down = len(packets) * state.V.astype(self.config.precision).nbytes
+        down = sum(told_bytes(packet) for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
         return collected
 

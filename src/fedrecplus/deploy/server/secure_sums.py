@@ -37,6 +37,7 @@ from fedrecplus.deploy.wire import (
     mask_context,
     sum_terms,
 )
+from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
@@ -250,7 +251,7 @@ class SecureRound:
         summed.silent += answers.silent
         if answers.closed != ALL and summed.closed != DEADLINE:
             summed.closed = answers.closed
-        summed.bytes_down += sum(packet.size for packet in packets.values())
+        summed.bytes_down += sum(told_bytes(packet) for packet in packets.values())
 
     def _take(self, server: SecureServer, number: int, message: bytes) -> None:
         """Hand a message to the protocol, whose refusals are ours."""

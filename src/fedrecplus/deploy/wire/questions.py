@@ -67,3 +67,8 @@ def split(packet: Packet) -> tuple[bytes, dict[str, bytes]]:
         objects[TABLES] = Packet({}, tables).to_bytes()
         tables = {}
     return Packet(packet.facts, tables).to_bytes(), objects
+
+
+def told_bytes(packet: Packet) -> int:
+    """Bytes of arrays that every node fetches for a packet; the catalogue comes once."""
+    return sum(table.nbytes for name, table in packet.arrays.items() if not name.startswith(_PREFIX))
