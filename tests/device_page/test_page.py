@@ -265,7 +265,7 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
 
 
 def test_a_device_stays_light() -> None:
-    heavy = "{'fastapi', 'uvicorn', 'flwr', 'numba', 'torch'}"
+    heavy = "{'fastapi', 'uvicorn', 'sqlalchemy', 'numba', 'torch'}"
     code = f"import sys, fedrecplus.web.device_page.run as _; print({heavy} & set(sys.modules))"
     source = str(Path(fedrecplus.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
