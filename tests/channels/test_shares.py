@@ -97,7 +97,8 @@ def test_a_client_is_read_by_all_its_neighbours_together_and_by_no_fewer(missing
 def test_fake_marks_are_seen_and_weigh_nothing() -> None:
     """Lossless: the sums are those of rated rows alone, whatever the virtual ratings are."""
     base = ("engine=reference", "model.user_step=rated", "pseudo_items.rule=random")
-    marked = sums_of(example_config(*base, "channel.rule=shares", "channel.rows=rows"))
+    few = ("channel.rule=shares", "channel.rows=rows", "channel.fewest_contributors=1")
+    marked = sums_of(example_config(*base, *few))
     bare = sums_of(example_config(*base[:2], "pseudo_items.rule=none"))
     np.testing.assert_allclose(marked.weights, bare.weights, atol=1e-3)
     np.testing.assert_allclose(marked.total, bare.total, atol=1e-5)

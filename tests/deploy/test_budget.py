@@ -16,7 +16,7 @@ from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
 from fedrecplus.training.privacy import LEDGER, Ledger, lines_of, spent
-from tests.deploy.in_process import MODEL, InProcessLink, begin, serve, stored
+from tests.deploy.in_process import MODEL, InProcessLink, allow_clear, begin, serve, stored
 from tests.deploy.summing import NODES, secure_config
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
@@ -66,6 +66,8 @@ def test_delta_is_compared_with_nodes_at_first_and_with_people_when_they_come(tm
     with pytest.raises(UserError, match="with 15 clients means nothing"):
         begun(tmp_path / "many", config, nodes=15)
     homes = begun(tmp_path, config)
+    for home in homes:
+        allow_clear(home.store, bare=True, demonstration=True, largest_delta=0.1)
     with pytest.raises(UserError, match="with 16 clients means nothing"):
         serve(InProcessLink(homes), tmp_path / "run")
     assert lines_of(tmp_path / "run" / LEDGER) == [], "nothing was released"

@@ -12,7 +12,7 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.data.scale import Scale
-from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.device import Policy, Store, answer, save_policy
 from fedrecplus.deploy.server.statistics import before_first_round
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
@@ -51,6 +51,8 @@ def stores(tmp_path: Path) -> list[Path]:
         Store.create(path, Scale.parse("1:5:1"))
         with Store.open(path) as store:
             store.rate(ratings)
+            with store.changing():
+                save_policy(store, Policy(demonstration=True))
     return paths
 
 

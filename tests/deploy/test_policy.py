@@ -157,7 +157,7 @@ def test_a_catalogue_with_an_unknown_source_is_refused_when_it_is_read() -> None
 
 
 def test_exact_figures_of_participants_are_refused_beside_secure_sums(home: list[str]) -> None:
-    sums = {"channel__rule": "secure", "channel__masks": "computed", "channel__least_cohort": 3}
+    sums = {"channel__rule": "secure", "channel__masks": "computed"}
     config, path = small_config("fedmf", **sums), Path(home[1]) / "store.db"
     for source, epsilon, word in (
         ("participants", None, "policy"),

@@ -87,4 +87,4 @@ def test_where_a_row_is_left_with_too_few_the_sum_begins_anew_before_anybody_unm
 def test_rows_with_too_few_pseudo_items_are_refused_by_the_owner(rows: str, refused: bool) -> None:
     config = row_config(rows, 1, pseudo_items__ratio=0.5)
     with pytest.raises(Refusal, match=r"0\.5 pseudo items") if refused else contextlib.nullcontext():
-        Policy().check(config, ItemCatalogue.published(RATINGS), pinned=False)
+        Policy(demonstration=True).check(config, ItemCatalogue.published(RATINGS), pinned=False)

@@ -91,7 +91,7 @@ def test_public_counts_are_taken_with_slack_and_the_cohort_bounds_them() -> None
 
 def test_under_a_budget_every_row_has_room_for_the_whole_cohort() -> None:
     cohort, chosen = 500, secure.Settings(bound=2.0)
-    exact = PublicItems(np.zeros((3, 0)), np.array([3, 40, 400]), source="secure-sum", people=cohort)
+    exact = PublicItems(np.zeros((3, 0)), np.array([8, 40, 400]), source="secure-sum", people=cohort)
     noisy, layout = replace(exact, epsilon=2.0), layout_of((3, 1), 0, chosen)
     narrow, wide = (encoding_for(layout, public, cohort, chosen) for public in (exact, noisy))
     assert narrow.scales[0] > wide.scales[0], "exact counts may be relied on"

@@ -76,6 +76,12 @@ def policy_command(
         int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the server says.")
     ] = None,
     lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
+    demonstration: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-demonstration/--refuse-demonstration", help="Whether sums may be of so few that they tell on you."
+        ),
+    ] = None,
     allow_bare: Annotated[
         bool | None,
         typer.Option("--allow-bare/--refuse-bare", help="Whether the server may see what you rated."),
@@ -98,6 +104,7 @@ def policy_command(
         "largest_epsilon": largest_epsilon,
         "lifetime_epsilon": lifetime_epsilon,
         "most_sharing": most_sharing,
+        "demonstration": demonstration,
         "bare": allow_bare,
     }
     with Store.open(home_of(home).store) as store, store.changing():
@@ -154,6 +161,8 @@ def _policy_lines(policy: dict[str, Any]) -> list[str]:
     )
     lines = [f"policy: uploads by {', '.join(policy['channels'])}; those that show rows {rows}"]
     lines.append(f"policy: a secure sum is of {policy['least_cohort']} participants or more")
+    if policy["demonstration"]:
+        lines.append("policy: demonstrations are allowed: sums of so few people that they can be taken apart")
     task, life = (policy[name] for name in ("largest_epsilon", "lifetime_epsilon"))
     lines.append(f"policy: noised sums of epsilon = {task:g} a task at most, and {life:g} for life")
     if policy["pin"]:

@@ -33,7 +33,9 @@ class Policy(msgspec.Struct, frozen=True):
     catalogue: str = ""
     """digest of the pinned catalogue; empty until there is one"""
     least_cohort: int = 3
-    """fewest participants of a secure sum: a sum of one is an upload, and of two each knows the other's"""
+    """fewest nodes of a secure sum: a sum of one is an upload, and of two each knows the other's"""
+    demonstration: bool = False
+    """whether sums may be of so few persons that they can be taken apart"""
 
     largest_epsilon: float = 10.0
     """most that one task may cost a person here, its statistics included"""
@@ -74,6 +76,9 @@ class Policy(msgspec.Struct, frozen=True):
             raise Refusal("policy", f"catalogue {catalogue.digest} instead of the pinned {self.catalogue}")
         if config.privacy.rule != "none" and catalogue.tells_participants:
             raise Refusal("policy", f"privacy.rule={config.privacy.rule} with exact figures, which no budget covers")
+        if getattr(config.channel.options, "demonstration", False) and not self.demonstration:
+            allow = "`fedrecplus device policy --allow-demonstration` would let it"
+            raise Refusal("policy", f"channel.demonstration: sums of so few people can be taken apart; {allow}")
         if self.bare:
             return
         if is_secure(config) and catalogue.tells_participants:  # however they were added up

@@ -86,15 +86,17 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     identities, V = Identities.load(store), _table(request)
     terms = terms_of(request.config, load_catalogue(store, request.catalogue), request.round, request.V.shape)
     layout, fewest = terms.layout, terms.settings.fewest_contributors
-    least = max(load_policy(store).least_cohort, request.config.channel.options.least_cohort, terms.least_nodes)
+    persons = _persons_here(store)
+    least = max(
+        load_policy(store).least_cohort, request.config.channel.options.least_cohort, terms.least_nodes,
+        terms.least_persons - persons + 1,
+    )  # fmt: skip
     number = identities.number if identities.pinned else secrets.randbits(62)
     rows = layout.rows_for(np.unique(uploads.arrays["items"]))
     client = SecureClient(
         number, request.sum_session, layout, rows, least, fewest, honest=terms.surviving, **identities.for_sums()
     )
     stage = Stage(request.model, request.round, request.session, FIRST)
-    # of all who ever rated: how many know these items would tell who has rated one of them
-    persons = sum(bool(ratings) for ratings in store.ratings().values())
     reply = encode_stage(stage, client.advertise(), persons=persons_bound(persons))
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
     with store.changing():
@@ -102,6 +104,11 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
         store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None)])
         store.log_sent(_line(stage, reply, persons, 0, started, request.size))
     return reply
+
+
+def _persons_here(store: Store) -> int:
+    """All who ever rated something: how many know the catalogue's items would tell who has rated one of them."""
+    return sum(bool(ratings) for ratings in store.ratings().values())
 
 
 def answer_stage(packet: Packet, store: Store, started: float) -> Packet:

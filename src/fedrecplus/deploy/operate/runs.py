@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrecplus.config import Config
+from fedrecplus.config import Config, change
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import CHANNELS, Policy, Store, save_policy
 from fedrecplus.deploy.node import NodeHome, read_public_key
@@ -21,7 +21,7 @@ from fedrecplus.deploy.operate.serving import children
 from fedrecplus.deploy.server import Deployment, StoredRun, begin, export
 from fedrecplus.deploy.server.lease import is_held
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, QUEUED, STOPPED
-from fedrecplus.deploy.wire import ItemCatalogue
+from fedrecplus.deploy.wire import ItemCatalogue, is_secure
 from fedrecplus.errors import UserError
 
 _LOOK, _SOON = 0.2, 10.0
@@ -71,6 +71,9 @@ def run_local(
     With ``simulated_keys`` the devices' secrets come from the seed, as in a simulation, to compare with one; otherwise
     from the operating system.
     """
+    if is_secure(config):
+        config = change(config, "channel.demonstration", True)
+        say("a demonstration: secure sums of however few people, which could be taken apart")
     with contextlib.ExitStack() as processes:
         server = processes.enter_context(running_server(folder / "server"))
         run = begin(
@@ -113,7 +116,7 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         with Store.open(home.store) as store:
             store.rate_many(rows)
             with store.changing():
-                save_policy(store, Policy(bare=True, channels=CHANNELS))
+                save_policy(store, Policy(bare=True, channels=CHANNELS, demonstration=True))
         homes.append(home)
     return homes
 

@@ -23,6 +23,7 @@ from fedrecplus.deploy.wire import (
     deployed_budget,
     fixed_settings,
     is_secure,
+    sum_terms,
 )
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
@@ -95,6 +96,14 @@ def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue
         )
     V = model.part.start_items(config.seed, len(catalogue.ids), model.options, catalogue.public)
     check_vector(config, V.shape)
+    persons = sum_terms(config, catalogue.public, V.shape, 0).least_persons
+    if deployment.nodes < persons and deployment.clients_per_node == 1:
+        raise UserError(
+            f"{deployment.nodes} persons are too few: sums of {V.shape[1]} columns over fewer than {persons} can be "
+            "taken apart, and devices refuse them",
+            "ask for more --nodes, or, where nothing is at stake, set channel.demonstration=true, to which every owner "
+            "must agree",
+        )
 
 
 def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:

@@ -15,7 +15,15 @@ from fedrecplus.config import Config
 from fedrecplus.deploy.wire.stages import LARGEST_MESSAGE
 from fedrecplus.engines import StatisticsBudget, statistics_budget
 from fedrecplus.errors import UserError
-from fedrecplus.parts.channel import Encoding, RingLayout, RingSettings, RingVector, encoding_for, layout_of
+from fedrecplus.parts.channel import (
+    Encoding,
+    RingLayout,
+    RingSettings,
+    RingVector,
+    encoding_for,
+    layout_of,
+    least_persons,
+)
 from fedrecplus.parts.privacy import Words, distributed, sensitivity
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import plan_of
@@ -35,6 +43,13 @@ class SumTerms:
     """None where devices add none"""
     corrupted: float = 0.0
     """share of the nodes that may collude with the server: it knows their noise, and takes it off"""
+    demonstration: bool = False
+    """whether a sum may be so small that it can be taken apart"""
+
+    @property
+    def least_persons(self) -> int:
+        """Persons that a sum must have, lest it be taken apart; noise of the devices hides them by itself."""
+        return 0 if self.demonstration or self.noise is not None else least_persons(self.layout.columns)
 
     @property
     def surviving(self) -> float:
@@ -83,7 +98,8 @@ def sum_terms(config: Config, public: PublicItems, shape: tuple[int, ...], round
     noise, plan = None, plan_of(config)
     if plan is not None and config.privacy.part.has("NOISE_ON_DEVICES"):
         noise = distributed.DeviceNoise(plan.rounds[round_number], config.privacy.options.clip, config.privacy.options)
-    return SumTerms(sum_layout(config, shape), config.channel.options, public, noise, config.channel.options.corrupted)
+    how = config.channel.options
+    return SumTerms(sum_layout(config, shape), how, public, noise, how.corrupted, how.demonstration)
 
 
 def _statistics_terms(config: Config, items: int) -> SumTerms:
@@ -92,7 +108,8 @@ def _statistics_terms(config: Config, items: int) -> SumTerms:
     how, norm = statistics_ring(budget.cap), sensitivity(budget.cap)
     nothing = PublicItems(np.zeros((items, 0)), np.ones(items, dtype=np.int64), source="public")
     noise = None if options is None else distributed.DeviceNoise(budget.multiplier, norm, options)
-    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, config.channel.options.corrupted)
+    told = config.channel.options
+    return SumTerms(layout_of((items, 2), 2, how), how, nothing, noise, told.corrupted, told.demonstration)
 
 
 def statistics_ring(cap: int) -> RingSettings:

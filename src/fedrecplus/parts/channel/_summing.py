@@ -52,8 +52,8 @@ class RingSettings(Settings):
         float, number(1e-3, 1e6, "largest number of the model's statistic; greater ones are clipped")
     ] = 64.0
     fewest_contributors: Annotated[
-        int, number(1, 10**6, "rows with fewer, by public counts (of whomever these count), are zeroed")
-    ] = 3
+        int, number(1, 10**6, "rows with fewer expected in the cohort, by public counts, are zeroed before masking")
+    ] = 6
     least_cohort: Annotated[int, number(2, 10**6, "fewer clients than this are no sum")] = 10
 
 
@@ -103,7 +103,7 @@ def encoding_for(
         # counts of others say little of how many these are, and under a budget counts are weighted and noisy
         own = public.source in ("participants", "secure-sum") and public.epsilon is None
         most = contributors(public.popularity, cohort) if own else np.full(layout.items, max(cohort, 1))
-        left_out = public.popularity < settings.fewest_contributors
+        left_out = expected_in(cohort, public) < settings.fewest_contributors
     else:
         most = np.minimum(senders + silos, cohort)
         left_out = senders < 2 * settings.fewest_contributors  # some may vanish
@@ -112,6 +112,29 @@ def encoding_for(
         layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,
         left_out, expected,
     )  # fmt: skip
+
+
+def expected_in(cohort: int, public: PublicItems) -> Array:
+    """Of each row, how many of a cohort are expected to have rated it, by public counts.
+
+    Counts are of ``people``, be they the participants or others. Where nobody says of how many, they are the cohort.
+    """
+    return np.asarray(public.popularity * (cohort / max(public.people or cohort, 1)))
+
+
+def least_persons(columns: int) -> int:
+    """The fewest persons whose sums of so many columns are not taken apart: three a column, and 100.
+
+    What a person adds to the rows of one table is one direction, times a number for each row. Of fewer persons than
+    columns all directions are found, and everybody's list with them. Beyond, only those are found whose rows nobody
+    else rated; ``fewest_contributors`` leaves such rows out.
+
+    Ours: measured (docs/secure-sums.md)
+
+    >>> least_persons(64), least_persons(4)
+    (192, 100)
+    """
+    return max(3 * columns, 100)
 
 
 def senders_of(rows: Iterable[Items | None], layout: RingLayout) -> Items | None:

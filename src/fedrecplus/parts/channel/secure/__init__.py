@@ -51,6 +51,9 @@ class Settings(RingSettings):
     graph: Annotated[
         Literal["sparse", "complete"], text("who shares masks: few neighbours in cohorts of 100 and more, or everybody")
     ] = "sparse"
+    demonstration: Annotated[
+        bool, text("deployed: cohorts so small that a sum may be taken apart; devices refuse unless their owners agree")
+    ] = False
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
     dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
