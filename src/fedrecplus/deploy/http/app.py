@@ -39,6 +39,8 @@ _LONGEST_AWAY = 1800.0
 _LONGEST_CODE = 4096
 _OVERHEAD = 4096
 """bytes of an answer beside its largest message"""
+_RECENT = 4
+"""objects that a worker has at hand: this round's table, the catalogue, and those before them"""
 _JOINS_PER_SECOND, _JOINS_AT_ONCE = 0.2, 10.0
 _WRONG_PER_SECOND, _WRONG_AT_ONCE = 5.0, 100.0
 """requests of one address, and wrong codes of all together: strangers keep nobody out who has a right one"""
@@ -68,6 +70,7 @@ def make_app(served: Served) -> FastAPI:
     """The ASGI application of one worker."""
     database, roster = served.database, Roster(served.database)
     room, senders = WaitingRoom(database, served.name), Senders(roster)
+    recent: dict[str, bytes] = {}
     joins, wrong = TokenBuckets(_JOINS_PER_SECOND, _JOINS_AT_ONCE), TokenBuckets(_WRONG_PER_SECOND, _WRONG_AT_ONCE)
 
     @contextlib.asynccontextmanager
@@ -168,9 +171,15 @@ def make_app(served: Served) -> FastAPI:
         return Response(content, media_type=MEDIA, headers=headers)
 
     def object_content(digest: str) -> bytes | None:
-        with database.reading() as connection:
-            content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
-        return None if content is None else bytes(content)
+        if digest not in recent:
+            with database.reading() as connection:
+                content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
+            if content is None:
+                return None
+            while len(recent) >= _RECENT:
+                recent.pop(next(iter(recent)), None)
+            recent[digest] = bytes(content)
+        return recent.get(digest)
 
     @app.get("/v1/status")
     async def status(request: Request) -> Response:

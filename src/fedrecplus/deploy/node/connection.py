@@ -17,7 +17,7 @@ from fedrecplus.deploy.wire.signatures import Signer
 from fedrecplus.errors import UserError
 
 _SECONDS = 60.0
-_LONGEST = 512 * 2**20
+_LONGEST = 64 * 2**20
 """bytes of an answer"""
 _NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
 
@@ -74,17 +74,19 @@ class ServerConnection:
         self._tls, self._signer = tls, None if key is None else Signer(key)
         self._connection: http.client.HTTPConnection | None = None
 
-    def call(self, method: str, target: str, body: bytes = b"", seconds: float = _SECONDS) -> bytes:
+    def call(
+        self, method: str, target: str, body: bytes = b"", seconds: float = _SECONDS, longest: int = _LONGEST
+    ) -> bytes:
         """One call; empty where the server has nothing to say. A connection that it closed is opened anew, once."""
         again = self._connection is not None
         try:
-            return self._request(method, target, body, seconds)
+            return self._request(method, target, body, seconds, longest)
         except NoAnswer:
             if not again:
                 raise
-            return self._request(method, target, body, seconds)
+            return self._request(method, target, body, seconds, longest)
 
-    def _request(self, method: str, target: str, body: bytes, seconds: float) -> bytes:
+    def _request(self, method: str, target: str, body: bytes, seconds: float, longest: int) -> bytes:
         headers = self._signer.headers(method, target, body) if self._signer else {}
         try:
             if self._connection is None:
@@ -93,10 +95,10 @@ class ServerConnection:
                 self._connection.sock.settimeout(seconds)
             self._connection.request(method, target, body, headers)
             reply = self._connection.getresponse()
-            content = reply.read(_LONGEST + 1)
+            content = reply.read(longest + 1)
             self.traffic.up, self.traffic.down = self.traffic.up + len(body), self.traffic.down + len(content)
             self.traffic.last = time.time()
-            if reply.will_close or len(content) > _LONGEST:
+            if reply.will_close or len(content) > longest:
                 self.close()
         except ssl.SSLCertVerificationError as error:
             self.close()
@@ -108,6 +110,8 @@ class ServerConnection:
             raise NoAnswer(str(error) or type(error).__name__) from None
         if reply.status >= 500 or reply.status in (408, 429):
             raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
+        if len(content) > longest:
+            raise Rejected(reply.status, f"an answer of more than {longest} bytes")
         if reply.status not in (200, 204):
             raise Rejected(reply.status, _reason(content))
         return content

@@ -18,6 +18,8 @@ from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
 SCHEME = "fedrecplus"
+_LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
+"""bytes of an answer; the first one comes from whoever answers there"""
 _AGAIN = "ask the operator for a new link (`server invite`)"
 
 
@@ -90,7 +92,7 @@ def fetch_model(link: Invitation, home: Path) -> Path | None:
     server = _connection(link, home)
     try:
         digest = str(msgspec.msgpack.decode(_call(link, server, "GET", "/v1/status"))["model"])
-        content = _call(link, server, "GET", f"/v1/objects/{digest}") if digest else b""
+        content = _call(link, server, "GET", f"/v1/objects/{digest}", longest=_LONGEST_MODEL) if digest else b""
     except UserError:
         return None
     if not content or hashlib.sha256(content).hexdigest() != digest:
@@ -104,9 +106,11 @@ def _connection(link: Invitation, home: Path) -> ServerConnection:
     return ServerConnection(link.host, link.port, trust(home / CA), read_node_key(home / NODE_KEY))
 
 
-def _call(link: Invitation, server: ServerConnection, method: str, target: str, body: bytes = b"") -> bytes:
+def _call(
+    link: Invitation, server: ServerConnection, method: str, target: str, body: bytes = b"", longest: int = _LONGEST
+) -> bytes:
     try:
-        return server.call(method, target, body, 30.0)
+        return server.call(method, target, body, 30.0, longest)
     except Rejected as error:
         raise UserError(f"{link.address}: {error}", _AGAIN) from None
     except NoAnswer as error:

@@ -52,14 +52,17 @@ def run_to_the_end(run: StoredRun, folder: Path, show: Show, say: Callable[[str]
 
 def _follow(run: StoredRun, show: Show, say: Callable[[str], None]) -> None:
     """Show a run until it ends."""
-    began, told = time.monotonic(), False
-    while (phase := run.phase) not in (FINISHED, FAILED, STOPPED):
-        show(run.progress(), run.lines())
+    began, told, lines = time.monotonic(), False, list[dict[str, Any]]()
+    while True:
+        phase = run.phase
+        lines += run.lines(after=lines[-1]["round"] if lines else 0)
+        show(run.progress(), lines)
+        if phase in (FINISHED, FAILED, STOPPED):
+            return
         if not told and phase == QUEUED and time.monotonic() - began > _SOON and not is_held(run.database):
             say("no server coordinates: start one with `fedrecplus server up`")
             told = True
         time.sleep(_LOOK)
-    show(run.progress(), run.lines())
 
 
 def run_local(

@@ -113,9 +113,10 @@ class StoredRun:
         content = self._value(runs.c.pending)
         return None if content is None else bytes(content)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The journal: a line for each round."""
-        return self._texts(select(journal.c.line).where(journal.c.run == self.number).order_by(journal.c.round))
+    def lines(self, after: int = 0) -> list[dict[str, Any]]:
+        """The journal: a line for each round, of those after one."""
+        later = (journal.c.run == self.number) & (journal.c.round > after)
+        return self._texts(select(journal.c.line).where(later).order_by(journal.c.round))
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of ``metrics.jsonl``."""
