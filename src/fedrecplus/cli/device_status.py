@@ -35,7 +35,7 @@ def status_command(
     say(f"{facts['seconds']:.2f} s computed{memory}")
     for line in [*_policy_lines(facts["policy"]), *_catalogue_lines(facts["catalogues"])]:
         say(line)
-    say(f"noised sums have cost epsilon = {facts['spent_epsilon']:g} so far")
+    say(f"noised sums have cost ε = {facts['spent_epsilon']:g} so far")
     pinned = facts["pinned_identities"]
     said = f"{pinned} identities are pinned" if pinned else "no identities are pinned (`node join --pin`)"
     claim = (
@@ -164,7 +164,7 @@ def _policy_lines(policy: dict[str, Any]) -> list[str]:
     if policy["demonstration"]:
         lines.append("policy: demonstrations are allowed: sums of so few people that they can be taken apart")
     task, life = (policy[name] for name in ("largest_epsilon", "lifetime_epsilon"))
-    lines.append(f"policy: noised sums of epsilon = {task:g} a task at most, and {life:g} for life")
+    lines.append(f"policy: noised sums of ε = {task:g} a task at most, and {life:g} for life")
     if policy["pin"]:
         lines.append(f"policy: catalogue {policy['catalogue'] or '(the first that comes)'} and no other")
     return lines
