@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -105,6 +106,26 @@ def test_deploy_local_does_it_all(tmp_path: Path) -> None:
     while left := [folder.name for folder in Path("/proc").iterdir() if str(tmp_path) in _command_of(folder)]:
         assert time.monotonic() < end, f"{left} stay behind"  # what was killed takes a moment to be gone
         time.sleep(0.1)
+
+
+def test_an_operators_day_goes_as_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    script = re.search(r"```sh\n(.*?)```", page, re.S)
+    assert script is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "fedrecplus").write_text(f'#!/bin/sh\nexec {sys.executable} -m fedrecplus "$@"\n')
+    (tmp_path / "bin" / "fedrecplus").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", "set -e -o pipefail; trap 'kill $(jobs -p) 2> /dev/null' EXIT\n" + script[1]], cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=GIVE_UP, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "round 4/4, clients 2, nodes 2" in said, said
+    assert re.search(r"ben +expelled", said)
+    assert "model 1 (fedrec+private" in said, "the one before is current again"
+    assert "is restored" in said
+    assert "title" in done.stdout.splitlines()[-4], "and anna has her list"
 
 
 def _command_of(folder: Path) -> str:
