@@ -87,6 +87,7 @@ class Cluster:
         for child in self._kept:
             child.end(2.0)
         self.listener.close()
+        self.server.database.close()
 
     def keep(self, child: Child) -> Child:
         threading.Thread(target=child.keep_alive, daemon=True).start()

@@ -82,5 +82,5 @@ def test_a_database_stopped_and_started_in_a_round_costs_nothing_but_time(postgr
         cluster.wait_for(lambda now: now.get("phase") == "finished" or now.get("round", 0) >= 4)
         kill(cluster.coordinator)
         cluster.finish()
-    assert [line["round"] for line in cluster.journal.lines()] == [*range(1, ROUNDS + 1)]
+        assert [line["round"] for line in cluster.journal.lines()] == [*range(1, ROUNDS + 1)]
     np.testing.assert_array_equal(cluster.V, simulated(ratings, config))
