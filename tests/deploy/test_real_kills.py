@@ -108,13 +108,13 @@ def test_server_and_node_killed_together_go_on(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_at_a_client_costs_its_uploads_and_nothing_else(tmp_path: Path) -> None:
-    ratings, config = small_ratings(), exact(rounds=ROUNDS)
+    ratings, config = small_ratings(), exact(rounds=3 * ROUNDS)
     with Cluster(tmp_path, ratings, config, deadline=DEADLINE) as cluster:
         cluster.start_nodes()
         cluster.start_run()
         cluster.wait_for(lambda now: now.get("round", 0) >= 1)
         _let_files_grow(cluster, 0, 20_000)  # smaller than the store is
-        cluster.wait_for(lambda now: now.get("round", 0) >= 3)
+        cluster.wait_for(lambda _: any("node-storage" in line["lost"].values() for line in cluster.journal.lines()))
         _let_files_grow(cluster, 0, resource.RLIM_INFINITY)
         cluster.finish()
     lines = cluster.journal.lines()
