@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import subprocess
+import sys
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -58,6 +59,15 @@ def test_an_address_of_no_database_is_an_error_in_words(tmp_path: Path, capsys: 
     assert "check the address" in said
     assert "secret-word" not in said
     assert exit_code_of(["server", "up", "--host", "0.0.0.0", "--insecure", "--home", str(tmp_path / "h")]) == 2
+
+
+def test_without_the_servers_packages_the_extra_is_named() -> None:
+    script = "import sys; sys.modules['sqlalchemy'] = None; from fedrecplus.cli.main import exit_code_of; "
+    for words in (["server", "status"], ["deploy", "local", "--dataset", "x", "--out", "x"]):
+        command = [sys.executable, "-c", f"{script}sys.exit(exit_code_of({words}))"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        assert "fedrecplus[deploy]" in done.stderr
 
 
 def test_one_holds_the_lease_and_an_earlier_holder_writes_nothing(tmp_path: Path) -> None:

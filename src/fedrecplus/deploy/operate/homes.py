@@ -40,7 +40,6 @@ class ServerHome:
     @classmethod
     def load(cls, path: Path) -> ServerHome:
         """The server that ``prepare`` made ready here."""
-        require_server()
         try:
             return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -73,7 +72,6 @@ class ServerHome:
 
     def prepare(self, names: list[str]) -> None:
         """Make certificates and tables on first use, and note how to reach the server."""
-        require_server()
         if self.insecure and not is_loopback(self.host):
             remedy = "leave --insecure away, or listen on 127.0.0.1 behind a proxy that has TLS"
             raise UserError(f"--insecure on {self.host} would let everybody read", remedy)
@@ -137,12 +135,3 @@ class ServerHome:
             if time.monotonic() > end:
                 raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
             time.sleep(0.1)
-
-
-def require_server() -> None:
-    """Raise an error that names the extra, unless the server's packages are installed: a node needs none of them."""
-    import importlib.util
-
-    for name in ("fastapi", "uvicorn", "sqlalchemy", "alembic"):
-        if importlib.util.find_spec(name) is None:
-            raise UserError(f"a server needs {name}, which isn't installed", "pip install 'fedrecplus[deploy]'")

@@ -1,5 +1,15 @@
 """The server's side: rounds over a database, one coordinator at a time. Knows only the wire."""
 
+from fedrecplus.errors import UserError
+
+try:
+    import alembic as _alembic  # noqa: F401
+    import fastapi as _fastapi  # noqa: F401
+    import sqlalchemy as _sqlalchemy  # noqa: F401
+    import uvicorn as _uvicorn  # noqa: F401
+except ImportError as _missing:  # a node needs none of them
+    raise UserError(f"a server needs {_missing.name}", "pip install 'fedrecplus[deploy]'") from None
+
 from fedrecplus.deploy.server.collect import Link
 from fedrecplus.deploy.server.database import Database, patiently
 from fedrecplus.deploy.server.deployment import begin, export, go_on, journal_of, run_of
