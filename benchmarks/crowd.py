@@ -1,4 +1,4 @@
-"""Many light nodes in one process, each with its own key, store and TLS connection; some vanish, some are killed.
+"""Many nodes in one process, each with its own key, store and TLS connection; some vanish, some are killed.
 
 A kill ends a node's object at a call to the server chosen by chance, without a word to the server, and starts it anew
 from its store two seconds later. A dropout takes a message and is away for a while.
@@ -7,7 +7,6 @@ from its store two seconds later. A dropout takes a message and is away for a wh
 from __future__ import annotations
 
 import argparse
-import contextlib
 import heapq
 import json
 import logging
@@ -21,10 +20,18 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fedrecplus.deploy.device import answer
-from fedrecplus.deploy.light import NODE_KEY, STORE, Fleet, Key, LightNode, Pace, split_address, trust
+from fedrecplus.deploy.node import (
+    NODE_KEY,
+    STORE,
+    Node,
+    Pace,
+    ServerConnection,
+    read_node_key,
+    split_address,
+    trust,
+)
 from fedrecplus.deploy.wire import Packet
 
 _BACK_AFTER_A_KILL = 2.0
@@ -56,13 +63,13 @@ class Fate:
             self.seconds[what] += seconds
 
 
-class CountedFleet(Fleet):
-    """A server's Fleet API whose calls are counted, and which may be the last that a node calls."""
+class CountedConnection(ServerConnection):
+    """A connection whose calls are counted, and of which one may be the last that a node makes."""
 
     fate: Fate
     calls_left: int | None = None
 
-    def call(self, name: str, request: dict[str, Any], seconds: float = 60.0, *, wait: float = 0.0) -> dict[str, Any]:
+    def call(self, method: str, target: str, body: bytes = b"", seconds: float = 60.0) -> bytes:
         """One call, unless the node dies before it."""
         if self.calls_left is not None:
             if self.calls_left == 0:
@@ -70,9 +77,9 @@ class CountedFleet(Fleet):
             self.calls_left -= 1
         before = time.monotonic()
         try:
-            return super().call(name, request, seconds, wait=wait)
+            return super().call(method, target, body, seconds)
         finally:
-            self.fate.note(name, time.monotonic() - before)
+            self.fate.note(f"{method} {target.split('?')[0].split('/')[2]}", time.monotonic() - before)
 
 
 class Crowd:
@@ -82,7 +89,7 @@ class Crowd:
         self.address, self.tls, self.fate, self.longest_pause = address, tls, fate, longest_pause
         self._due = [(time.monotonic() + random.uniform(0.0, 5.0), number) for number in range(len(homes))]
         heapq.heapify(self._due)
-        self._homes, self._nodes = homes, dict[int, LightNode]()
+        self._homes, self._nodes = homes, dict[int, Node]()
         self._changed, self.over = threading.Condition(), False
 
     def work(self) -> None:
@@ -94,7 +101,7 @@ class Crowd:
                 pause = self._nodes[number].step()
             except Gone as gone:
                 self.fate.note(gone.why)
-                self._nodes.pop(number).fleet.close()
+                self._nodes.pop(number).server.close()
                 pause = gone.for_seconds
             except Exception:
                 logging.exception("a step failed")
@@ -113,28 +120,21 @@ class Crowd:
                 self._changed.wait(min(wait, 1.0))
         return None
 
-    def _start(self, home: Path) -> LightNode:
-        fleet = CountedFleet(*split_address(self.address), self.tls, Key(home / NODE_KEY))
-        fleet.fate = self.fate
+    def _start(self, home: Path) -> Node:
+        server = CountedConnection(*split_address(self.address), self.tls, read_node_key(home / NODE_KEY))
+        server.fate = self.fate
 
         def reply_to(packet: Packet) -> Packet:
             if random.random() < self.fate.dropouts:
                 raise Gone("dropout", self.fate.away)
             if random.random() < self.fate.kills:
-                fleet.calls_left = random.randrange(5)
+                server.calls_left = random.randrange(3)
             before = time.monotonic()
             reply = answer(packet, home / STORE)
             self.fate.note("refused" if "refusal" in reply.facts else "answered", time.monotonic() - before)
             return reply
 
-        return LightNode(fleet, home / STORE, pace=Pace(0.2, self.longest_pause), reply_to=reply_to)
-
-    def leave(self) -> None:
-        """Let everybody tell the server that they go."""
-        self.over = True
-        for node in self._nodes.values():
-            with contextlib.suppress(Gone):
-                node.leave()
+        return Node(server, home / STORE, pace=Pace(0.2, self.longest_pause), reply_to=reply_to)
 
 
 def main() -> None:

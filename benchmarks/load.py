@@ -1,4 +1,4 @@
-"""Many light nodes against one real server on this machine: ``python -m benchmarks.load --nodes 200 --cohort 50``.
+"""Many nodes against one real server on this machine: ``python -m benchmarks.load --nodes 200 --cohort 50``.
 
 TLS and keys are on. Measured are a round's time, the server's processor time and memory, and calls by kind; and that
 nothing is lost: rounds follow each other, every store is sound and has its ratings, and each upload that the journal
@@ -25,8 +25,11 @@ from typing import Any
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data import load
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import CA, NodeHome, ServerHome, deal_out, run_to_the_end, running_server
-from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.node import NodeHome, read_public_key
+from fedrecplus.deploy.operate.certificates import CA
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.runs import deal_out, run_to_the_end, running_server
+from fedrecplus.deploy.server import Deployment, begin, journal_of
 from fedrecplus.deploy.wire import ItemCatalogue
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -112,9 +115,8 @@ def start_crowds(server: ServerHome, homes: list[NodeHome], folder: Path, given:
     return crowds
 
 
-def whole(journal: Journal, homes: list[NodeHome], ratings: int) -> dict[str, Any]:
+def whole(lines: list[dict[str, Any]], homes: list[NodeHome], ratings: int) -> dict[str, Any]:
     """What must hold in the end."""
-    lines = journal.lines()
     assert [line["round"] for line in lines] == list(range(1, len(lines) + 1)), "a round is missing or there twice"
     sent: Counter[tuple[int, int]] = Counter()
     stored = 0
@@ -147,6 +149,8 @@ def main() -> None:
     options.add_argument("--away", type=float, default=60.0, help="seconds that a dropout is away")
     options.add_argument("--poll", type=float, default=30.0)
     options.add_argument("--items", type=int, default=1000)
+    options.add_argument("--workers", type=int, default=1)
+    options.add_argument("--database", default="")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="load") as name:
@@ -163,24 +167,25 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     # some are away at any time; who is not there isn't waited for
     present = max(1, int(0.9 * given.nodes))
     deployment = Deployment(present, given.quorum, given.deadline, patience=1200.0)
-    begin(folder / "run", config, deployment, ItemCatalogue.of(ratings), {"dataset": ratings.name})
     homes = deal_out(ratings, folder / "nodes", given.nodes, None)
-    superlink, app = Watched("deploy.flower.superlink"), Watched("deploy.flower.superexec")  # it forks the app
+    workers, coordinator = Watched("operate.serving work"), Watched("operate.serving coordinate")
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.5):
-            superlink.look()
-            app.look()
+            workers.look()
+            coordinator.look()
 
-    with running_server(folder / "server", print) as server:
+    with running_server(folder / "server", given.workers, given.database) as server:
         for home in homes:
-            server.admit(home.make_key())
+            server.roster.admit(read_public_key(home.make_key()))
+        items, data = ItemCatalogue.of(ratings), {"dataset": ratings.name}
+        run = begin(server.database, folder / "run", config, deployment, items, data)
         began = time.monotonic()
         threading.Thread(target=watch, daemon=True).start()
         crowds = start_crowds(server, homes, folder, given)
         try:
-            run_to_the_end(server, folder / "run", Shown(), print)
+            run_to_the_end(run, folder / "run", Shown(), print)
         finally:
             seconds = time.monotonic() - began
             over.set()
@@ -188,26 +193,26 @@ def measured(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
                 crowd.send_signal(signal.SIGTERM)
             for crowd in crowds:
                 crowd.wait(60)
-    lines = Journal(folder / "run").lines()
+    lines = journal_of(folder / "run")
     said = [json.loads((folder / f"crowd{number}.json").read_text()) for number in range(given.processes)]
     rounds = [line["seconds"] for line in lines]
     calls = sum((Counter(one["count"]) for one in said), Counter[str]())
     spent = sum((Counter(one["seconds"]) for one in said), Counter[str]())
     return {
         "channel": given.channel, "nodes": given.nodes, "cohort": given.cohort,
-        "whole": whole(Journal(folder / "run"), homes, len(ratings)),
+        "whole": whole(lines, homes, len(ratings)),
         "seconds": round(seconds, 1), "round median": round(statistics.median(rounds), 2),
         "round slowest": round(max(rounds), 2), "round by round": [round(one, 1) for one in rounds],
         "answers": [len(line["nodes"]) for line in lines], "silent": sum(len(line["silent"]) for line in lines),
         "lost": dict(Counter(why for line in lines for why in line["lost"].values())),
         "refused": lines[-1]["refusals"]["refused"],
-        "superlink cpu": round(superlink.cpu, 1), "superlink MB": superlink.peak // 10**6,
-        "app cpu": round(app.cpu, 1), "app MB": app.peak // 10**6,
+        "workers' cpu": round(workers.cpu, 1), "workers' MB": workers.peak // 10**6,
+        "coordinator's cpu": round(coordinator.cpu, 1), "coordinator's MB": coordinator.peak // 10**6,
         "nodes' cpu": round(sum(one["cpu"] for one in said), 1),
         "nodes' MB": [one["memory"] // 10**6 for one in said],
         "events": {name: calls[name] for name in ("answered", "refused", "kill", "dropout", "fault")},
-        "calls": {name: count for name, count in calls.items() if "-" in name},
-        "ms a call": {name: round(1000 * spent[name] / calls[name], 1) for name in calls if "-" in name},
+        "calls": {name: count for name, count in calls.items() if " " in name},
+        "ms a call": {name: round(1000 * spent[name] / calls[name], 1) for name in calls if " " in name},
         "load average": os.getloadavg(),
     }  # fmt: skip
 

@@ -87,13 +87,13 @@ for module in pkgutil.walk_packages(fedrecplus.deploy.__path__, "fedrecplus.depl
 """,
 }
 """programs that use a package, and bring what it imports by a name that is put together at run time"""
-EXTRAS = {"cuda": "triton", "ray": "ray", "deploy": "flwr"}
+EXTRAS = {"cuda": "triton", "ray": "ray", "deploy": "sqlalchemy"}
 BROUGHT = {
     "training": ("engines.fast.registry", "engines.fast.pseudo_items.matched"),
     "audit": ("audit.", "audit.attacks."),
     "cuda": ("engines.interface", "engines.cuda"),
     "ray": ("engines.interface", "engines.ray"),
-    "deploy": ("deploy.flower", "deploy.wire"),
+    "deploy": ("deploy.http", "deploy.wire"),
 }
 """an import that each of them must show, or the tracing saw nothing"""
 

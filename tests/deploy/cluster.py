@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -16,19 +15,18 @@ import numpy as np
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.deploy.process import (
-    CA,
-    NodeHome,
-    ServerHome,
-    Supervised,
-    deal_out,
-    run_to_the_end,
-)
-from fedrecplus.deploy.process.processes import server_port
-from fedrecplus.deploy.server import Deployment, Journal, begin
+from fedrecplus.deploy.node import NodeHome, read_public_key
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.processes import Child, server_port
+from fedrecplus.deploy.operate.runs import deal_out, node_process, run_to_the_end
+from fedrecplus.deploy.operate.serving import children
+from fedrecplus.deploy.server import Deployment, StoredRun, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
 from tests.waiting import GIVE_UP
+
+LEASE = 3.0
+"""seconds without a coordinator after a kill"""
 
 
 def exact(name: str = "fedrec+private", rounds: int = 5) -> Config:
@@ -54,55 +52,53 @@ class Cluster:
 
     def __init__(
         self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, catalogue: ItemCatalogue | None = None,
-        **deployment: Any,
+        workers: int = 1, address: str = "", **deployment: Any,
     ) -> None:  # fmt: skip
         self.folder, self.ratings, self.config = folder / "run", ratings, config
-        self.deployment = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
-        catalogue = catalogue or ItemCatalogue.of(ratings)
-        begin(self.folder, config, self.deployment, catalogue, {"dataset": ratings.name})
-        self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
-        self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port())
+        self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port(), address=address)
         self.server.prepare([])
-        self.journal = Journal(self.folder)
-        self._keepers: list[tuple[Supervised, threading.Thread]] = []
-        self.superlink: Supervised | None = None
-        self.nodes: list[Supervised] = []
+        self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
+        for home in self.homes:
+            self.server.roster.admit(read_public_key(home.make_key()), home.path.name)
+        terms = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
+        items = catalogue or ItemCatalogue.of(ratings)
+        self.journal: StoredRun = begin(self.server.database, self.folder, config, terms, items, {"dataset": "small"})
+        self.listener = self.server.listening()
+        self.coordinator, *self.workers = children(self.server, self.listener, workers, folder / "server.log", LEASE)
+        self.nodes: list[Child] = []
         self.node_environment: dict[str, str] = {}
+        self._kept: list[Child] = []
         self._failure: list[BaseException] = []
         self._runner: threading.Thread | None = None
 
     def __enter__(self) -> Cluster:
+        for child in (self.coordinator, *self.workers):
+            self.keep(child)
         try:
-            process = Supervised(self.server.command(), self.server.environment(), self.folder / "superlink.log")
-            self.superlink = self.keep(process)
             self.server.wait_until_up()
-            for home in self.homes:
-                self.server.admit(home.make_key())
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, _thread in reversed(self._keepers):
-            process.end(2.0)
-        for _process, thread in self._keepers:
-            thread.join(20)
-        self.kill_app()
+        for child in self._kept:
+            child.ask_to_end()
+        for child in self._kept:
+            child.end(2.0)
+        self.listener.close()
+        self.server.database.close()
 
-    def keep(self, process: Supervised) -> Supervised:
-        thread = threading.Thread(target=process.keep_alive, daemon=True)
-        thread.start()
-        self._keepers.append((process, thread))
-        return process
+    def keep(self, child: Child) -> Child:
+        threading.Thread(target=child.keep_alive, daemon=True).start()
+        self._kept.append(child)
+        return child
 
-    def start_node(self, home: NodeHome) -> Supervised:
-        address, ca = f"127.0.0.1:{self.server.port}", self.server.certificates / CA
-        command = home.command(address, ca=ca, insecure=False, poll=0.3)
-        environment = {**os.environ, **self.node_environment}
-        process = self.keep(Supervised(command, environment, home.path / "node.log"))
-        self.nodes.append(process)
-        return process
+    def start_node(self, home: NodeHome) -> Child:
+        node = node_process(self.server, home)
+        node.environment = {**os.environ, **self.node_environment}
+        self.nodes.append(self.keep(node))
+        return node
 
     def start_nodes(self) -> None:
         for home in self.homes:
@@ -110,7 +106,7 @@ class Cluster:
 
     def run(self) -> None:
         """All rounds, in the foreground."""
-        run_to_the_end(self.server, self.folder, lambda *_: None, lambda _: None)
+        run_to_the_end(self.journal, self.folder, lambda *_: None, lambda _: None)
 
     def start_run(self) -> None:
         """All rounds, in the background."""
@@ -144,13 +140,13 @@ class Cluster:
         raise AssertionError(f"waited {seconds} s in vain: {self.journal.progress()}")
 
     def kill_node(self, number: int) -> None:
-        """kill -9 of a node; its supervisor starts it again."""
-        kill_group(self.nodes[number])
+        """kill -9 of a node, which is started again."""
+        kill(self.nodes[number])
 
     def take_away(self, number: int) -> None:
         """kill -9 of a node that nobody starts again: one that comes back at once answers as if nothing had been."""
         self.nodes[number]._ending.set()
-        kill_group(self.nodes[number])
+        kill(self.nodes[number])
 
     def bring_back(self, number: int) -> None:
         """Start a node again that was taken away."""
@@ -158,28 +154,16 @@ class Cluster:
         self.nodes.pop()
 
     def kill_server(self) -> None:
-        """kill -9 of the SuperLink and the server's app."""
-        self.kill_superlink()
-        self.kill_app()
-
-    def kill_superlink(self) -> None:
-        """kill -9 of the SuperLink; the server's app, which has a group of its own, may live on for a while."""
-        assert self.superlink is not None
-        kill_group(self.superlink)
-
-    def kill_app(self) -> None:
-        progress = self.journal.progress()
-        if progress.get("phase") in ("starting", "round", "waiting"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(progress["pid"]), signal.SIGKILL)
+        """kill -9 of the coordinator and all workers, which are started again."""
+        for child in (self.coordinator, *self.workers):
+            kill(child)
 
     @property
     def V(self) -> np.ndarray[Any, Any]:
         return read_tensors(self.folder / "model.safetensors")[0]["V"]
 
 
-def kill_group(process: Supervised) -> None:
-    """kill -9 of a process with all that it started."""
-    assert process.process is not None
+def kill(child: Child) -> None:
+    assert child.process is not None
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.process.pid, signal.SIGKILL)
+        child.process.kill()

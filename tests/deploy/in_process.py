@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from flwr.app import Message
-from flwr.supercore.task_identity import TaskIdentity
+from sqlalchemy import update
 
 from fedrecplus.config import Config, change, preset
 from fedrecplus.data.ratings import Ratings
+from fedrecplus.deploy import server
 from fedrecplus.deploy.device import CHANNELS, Policy, Store, answer, save_policy
-from fedrecplus.deploy.flower.messages import packet_of, record_of
-from fedrecplus.deploy.process import NodeHome, deal_out
-from fedrecplus.deploy.server import Deployment, begin
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.operate.runs import deal_out
+from fedrecplus.deploy.server import CoordinatedRun, Database, Deployment, Lease, Link, StoredRun, export, run_of
+from fedrecplus.deploy.server.schema import runs
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
 from tests.waiting import GIVE_UP
 
@@ -37,6 +40,62 @@ def prepared(folder: Path, ratings: Ratings, config: Config, nodes: int = 3, **d
     return deal_out(ratings, folder / "nodes", nodes, config.seed)
 
 
+@cache
+def _empty() -> bytes:
+    """A database with all tables and nothing in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{folder}/empty.db")
+        database.upgrade()
+        database.close()
+        return (Path(folder) / "empty.db").read_bytes()
+
+
+def database_of(run: Path) -> Database:
+    """A database beside a run folder."""
+    run.parent.mkdir(parents=True, exist_ok=True)
+    path = run.with_name(f"{run.name}.db")
+    if not path.exists():
+        path.write_bytes(_empty())
+    return Database(f"sqlite:///{path}")
+
+
+def begin(run: Path, *facts: Any, **options: Any) -> StoredRun:
+    """Put a run in line in the database beside its folder."""
+    return server.begin(database_of(run), run, *facts, **options)
+
+
+def go_on(previous: Path, out: Path, *facts: Any, **options: Any) -> StoredRun:
+    """Put a run in line that goes on with another one's model."""
+    return server.go_on(database_of(out), previous, out, *facts, **options)
+
+
+def change_terms(run: Path, **terms: Any) -> None:
+    """Let a run that has begun have other terms."""
+    kept = stored(run)
+    changed = json.dumps(asdict(replace(kept.deployment, **terms)))
+    with kept.database.changing() as connection:
+        connection.execute(update(runs).where(runs.c.id == kept.number).values(deployment=changed))
+
+
+def stored(run: Path) -> StoredRun:
+    """A run folder's run."""
+    return run_of(database_of(run), run)
+
+
+def serve(link: Link, run: Path) -> None:
+    """Coordinate a run folder's run to its end, as one process would, and write the folder."""
+    kept = stored(run)
+    kept.resume()
+    lease = Lease(kept.database)
+    assert lease.take()
+    try:
+        with lease.kept():
+            server.serve(link, CoordinatedRun(lease, kept.number))
+    finally:
+        export(kept, run)
+        kept.database.close()
+
+
 def allow_clear(store: Path, **demands: Any) -> None:
     """The owner's word that uploads may go in the clear, too."""
     with Store.open(store) as opened, opened.changing():
@@ -51,13 +110,9 @@ class InProcessLink:
     tamper: Callable[[int, Packet], Packet | Refusal | None] = lambda _, packet: packet
     asked: list[tuple[int, Packet]] = field(default_factory=list)
     box: dict[str, Packet | Refusal] = field(default_factory=dict)
-    since: dict[int, float] = field(default_factory=dict)
 
     def nodes(self) -> list[int]:
         return list(range(1, len(self.homes) + 1))
-
-    def connected_since(self) -> dict[int, float]:
-        return dict.fromkeys(self.nodes(), 0.0) | self.since
 
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
         ids = {}
@@ -72,34 +127,3 @@ class InProcessLink:
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         return [(name, self.box.pop(name)) for name in sorted(messages) if name in self.box]
-
-
-class InProcessGrid:
-    """Flower's grid, as far as ``FlowerLink`` uses it, answering itself."""
-
-    def __init__(self, homes: list[NodeHome]) -> None:
-        self.homes, self.replies = homes, dict[str, Message]()
-        TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
-
-    def get_node_ids(self) -> list[int]:
-        return list(range(1, len(self.homes) + 1))
-
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        ids = []
-        for number, message in enumerate(messages):
-            name = f"{len(self.replies)}-{number}"
-            message.metadata.__dict__["_message_id"] = name
-            node = message.metadata.dst_node_id
-            reply = answer(packet_of(message.content), self.homes[node - 1].store)
-            self.replies[name] = Message(record_of(reply), reply_to=message)
-            ids.append(name)
-        return ids
-
-    def pull_messages(self, messages: Iterable[str]) -> list[Any]:
-        found = [(name, self.replies.pop(name)) for name in messages if name in self.replies]
-        return [
-            SimpleNamespace(
-                metadata=SimpleNamespace(reply_to_message_id=name), has_error=reply.has_error, content=reply.content
-            )
-            for name, reply in found
-        ]

@@ -10,7 +10,7 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.engines import device_of, engine_of, message_of, prepare, rounds
 from fedrecplus.engines.state import remember
 from fedrecplus.rounds import client_round, server_round, sums_of

@@ -12,7 +12,7 @@ import numpy as np
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, encode_request, persons_bound, sum_terms
 from fedrecplus.engines import device_of, engine_of, message_of, prepare
 from fedrecplus.engines.state import remember

@@ -1,10 +1,8 @@
-"""Who imports whom within ``deploy``, what a server may make a node run, and what we use of Flower's private parts."""
+"""Who imports whom within ``deploy``, and what a server may make a node run."""
 
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import sys
 import tomllib
 from pathlib import Path
@@ -16,13 +14,11 @@ from fedrecplus import deploy
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.flower import private
-from fedrecplus.deploy.server import Journal, serve
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, decode_request, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.parts import KINDS
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, small_config, stored
 from tests.small_data import small_ratings
 
 HOUSE = Path(deploy.__file__).parent
@@ -30,13 +26,11 @@ BELOW = {
     "wire": set[str](),
     "device": {"wire"},
     "server": {"wire"},
-    "light": {"wire", "device"},
-    "process": {"wire", "device", "light", "server"},
-    "flower": {"wire", "device", "server", "light", "process"},
+    "node": {"wire", "device"},
+    "http": {"wire", "server"},
+    "operate": {"wire", "device", "node", "server", "http"},
 }
 """sub-package → those it may import"""
-PROMISED = ("flwr.app", "flwr.clientapp", "flwr.serverapp")
-"""Flower's public modules; all else is listed in ``flower/private.py``"""
 
 
 def imports_of(file: Path) -> set[str]:
@@ -50,50 +44,13 @@ def imports_of(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", BELOW)
-def test_sub_packages_know_only_those_below_and_only_by_their_front_doors(package: str) -> None:
-    for file in (HOUSE / package).glob("*.py"):
+def test_sub_packages_know_only_those_below(package: str) -> None:
+    for file in (HOUSE / package).rglob("*.py"):
         for name in imports_of(file):
-            if name.startswith("flwr"):
-                assert package == "flower", f"{file} imports {name}"
-                assert name.startswith(PROMISED), f"{file}: list {name} in private.py"
             parts = name.split(".")
             if parts[:2] == ["fedrecplus", "deploy"] and parts[2] != package:
                 assert parts[2] in BELOW[package], f"{file} imports {name}"
-                front = importlib.import_module(".".join(parts[:3]))
-                assert set(parts[3:4]) <= set(front.__all__), f"{file} reaches behind the front door: {name}"
-
-
-def is_there(place: str) -> bool:
-    try:
-        return private.get(place) is not None
-    except (ImportError, AttributeError):
-        return False
-
-
-def test_flowers_private_parts_are_where_they_were() -> None:
-    """Says by name what an upgrade of Flower moved."""
-    assert [place for place in private.PLACES if not is_there(place)] == []
-    programs = [place for place in private.PLACES if place.rpartition(".")[2].startswith("flower_")]
-    assert [callable(private.get(place)) for place in programs] == [True] * 2, "functions, not modules of their names"
-    source = {name: inspect.getsource(importlib.import_module(name)) for name in _TEXTS}
-    assert [text for name, texts in _TEXTS.items() for text in texts if text not in source[name]] == []
-
-
-_TEXTS = {
-    "flwr.superlink.grid.http_grid": ["self._client = "],
-    "flwr.supernode.fleet_http_client": ['"/v1/fleet/'],
-    "flwr.common.constant": ['"FLWR_HOME"'],
-    "flwr.supercore.constant": [
-        '"FLWR_DISABLE_UPDATE_CHECK"',
-        '"flwr-task-token"',
-        '"flwr-public-key"',
-        '"flwr-signature"',
-    ],
-    "flwr.supercore.cli.flower_superexec": ["--parent-pid", "superexec_auth_secret"],
-    "flwr.superlink.routers.fleet.node_auth": ["FLEET_HTTP_PUBLIC_KEY_HEADER", "timestamp.encode"],
-    "flwr.supercore.telemetry": ['"FLWR_TELEMETRY_ENABLED"'],
-}
-"""what has no name to look up: literals that we rely on"""
+    assert set(BELOW) == {folder.name for folder in HOUSE.iterdir() if (folder / "__init__.py").exists()}
 
 
 def naming_outside(honest: Packet, kind: str) -> Packet:
@@ -140,7 +97,7 @@ def test_a_server_that_names_an_outside_rule_is_told_so_and_no_node_is_blamed(
         serve(link, tmp_path / "run")
     assert "node-rule" in caplog.text
     assert "--allow-rule" in caplog.text, "in the node's own log"
-    assert Journal(tmp_path / "run").progress()["phase"] == "failed"
+    assert stored(tmp_path / "run").progress()["phase"] == "failed"
 
 
 def test_a_node_lets_in_what_its_owner_said_when_it_joined_last(

@@ -12,14 +12,14 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import Deployment, begin, serve
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.server import Deployment
 from fedrecplus.deploy.wire import FEWEST, ITEMS, ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
 from fedrecplus.rounds import start_server
 from fedrecplus.training.run_folder import RunFolder
-from tests.deploy.in_process import MODEL, InProcessLink, prepared, small_config
+from tests.deploy.in_process import MODEL, InProcessLink, begin, prepared, serve, small_config
 from tests.small_data import small_ratings
 
 RATINGS = small_ratings()

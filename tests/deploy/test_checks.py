@@ -110,7 +110,7 @@ def _other_fact(name: str, value: Any) -> Callable[[], Packet]:
     [
         (_other_fact("round", 2), "late", True),
         (_other_fact("model", "beef"), "malformed", True),
-        (_other_fact("version", "fedrecplus 9.9.9, protocol 9"), "version", False),
+        (_other_fact("version", "fedrecplus 9.9.9, protocol 99"), "version", False),
         (_other_fact("version", None), "version", False),
         (_other_fact("refusal", "storage"), "node-storage", False),
         (_other_fact("refusal", "<script>"), "malformed", True),

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import time
+import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection, event
 
 from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.config import change
-from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.server import CoordinatedRun, Lease, export, journal_of
+from fedrecplus.deploy.server import serve as serve_run
 from fedrecplus.deploy.server.cohort import draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import NodeRecords
-from fedrecplus.deploy.server.deployment import PREVIOUS
 from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
-from fedrecplus.training.run_folder import CHECKPOINT, RunFolder
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config, stored
 from tests.deploy.replay import simulated
 from tests.small_data import small_ratings
 
@@ -80,33 +78,13 @@ def test_a_round_closes_at_its_target_asks_more_where_some_are_lost_and_lets_lat
     link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=6, cohort=3, deadline=1.0))
     link.tamper = lambda node, packet: None if node in (5, 6) else packet
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     asked = [len(line["nodes"]) + len(line["silent"]) for line in lines]
     closed = [line["closed"] for line in lines]
     assert asked[0] == 4, "a tenth more, as nothing is known yet"
     assert max(asked) > 3
     assert {"enough", "deadline"} & set(closed)
     assert all(len(line["nodes"]) >= 3 for line in lines if line["closed"] == "enough")
-
-
-def test_a_node_that_was_killed_and_comes_back_is_asked_again_in_the_round(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, deadline=60.0))
-    killed: set[int] = set()
-
-    def kill_once(node: int, packet: Packet) -> Packet | None:
-        if node == 2 and packet.facts["round"] == 1 and not killed:
-            killed.add(node)
-            link.since[2] = time.time() + 1.0  # it comes back a second later
-            return None
-        return packet
-
-    link.tamper = kill_once
-    serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
-    assert [len(line["nodes"]) for line in lines] == [3, 3, 3], "nobody was lost"
-    assert [line["asked_again"] for line in lines] == [[], ["2"], []]
-    assert lines[1]["seconds"] < 30.0, "without waiting for the deadline"
-    np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
 
 
 def test_one_key_speaks_for_so_many_persons_and_no_more(tmp_path: Path) -> None:
@@ -119,7 +97,7 @@ def test_one_key_speaks_for_so_many_persons_and_no_more(tmp_path: Path) -> None:
     homes = prepared(folder, RATINGS, CONFIG, nodes=2, clients_per_node=persons + 1)
     tight = InProcessLink(homes, others_each_round)
     serve(tight, folder / "run")
-    lost = [line["lost"] for line in Journal(folder / "run").lines()]
+    lost = [line["lost"] for line in journal_of(folder / "run")]
     assert lost == [{}, {"2": "crowd"}, {"2": "crowd"}]
 
 
@@ -140,7 +118,7 @@ def test_odd_steps_of_V_raise_an_alarm_and_a_learned_bound_shortens_them(
     for name, (tamper, factor) in runs.items():
         homes = prepared(tmp_path / name, RATINGS, config, nodes=6, learned_bound=factor)
         serve(InProcessLink(homes, tamper), tmp_path / name / "run")
-        lines = Journal(tmp_path / name / "run").lines()
+        lines = journal_of(tmp_path / name / "run")
         odd[name] = [len(line["odd_items"]) for line in lines]
         largest[name] = max(line["largest_step"] for line in lines)
     assert sum(odd["honest"]) == 0
@@ -149,37 +127,39 @@ def test_odd_steps_of_V_raise_an_alarm_and_a_learned_bound_shortens_them(
     assert largest["bounded"] < 3 * largest["honest"] < largest["lying"] / 3
 
 
-def test_a_truncated_checkpoint_has_one_before_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG))
+def test_where_the_disk_is_full_the_run_waits_for_room_and_nothing_is_half_written(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG)
+    kept, most = stored(tmp_path / "run"), {"pages": 0}
+    said = list[str]()
 
-    class Killed(BaseException):
-        pass
+    def bound(connection: Connection) -> None:
+        if most["pages"]:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {most['pages']}")
 
-    def die(node: int, packet: Packet) -> Packet:
-        if packet.facts["round"] == 2:
-            raise Killed
+    class MakeRoom(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "is full" in record.getMessage():
+                said.append(record.getMessage())
+                most["pages"] = 2**30
+
+    def fill(node: int, packet: Packet) -> Packet:
+        if packet.facts["round"] == 1 and not most["pages"]:
+            with kept.database.reading() as connection:
+                most["pages"] = int(connection.exec_driver_sql("PRAGMA page_count").scalar() or 0)
         return packet
 
-    link.tamper = die
-    with pytest.raises(Killed):
-        serve(link, tmp_path / "run")
-    path = tmp_path / "run" / CHECKPOINT
-    path.write_bytes(path.read_bytes()[:100])
-    serve(InProcessLink(link.homes), tmp_path / "run")
-    assert "going on from the one before it" in caplog.text
+    event.listen(kept.database.engine, "begin", bound)
+    room = MakeRoom()
+    logging.getLogger("fedrecplus").addHandler(room)
+    lease = Lease(kept.database)
+    assert lease.take()
+    try:
+        serve_run(InProcessLink(homes, fill), CoordinatedRun(lease, kept.number))
+    finally:
+        logging.getLogger("fedrecplus").removeHandler(room)
+    assert said
+    export(kept, tmp_path / "run")
     np.testing.assert_array_equal(read_tensors(tmp_path / "run/model.safetensors")[0]["V"], simulated(RATINGS, CONFIG))
-    assert not (tmp_path / "run" / PREVIOUS).exists()
-
-
-def test_progress_that_has_no_room_and_no_file_to_go_into_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any, **__: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full)
-    Journal(tmp_path).set_progress(phase="starting")
-    assert Journal(tmp_path).progress() == {}
 
 
 def test_how_many_persons_a_node_speaks_for_is_known_after_a_restart() -> None:
@@ -193,42 +173,6 @@ def test_how_many_persons_a_node_speaks_for_is_known_after_a_restart() -> None:
             one.bind(7, [4])
         with pytest.raises(Refusal, match="claimed"):
             one.bind(8, [1])
-
-
-def test_where_the_disk_is_full_the_follower_reads_why(tmp_path: Path) -> None:
-    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=1)
-    answers = InProcessLink(homes)
-    first = dict[str, Packet | Refusal]()
-    Journal(tmp_path / "run").set_progress(phase="starting", padding="x" * 400)
-
-    def remember(_: int, packet: Packet) -> Packet:
-        first["answer"] = packet
-        raise KeyboardInterrupt
-
-    answers.tamper = remember
-    with pytest.raises(KeyboardInterrupt):
-        serve(answers, tmp_path / "run")
-
-    class Deaf(InProcessLink):
-        """The node answered before; only the server writes now."""
-
-        def ask(self, packets: Any, seconds: float) -> dict[str, int]:
-            self.box["m"] = first["answer"]
-            return dict.fromkeys(["m"], 1)
-
-    child = os.fork()
-    if child == 0:
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-            serve(Deaf(homes), tmp_path / "run")
-        except BaseException:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    progress = Journal(tmp_path / "run").progress()
-    assert progress["phase"] == "failed"
-    assert "too large" in progress["error"]
-    assert not RunFolder(tmp_path / "run").finished
 
 
 def test_progress_is_said_without_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:

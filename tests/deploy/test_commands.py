@@ -9,8 +9,7 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store
-from fedrecplus.deploy.server import serve
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.small_data import small_ratings
 
 

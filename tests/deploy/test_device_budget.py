@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, spent
-from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import Deployment, serve
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.server.statistics import before_first_round
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
-from tests.deploy.in_process import MODEL, InProcessLink
+from tests.deploy.in_process import MODEL, InProcessLink, change_terms, serve
 from tests.deploy.summing import secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 from tests.deploy.test_pinned_sums import with_pins
@@ -72,7 +70,7 @@ def test_a_vector_that_is_given_again_with_other_noise_costs_again(tmp_path: Pat
             return None if node > 1 else packet
         return packet
 
-    replace(Deployment.read(tmp_path / "run"), deadline=1.0).write(tmp_path / "run")
+    change_terms(tmp_path / "run", deadline=1.0)
     serve(InProcessLink(homes, vanish), tmp_path / "run")
     assert spent_at(homes[0]) > 8.0
     with Store.open(homes[0].store) as store:

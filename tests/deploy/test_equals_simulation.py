@@ -10,10 +10,8 @@ import pytest
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, recommend
-from fedrecplus.deploy.flower.messages import FlowerLink
-from fedrecplus.deploy.server import serve
 from fedrecplus.training.model_files import read_tensors
-from tests.deploy.in_process import InProcessGrid, InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.deploy.replay import simulated
 from tests.small_data import small_ratings
 
@@ -61,14 +59,6 @@ def test_clients_that_weigh_themselves_equal_the_simulation(covariance: str, tmp
     config = small_config(engine="reference", precision="float64", **settings)
     ratings = small_ratings()
     serve(InProcessLink(prepared(tmp_path, ratings, config)), tmp_path / "run")
-    np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
-
-
-def test_flowers_records_carry_packets_unchanged(tmp_path: Path) -> None:
-    config = small_config(engine="reference", precision="float64")
-    ratings = small_ratings()
-    grid = InProcessGrid(prepared(tmp_path, ratings, config))
-    serve(FlowerLink(grid), tmp_path / "run")
     np.testing.assert_array_equal(_V(tmp_path), simulated(ratings, config))
 
 

@@ -11,15 +11,16 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.process import NodeHome, deal_out
-from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.operate.runs import deal_out
+from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import encoding_for, layout_of, secure
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.protocol import PublicItems
 from fedrecplus.rounds import start_server
-from tests.deploy.in_process import MODEL, InProcessLink, prepared
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve
 from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
 
@@ -78,7 +79,7 @@ def test_a_small_cohort_has_no_sum_and_the_operator_is_told_why(
     with pytest.raises(UserError, match="no upload came"):
         serve(InProcessLink(homes), tmp_path / "run")
     assert "a cohort of 4, and at least 85 are asked for" in caplog.text, "100 persons, of whom 16 are here"
-    assert Journal(tmp_path / "run").lines() == []
+    assert journal_of(tmp_path / "run") == []
 
 
 def test_rows_are_summed_where_enough_of_the_cohort_are_expected_to_have_rated_them() -> None:

@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from fedrecplus.deploy.process import ServerHome, note_run, page_server
-from fedrecplus.deploy.process.processes import server_port
-from fedrecplus.deploy.server import serve
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.operator_page import page_server
+from fedrecplus.deploy.operate.processes import server_port
+from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
 from tests.small_data import small_ratings
 
 
 def test_the_page_shows_a_run_to_who_has_its_token(browser: Any, tmp_path: Path) -> None:
-    home = ServerHome(tmp_path / "home", "127.0.0.1", server_port())
-    home.prepare([])
     serve(InProcessLink(prepared(tmp_path, small_ratings(), small_config(rounds=2), nodes=2)), tmp_path / "run")
-    note_run(home.path, tmp_path / "run")
+    home = ServerHome(tmp_path / "home", "127.0.0.1", server_port(), address=database_of(tmp_path / "run").address)
+    home.prepare([])
     web, address = page_server(home)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     try:

@@ -17,7 +17,8 @@ import pytest
 import fedrecplus
 from fedrecplus.config import change
 from fedrecplus.data import load
-from fedrecplus.deploy.process import CA
+from fedrecplus.deploy.node import read_public_key
+from fedrecplus.deploy.operate.certificates import CA
 from tests.deploy.cluster import Cluster, exact
 from tests.waiting import GIVE_UP
 
@@ -106,8 +107,11 @@ def test_a_device_lives_without_what_its_system_lacks(cluster: Cluster, tmp_path
     process = subprocess.Popen(
         [sys.executable, "-c", COMMANDS, system, *arguments, str(cluster.server.certificates / CA)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="cp1252",
-        # Windows writes to files and pipes in a code page
-        env={**os.environ, "PYTHONPATH": str(Path(fedrecplus.__file__).parents[1]), "PYTHONIOENCODING": "cp1252"},
+        # Windows writes to files and pipes in a code page; what it lacks is replaced, as `fedrecplus` itself does
+        env={
+            **os.environ, "PYTHONPATH": str(Path(fedrecplus.__file__).parents[1]),
+            "PYTHONIOENCODING": "cp1252:replace",
+        },
     )  # fmt: skip
     try:
         assert process.stdin is not None
@@ -117,7 +121,7 @@ def test_a_device_lives_without_what_its_system_lacks(cluster: Cluster, tmp_path
                 break
         else:
             pytest.fail(process.communicate(timeout=GIVE_UP)[1])
-        cluster.server.admit(tmp_path / "me" / "node.pub", system)
+        cluster.server.roster.admit(read_public_key(tmp_path / "me" / "node.pub"), system)
         cluster.start_run()
         said, wrong = process.communicate("\n", timeout=GIVE_UP)
         assert process.returncode == 0, said + wrong

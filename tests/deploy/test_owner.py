@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, answer
 from fedrecplus.deploy.device.models import worth_keeping
-from fedrecplus.deploy.light import NODE_KEY, NodeHome, join, prepare
-from fedrecplus.deploy.process.certificates import make_server_certificates
+from fedrecplus.deploy.node import NODE_KEY, NodeHome, join, prepare
+from fedrecplus.deploy.operate.certificates import make_server_certificates
 from fedrecplus.deploy.wire import ItemCatalogue, encode_request
 from fedrecplus.errors import UserError
 from fedrecplus.files import locked
@@ -207,27 +205,15 @@ def heavy_after(home: Path, heavy: set[str], *commands: list[str]) -> str:
 
 
 def test_rating_an_item_waits_for_no_model(tmp_path: Path) -> None:
-    heavy = {"numba", "polars", "scipy", "cryptography", "flwr", "fedrecplus.config", "fedrecplus.engines"}
+    heavy = {"numba", "polars", "scipy", "cryptography", "sqlalchemy", "fedrecplus.config", "fedrecplus.engines"}
     assert heavy_after(tmp_path / "me", heavy, ["device", "init"], ["device", "rate", "5", "4"]) == ""
 
 
 def test_a_node_starts_without_what_only_simulations_need(tmp_path: Path) -> None:
     look = ["node", "once", "127.0.0.1:9", "--insecure", "--wait", "0"]
-    heavy = {"numba", "polars", "scipy", "pandas", "torch", "ray", "flwr"}
+    heavy = {"numba", "polars", "scipy", "pandas", "torch", "ray", "sqlalchemy", "fastapi", "uvicorn"}
     found = heavy_after(tmp_path / "me", heavy, ["device", "init"], ["node", "key"], look)
     assert [line for line in found.splitlines() if "doesn't answer" not in line] == []
-
-
-def test_the_store_of_the_version_before_gets_a_place_for_earlier_tables(tmp_path: Path) -> None:
-    path = tmp_path / "me" / "store.db"
-    Store.create(path, Scale(1.0, 5.0, 1.0))
-    with Store.open(path) as store:
-        secret = store.secret
-        store.connection.executescript("DROP TABLE tables; PRAGMA user_version = 3;")
-    with Store.open(path) as store:
-        assert store.secret == secret, "uploads since layout 3 don't lead back to it"
-        assert store.value("SELECT COUNT(*) FROM tables") == 0
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_model_without_ratings_here_is_none(home: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,8 +14,8 @@ from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import dumps
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
-from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import Deployment, Journal, serve
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import (
     Packet,
     Refusal,
@@ -27,7 +26,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import VERSION, Advertisement, Neighbourhood, pack
 from fedrecplus.parts.channel.secure.server import SecureServer
 from fedrecplus.parts.channel.secure.stages import reveal
-from tests.deploy.in_process import MODEL, InProcessLink, prepared
+from tests.deploy.in_process import MODEL, InProcessLink, change_terms, prepared, serve
 from tests.deploy.replay import simulated
 from tests.deploy.summing import NODES, Killed, advert_request, expected, losing, message, model, secure_config
 from tests.small_data import small_ratings
@@ -50,7 +49,7 @@ def with_pins(homes: list[NodeHome], those: list[NodeHome]) -> tuple[str, ...]:
 def pinned(folder: Path, rounds: int = 1, ratings: Ratings = RATINGS, nodes: int = NODES) -> list[NodeHome]:
     """A run all of whose nodes have pinned each other."""
     homes = prepared(folder, ratings, secure_config(rounds=rounds), nodes=nodes)
-    replace(Deployment.read(folder / "run"), identities=with_pins(homes, homes)).write(folder / "run")
+    change_terms(folder / "run", identities=with_pins(homes, homes))
     return homes
 
 
@@ -88,7 +87,7 @@ def test_a_server_that_swaps_a_key_learns_nothing_where_identities_are_pinned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     homes = pinned(tmp_path)
-    replace(Deployment.read(tmp_path / "run"), patience=0.3).write(tmp_path / "run")
+    change_terms(tmp_path / "run", patience=0.3)
     link = InProcessLink(homes)
     ask = link.ask
 
@@ -174,20 +173,22 @@ def test_a_node_with_a_strange_identity_is_refused_and_the_others_go_on(tmp_path
             store.connection.execute("DELETE FROM facts WHERE name = 'identity'")
         pin_identities(store, [*keys, own_key(store).public_key().public_bytes_raw()])
     serve(InProcessLink(homes), tmp_path / "run")
-    line = Journal(tmp_path / "run").lines()[0]
+    line = journal_of(tmp_path / "run")[0]
     assert line["lost"] == {"3": "advertise malformed"}
     assert line["uploads"] == 16
 
 
-def test_whoever_has_pinned_takes_part_in_signed_sums_alone_and_the_other_way_round(tmp_path: Path) -> None:
+def test_whoever_has_pinned_takes_part_in_signed_sums_alone_and_the_other_way_round(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     homes = prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES)
     keys = with_pins(homes, homes[:1])
     assert answer(advert_request(tmp_path), homes[0].store).facts["refusal"] == "sum"
     assert "refusal" not in answer(advert_request(tmp_path), homes[1].store).facts
-    replace(Deployment.read(tmp_path / "run"), identities=keys, patience=0.3).write(tmp_path / "run")
+    change_terms(tmp_path / "run", identities=keys, patience=0.3)
     with pytest.raises(UserError, match="no upload came"):
         serve(InProcessLink(homes), tmp_path / "run")
-    assert "node-sum" in (tmp_path / "run" / "server.log").read_text()
+    assert "node-sum" in caplog.text
 
 
 def test_identities_are_shown_pinned_and_told_by_the_status(

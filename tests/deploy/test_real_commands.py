@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -13,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from fedrecplus.deploy.process import ServerHome
-from fedrecplus.deploy.process.processes import server_port
-from fedrecplus.deploy.server import Journal, is_served
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.processes import server_port
+from fedrecplus.deploy.server import StoredRun, run_of
 from fedrecplus.training.run_folder import RunFolder
 from tests.waiting import GIVE_UP
 
@@ -51,7 +52,7 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
     anna, shop = ["--home", str(tmp_path / "anna")], ["--home", str(tmp_path / "shop")]
     for node in (anna, shop):
         call("device", "init", *node)
-        assert "ecdsa-sha2-nistp384" in call("node", "key", *node)
+        assert "ssh-ed25519" in call("node", "key", *node)
     call("device", "import", str(tmp_path / "anna.csv"), *anna)
     call("device", "import", "--silo", str(tmp_path / "shop.csv"), *shop)
     items = tmp_path / "items.safetensors"
@@ -74,21 +75,25 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
             ),
         ):
             out = ["--home", home, "--out", str(tmp_path / "run")]
-            how = ["--items", str(items), "--nodes", "2", "--rounds", "6", "--deadline", str(GIVE_UP)]
+            how = ["--items", str(items), "--nodes", "2", "--rounds", "30", "--deadline", str(GIVE_UP)]
             with staying(tmp_path / "run.log", "deploy", "run", "fedrec+private", *how, *out) as run:
-                while not Journal(tmp_path / "run").lines():
+                while not (tmp_path / "run" / "deployment.json").exists() or not _run(tmp_path).lines():
                     assert run.poll() is None, (tmp_path / "run.log").read_text()
                     time.sleep(0.1)
-            assert not is_served(tmp_path / "run"), "who stops the command stops the training"
+            assert _run(tmp_path).phase == "stopped", "who stops the command stops the training"
             assert not RunFolder(tmp_path / "run").finished
             said = call("deploy", "run", "fedrec+private", "--resume", *out)
-    assert "round 6/6, clients 7, nodes 2" in said
+    assert "round 30/30, clients 7, nodes 2" in said
     assert "loss" in said
     assert RunFolder(tmp_path / "run").finished
     assert len(call("device", "recommend", "-n", "3", *anna).strip().splitlines()) == 4
-    assert re.search("[6-9] messages", call("device", "status", *anna))
+    assert re.search("3[0-9] messages", call("device", "status", *anna))
     call("device", "forget", "--yes", *anna)
     assert not (tmp_path / "anna" / "store.db").exists()
+
+
+def _run(folder: Path) -> StoredRun:
+    return run_of(ServerHome.load(folder / "server").database, folder / "run")
 
 
 def test_deploy_local_does_it_all(tmp_path: Path) -> None:
@@ -101,6 +106,26 @@ def test_deploy_local_does_it_all(tmp_path: Path) -> None:
     while left := [folder.name for folder in Path("/proc").iterdir() if str(tmp_path) in _command_of(folder)]:
         assert time.monotonic() < end, f"{left} stay behind"  # what was killed takes a moment to be gone
         time.sleep(0.1)
+
+
+def test_an_operators_day_goes_as_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    script = re.search(r"```sh\n(.*?)```", page, re.S)
+    assert script is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "fedrecplus").write_text(f'#!/bin/sh\nexec {sys.executable} -m fedrecplus "$@"\n')
+    (tmp_path / "bin" / "fedrecplus").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", "set -e; trap 'kill $(jobs -p) 2> /dev/null' EXIT\n" + script[1]], cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=GIVE_UP, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "round 4/4, clients 2, nodes 2" in said, said
+    assert re.search(r"ben +expelled", said)
+    assert "model 1 (fedrec+private" in said, "the one before is current again"
+    assert "is restored" in said
+    assert "title" in done.stdout.splitlines()[-4], "and anna has her list"
 
 
 def _command_of(folder: Path) -> str:

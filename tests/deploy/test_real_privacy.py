@@ -37,6 +37,16 @@ def tap(send):
 
 HTTPConnection.send = tap(HTTPConnection.send)
 
+from fedrecplus.deploy.node import node
+sealed = node.seal
+
+def seal(content, *key):  # what is in an answer, too
+    with Path(os.environ["TAP_FOLDER"], str(os.getpid())).open("ab") as file:
+        file.write(bytes(content))
+    return sealed(content, *key)
+
+node.seal = seal
+
 if os.environ.get("LEAK"):
     import numpy as np
     from fedrecplus.deploy.device import round
@@ -76,7 +86,7 @@ class Needles:
         likely = np.zeros(1 << 16, dtype=bool)
         likely[(needles & np.uint64(0xFFFF)).astype(np.uint16)] = True
         hits = set[int]()
-        for offset in range(8):
+        for offset in range(min(8, len(haystack))):
             words = np.frombuffer(haystack, np.uint64, (len(haystack) - offset) // 8, offset)
             some = words[likely[words.astype(np.uint16)]]  # few are left, which makes it quick
             hits |= set(some[np.isin(some, needles)].tolist())
@@ -157,7 +167,7 @@ def test_no_rating_and_no_factor_reaches_the_server_and_the_test_would_find_them
     sent, disk = spied_run(tmp_path / "honest", ratings, config)
     assert len(sent) > 50_000
     assert b"delta" in sent, "uploads were captured, before encryption"
-    assert b'"bytes_up"' in disk, "the run's journal was captured"
+    assert b'"bytes_up"' in disk, "the run's journal was captured, in the database"
     assert b"PRIVATE KEY" in disk, "and the server's home"
     assert rated.found(sent) == 0
     assert factors.found(sent) == 0

@@ -36,8 +36,8 @@ def secure(rounds: int) -> Config:
 
 
 def nodes_of(cluster: Cluster) -> dict[str, int]:
-    """Flower's name of each node → its place, by the order in which they were admitted."""
-    return {str(node["node-id"]): place for place, node in enumerate(cluster.server.nodes(), 1)}
+    """Each node's number → its place."""
+    return {str(node["number"]): 1 + int(node["name"][4:]) for node in cluster.server.roster.everybody()}
 
 
 def test_nodes_may_die_at_each_stage_and_the_model_is_the_sum_of_those_who_stayed(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_server_killed_while_a_sum_is_made_or_unmasked_ends_with_the_same_mode
         folders = (tmp_path / "captured", cluster.server.path, cluster.folder)
         seen = b"".join(file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file())
     np.testing.assert_array_equal(cluster.V, simulated(ratings, config))
-    assert b"reveal" in seen, "stages were captured"
+    assert b"POST /v1/work/" in seen, "answers were captured"
     assert rated.found(seen) == 0
     rows = 0
     for home in cluster.homes:
@@ -120,7 +120,7 @@ def test_noise_of_the_nodes_survives_a_killed_server_and_what_it_cost_is_in_the_
         cluster.start_nodes()
         cluster.start_run()
         cluster.wait_for(lambda now: (now.get("round"), now.get("stage")) == (0, "reveal") or now.get("round", 0) > 0)
-        noted = [line["release"] for line in lines_of(cluster.folder / LEDGER)]
+        noted = [line["release"] for line in cluster.journal.book.lines()]
         cluster.kill_server()
         cluster.finish()
     assert noted[:1] == ["round 1"], "before anything is unmasked"

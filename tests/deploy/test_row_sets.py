@@ -11,9 +11,9 @@ import pytest
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store
-from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal
-from tests.deploy.in_process import InProcessLink, prepared
+from tests.deploy.in_process import InProcessLink, prepared, serve
 from tests.deploy.replay import simulated
 from tests.deploy.summing import losing, model, secure_config
 from tests.small_data import small_ratings
@@ -59,7 +59,7 @@ def test_a_node_may_drop_out_and_what_is_left_counts_by_those_who_advertised(tmp
     config = row_config("blocks", 1, channel__fewest_contributors=1)
     link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=RATINGS.clients), losing("mask", 2))
     serve(link, tmp_path / "run")
-    line = Journal(tmp_path / "run").lines()[0]
+    line = journal_of(tmp_path / "run")[0]
     assert (line["uploads"], line["lost"]) == (9, {"2": "mask lost"})
 
 

@@ -13,8 +13,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import change, dumps
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.flower.messages import FlowerLink
-from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import (
     Packet,
     Refusal,
@@ -24,7 +23,7 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel.secure.messages import Advertisement
-from tests.deploy.in_process import MODEL, InProcessGrid, InProcessLink, prepared, small_config
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, small_config, stored
 from tests.deploy.replay import simulated
 from tests.deploy.summing import NODES, Killed, advert_request, expected, losing, message, model, secure_config
 from tests.small_data import small_ratings
@@ -62,12 +61,6 @@ def test_a_model_with_a_statistic_passes_the_wire_in_secure_sums_alone(tmp_path:
         check_deployable(change(config, "channel.rule", "clear"))
 
 
-def test_flowers_records_carry_the_stages(tmp_path: Path) -> None:
-    config = secure_config(rounds=1)
-    serve(FlowerLink(InProcessGrid(prepared(tmp_path, RATINGS, config, nodes=NODES))), tmp_path / "run")
-    np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
-
-
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_node_may_drop_out_at_any_stage(stage: str, tmp_path: Path) -> None:
     config = secure_config()
@@ -77,7 +70,7 @@ def test_a_node_may_drop_out_at_any_stage(stage: str, tmp_path: Path) -> None:
     advertised = [ALL if stage != "advertise" else (1, 3, 4), ALL]
     summed = [ALL if stage == "reveal" else (1, 3, 4), ALL]
     np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, advertised, summed))
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert [line["lost"] for line in lines] == [{"2": f"{stage} lost"}, {}]
     assert [line["uploads"] for line in lines] == [4 * len(nodes) for nodes in summed]
     assert all(line["clients"] == [] and line["rmse"] is None for line in lines), "nothing of one person"
@@ -118,12 +111,12 @@ def test_patience_ends_with_the_reason_and_the_sum_can_be_finished_later(tmp_pat
     homes = prepared(tmp_path, RATINGS, config, nodes=NODES, patience=0.3)
     with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*--resume"):
         serve(InProcessLink(homes, losing("reveal", *ALL)), tmp_path / "run")
-    assert (tmp_path / "run" / "sum.pending").stat().st_mode & 0o777 == 0o600
+    assert stored(tmp_path / "run").pending() is not None
     link = InProcessLink(homes)
     serve(link, tmp_path / "run")
     assert {packet.facts["stage"] for _, packet in link.asked} == {"reveal"}, "the same sum, and no new one"
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))
-    assert not (tmp_path / "run" / "sum.pending").exists()
+    assert stored(tmp_path / "run").pending() is None
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -163,7 +156,7 @@ def test_replayed_misplaced_and_forged_messages_are_refused(tmp_path: Path) -> N
 
     link.tamper = tamper
     serve(link, tmp_path / "run")
-    last = Journal(tmp_path / "run").lines()[-1]
+    last = journal_of(tmp_path / "run")[-1]
     assert last["lost"] == {"2": "advertise late"}
     np.testing.assert_array_equal(model(tmp_path), expected(RATINGS, config, [ALL, (1, 3, 4)], [ALL, (1, 3, 4)]))
 
@@ -185,7 +178,7 @@ def test_unsound_stages_are_refused_by_name(spoil: object, kind: str, tmp_path: 
         spoil(packet) if node == 4 and packet.facts.get("stage") == "share" else packet  # type: ignore[operator]
     )
     serve(link, tmp_path / "run")
-    assert Journal(tmp_path / "run").lines()[0]["lost"] == {"4": f"share {kind}"}
+    assert journal_of(tmp_path / "run")[0]["lost"] == {"4": f"share {kind}"}
 
 
 def test_a_node_that_deals_garbage_is_blamed_by_the_others_and_set_aside(tmp_path: Path) -> None:
@@ -200,7 +193,7 @@ def test_a_node_that_deals_garbage_is_blamed_by_the_others_and_set_aside(tmp_pat
 
     link.tamper = garble
     serve(link, tmp_path / "run")
-    line = Journal(tmp_path / "run").lines()[0]
+    line = journal_of(tmp_path / "run")[0]
     assert sorted(line["nodes"]) == ["1", "2", "3"], "the others have their sum"
     assert line["refusals"]["strikes"] == {"4": 3}, "and nobody else is blamed"
 
@@ -300,7 +293,7 @@ def test_a_cohort_below_the_minimum_is_refused_by_server_and_node(
     homes = prepared(tmp_path, RATINGS, secure_config(rounds=1), nodes=NODES)
     assert exit_code_of(["device", "policy", "--least-cohort", "20", "--home", str(homes[0].path)]) == 0
     serve(InProcessLink(homes), tmp_path / "run")
-    assert Journal(tmp_path / "run").lines()[0]["lost"] == {"1": "share node-sum"}
+    assert journal_of(tmp_path / "run")[0]["lost"] == {"1": "share node-sum"}
     assert "a cohort of 4, and at least 20 are asked for" in caplog.text, "in the node's own log"
 
 
@@ -342,6 +335,6 @@ def test_a_person_beyond_the_bound_is_clipped_and_the_sum_is_that_of_a_simulatio
     config = secure_config(rounds=2, channel__bound=1e-3)
     link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=NODES))
     serve(link, tmp_path / "run")
-    assert [line["lost"] for line in Journal(tmp_path / "run").lines()] == [{}, {}]
+    assert [line["lost"] for line in journal_of(tmp_path / "run")] == [{}, {}]
     assert "are clipped" in caplog.text, "in the node's own log"
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, config))

@@ -13,13 +13,12 @@ from fedrecplus.cli.live_view import show_rounds
 from fedrecplus.config import change
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, pause
-from fedrecplus.deploy.process import ServerHome, note_keys
-from fedrecplus.deploy.server import Deployment, Journal, go_on, is_served, only_server_of, serve
+from fedrecplus.deploy.server import Deployment, journal_of
 from fedrecplus.deploy.wire import ITEMS, ItemCatalogue, Packet, Refusal, check_deployable
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import read_tensors
 from fedrecplus.training.run_folder import RunFolder
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, go_on, prepared, serve, small_config, stored
 from tests.deploy.replay import replayed, simulated
 from tests.small_data import small_ratings
 
@@ -40,7 +39,7 @@ def test_a_node_that_keeps_sending_nonsense_is_set_aside_and_never_touches_the_m
     link = InProcessLink(prepared(tmp_path, RATINGS, config, nodes=2))
     link.tamper = lambda node, packet: spoiled(packet) if node == 2 else packet
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert [len(line["lost"]) for line in lines] == [1, 1, 1, 0, 0], "three strikes, then it isn't asked"
     assert lines[-1]["refusals"] == {"strikes": {"2": 3}, "refused": {"non-finite": 3}, "wrong_version": []}
     assert {client % 2 for line in lines for client in line["clients"]} == {0}
@@ -52,7 +51,7 @@ def test_a_device_that_pauses_is_not_refused(tmp_path: Path, capsys: pytest.Capt
     with Store.open(link.homes[1].store) as store:
         pause(store, True)
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert [line["lost"] for line in lines] == [{"2": "node-paused"}] * 3, "and asked again in each round"
     assert lines[-1]["refusals"] == {"strikes": {}, "refused": {}, "wrong_version": []}
     with show_rounds(3) as show:
@@ -71,7 +70,7 @@ def test_an_upload_of_somebody_who_has_answered_is_refused(tmp_path: Path) -> No
 
     link.tamper = copied
     serve(link, tmp_path / "run")
-    assert Journal(tmp_path / "run").lines()[-1]["refusals"]["refused"] == {"duplicate": 3}
+    assert journal_of(tmp_path / "run")[-1]["refusals"]["refused"] == {"duplicate": 3}
 
 
 class Killed(BaseException):
@@ -95,7 +94,7 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
         serve(link, tmp_path / "run")
     link.tamper = claim
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert [line["lost"] for line in lines] == [{}, {"1": "lost", "2": "claimed"}, {"1": "lost", "2": "claimed"}]
     assert lines[-1]["refusals"]["strikes"] == {"2": 2}
     assert "refused an answer of node 2: claimed: client 0 spoke through node 1 before" in caplog.text
@@ -103,22 +102,18 @@ def test_a_client_stays_with_the_node_that_spoke_for_it_first_also_after_a_resta
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
 
 
-@pytest.mark.parametrize("way", ["pardoned", "without keys", "keys before", "folder that doesn't say"])
-def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path, way: str) -> None:
-    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2, keyed=way != "without keys")
-    if way == "folder that doesn't say":
-        facts = json.loads((tmp_path / "run" / "deployment.json").read_text())
-        del facts["keyed"]
-        (tmp_path / "run" / "deployment.json").write_text(json.dumps(facts))
+def test_people_may_move_between_nodes_where_they_are_let(tmp_path: Path) -> None:
+    homes = prepared(tmp_path, RATINGS, CONFIG, nodes=2)
     link = InProcessLink(homes, lambda node, packet: _die_in_round_1(packet))
     with pytest.raises(Killed):
         serve(link, tmp_path / "run")
-    if way == "pardoned":
-        Journal(tmp_path / "run").pardon()
-    else:
-        note_keys(ServerHome(tmp_path / "server", insecure=True), tmp_path / "run")
+    stored(tmp_path / "run").stop()
+    with pytest.raises(UserError, match="at work"):
+        stored(tmp_path / "run").pardon()
+    serve(InProcessLink(homes), tmp_path / "run")  # it finds that somebody wants it to end
+    stored(tmp_path / "run").pardon()
     serve(InProcessLink(homes[::-1]), tmp_path / "run")
-    assert [line["lost"] for line in Journal(tmp_path / "run").lines()] == [{}, {}, {}]
+    assert [line["lost"] for line in journal_of(tmp_path / "run")] == [{}, {}, {}]
     np.testing.assert_array_equal(model(tmp_path), simulated(RATINGS, CONFIG))
 
 
@@ -142,7 +137,7 @@ def test_an_answer_to_a_closed_round_is_refused_as_late(tmp_path: Path) -> None:
 
     link.tamper = slow
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert lines[0]["silent"] == ["3"]
     assert lines[-1]["refusals"]["refused"] == {"late": 1}
     np.testing.assert_array_equal(model(tmp_path), replayed(RATINGS, CONFIG, link.homes, lines))
@@ -152,7 +147,7 @@ def test_a_round_closes_at_its_quorum(tmp_path: Path) -> None:
     link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=3, quorum=0.6, deadline=60.0))
     link.tamper = lambda node, packet: None if node == 3 else packet
     serve(link, tmp_path / "run")
-    lines = Journal(tmp_path / "run").lines()
+    lines = journal_of(tmp_path / "run")
     assert [len(line["nodes"]) for line in lines] == [2, 2, 2]
     assert all(line["seconds"] < 60 for line in lines), "or else the deadline closed it"
 
@@ -161,7 +156,7 @@ def test_a_lost_message_is_a_dropout_and_no_offence(tmp_path: Path) -> None:
     link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=2))
     link.tamper = lambda node, packet: Refusal("lost", blame=False) if node == 2 else packet
     serve(link, tmp_path / "run")
-    last = Journal(tmp_path / "run").lines()[-1]
+    last = journal_of(tmp_path / "run")[-1]
     assert last["refusals"]["strikes"] == {}
     assert RunFolder(tmp_path / "run").result()["deployment"]["dropouts"] == 3
 
@@ -175,12 +170,6 @@ def test_a_node_of_another_version_is_named_and_not_asked_again(
     serve(link, tmp_path / "run")
     assert sum(node == 2 for node, _ in link.asked) == 1
     assert old in caplog.text
-
-
-def test_the_catalogue_travels_once(tmp_path: Path) -> None:
-    link = InProcessLink(prepared(tmp_path, RATINGS, CONFIG, nodes=1))
-    serve(link, tmp_path / "run")
-    assert ["catalogue.content" in packet.arrays for _, packet in link.asked] == [True, False, False]
 
 
 def test_a_server_that_died_goes_on_to_the_same_model(tmp_path: Path) -> None:
@@ -207,10 +196,10 @@ def test_a_new_run_goes_on_with_a_finished_model_as_if_it_had_not_ended(name: st
     serve(InProcessLink(homes), tmp_path / "run")
     more, catalogue = change(config, "server.rounds", 2), ItemCatalogue.read(tmp_path / "run" / ITEMS)
     deployment = Deployment(3, model="feed")
-    whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False)
+    whole = go_on(tmp_path / "run", tmp_path / "more" / "run", more, deployment, catalogue, overwrite=False).config()
     serve(InProcessLink(homes), tmp_path / "more" / "run")
     assert whole.server.rounds == 5
-    assert len(Journal(tmp_path / "more" / "run").lines()) == 2
+    assert len(journal_of(tmp_path / "more" / "run")) == 2
     np.testing.assert_array_equal(model(tmp_path / "more"), simulated(RATINGS, whole))
     with pytest.raises(UserError, match="other settings"):
         go_on(tmp_path / "run", tmp_path / "x", change(more, "seed", 5), deployment, catalogue, overwrite=False)
@@ -221,7 +210,7 @@ def test_patience_ends_with_a_reason_for_the_follower(tmp_path: Path) -> None:
     link.tamper = lambda node, packet: Refusal("lost", blame=False)
     with pytest.raises(UserError, match="no upload came"):
         serve(link, tmp_path / "run")
-    assert Journal(tmp_path / "run").progress()["phase"] == "failed"
+    assert stored(tmp_path / "run").progress()["phase"] == "failed"
 
 
 def test_when_everybody_is_set_aside_the_run_says_so(tmp_path: Path) -> None:
@@ -239,9 +228,9 @@ def test_nodes_that_were_set_aside_can_be_pardoned(tmp_path: Path) -> None:
         serve(link, tmp_path / "run")
     with pytest.raises(UserError, match="--pardon"):
         serve(link, tmp_path / "run")
-    Journal(tmp_path / "run").pardon()
+    stored(tmp_path / "run").pardon()
     serve(InProcessLink(link.homes), tmp_path / "run")
-    assert [len(line["nodes"]) for line in Journal(tmp_path / "run").lines()] == [1, 1, 1, 2, 2]
+    assert [len(line["nodes"]) for line in journal_of(tmp_path / "run")] == [1, 1, 1, 2, 2]
 
 
 def test_a_device_with_another_scale_says_so_and_takes_no_part(
@@ -251,22 +240,10 @@ def test_a_device_with_another_scale_says_so_and_takes_no_part(
     with Store.open(homes[1].store) as store:
         store.change_scale(Scale(0.0, 10.0, 1.0))
     serve(InProcessLink(homes), tmp_path / "run")
-    last = Journal(tmp_path / "run").lines()[-1]
+    last = journal_of(tmp_path / "run")[-1]
     assert last["refusals"]["refused"] == {"node-scale": 3}
     assert last["refusals"]["strikes"] == {}
     assert "`fedrecplus device scale 1:5:1` changes it" in caplog.text
-
-
-def test_two_servers_never_work_in_one_folder(tmp_path: Path) -> None:
-    with (
-        only_server_of(tmp_path),
-        pytest.raises(UserError, match=r"works on .* as its server"),
-        only_server_of(tmp_path, patience=0.3),
-    ):
-        pass
-    with only_server_of(tmp_path, patience=0.3):
-        assert is_served(tmp_path)
-    assert not is_served(tmp_path)
 
 
 def test_the_run_folder_is_like_any_other(tmp_path: Path) -> None:

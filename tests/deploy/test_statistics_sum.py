@@ -11,7 +11,6 @@ import pytest
 
 from fedrecplus.config import Config, assign
 from fedrecplus.deploy.device import Store, answer
-from fedrecplus.deploy.server import serve
 from fedrecplus.deploy.server.statistics import before_first_round
 from fedrecplus.deploy.wire import (
     ITEMS,
@@ -28,7 +27,7 @@ from fedrecplus.parts.channel import add_all, decode, encode
 from fedrecplus.parts.privacy import contribution, seeded_words
 from fedrecplus.protocol import PublicItems, Upload
 from fedrecplus.training.privacy import LEDGER, lines_of, spent
-from tests.deploy.in_process import MODEL, InProcessLink
+from tests.deploy.in_process import MODEL, InProcessLink, serve
 from tests.deploy.summing import NODES, Killed, NoiseWords, expected, model, secure_config
 from tests.deploy.test_budget import RATINGS, begun, budget_config
 

@@ -14,7 +14,7 @@ import pytest
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import StorageFull, Store
 from fedrecplus.deploy.device.round import client_secret
-from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
 from fedrecplus.randomness import purpose, subkey
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,28 +9,14 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
-import numpy as np
 import pytest
 
 from fedrecplus import __version__
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import load_config
 from fedrecplus.deploy.device import Store, own_key, recommend
 from fedrecplus.deploy.device.layout import LAYOUT
-from fedrecplus.deploy.flower.roster import Roster
-from fedrecplus.deploy.light import NODE_KEY, Key
-from fedrecplus.deploy.process import CA, MODELS, NodeHome, ServerHome
-from fedrecplus.deploy.process import home_layout as server_layout
-from fedrecplus.deploy.process.certificates import renew
-from fedrecplus.deploy.server import Deployment, Journal, figures_of, go_on, serve
-from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.errors import UserError
-from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.registry import Registry
-from tests.deploy.in_process import InProcessLink, allow_clear
-from tests.deploy.test_gate import Running
 
 EARLIER = Path(__file__).with_name("earlier")
 ALL, READABLE = (1, 2, 3, 4), (2, 3, 4)
@@ -78,57 +62,12 @@ def test_a_store_keeps_ratings_persons_settings_log_and_key(unpacked: Path, layo
     assert kept.items() <= facts.items()
     assert facts["made_by"] == __version__
     assert int(facts["secret"]) > 2**128 > int(led_back), "64 bits can be searched"
-    Key(unpacked / "device" / NODE_KEY)
     with Store.open(path) as store:
         own_key(store)
         store.rate({"i0": 3.0})
         assert len(store.ratings()[0]) == len([row for row in before["ratings"] if row[0] == 0]) + (
             "i0" not in [row[1] for row in before["ratings"] if row[0] == 0]
         )
-
-
-@pytest.mark.parametrize("unpacked", READABLE, indirect=True)
-def test_the_model_that_was_seen_is_kept_and_recommends(unpacked: Path) -> None:
-    path = unpacked / "device" / "store.db"
-    seen = [row[4] for row in content(path)["models"]]
-    home = ["--home", str(unpacked / "device")]
-    assert exit_code_of(["device", "status", *home]) == 0
-    assert exit_code_of(["device", "recommend", "--person", "p0", *home]) == 0
-    assert [row[4] for row in content(path)["models"]] == seen
-
-
-@pytest.mark.parametrize("unpacked", READABLE, indirect=True)
-def test_a_run_of_an_earlier_version_goes_on_with_the_devices_that_know_it(unpacked: Path) -> None:
-    config = load_config(unpacked / "run" / "config.toml")
-    catalogue = ItemCatalogue.read(unpacked / "run" / "items.safetensors")
-    go_on(unpacked / "run", unpacked / "next", config, Deployment(1), catalogue, overwrite=False)
-    allow_clear(unpacked / "device" / "store.db", bare=True)
-    with Store.open(unpacked / "device" / "store.db") as store:
-        settings = store.models()[0]["settings"]
-    serve(InProcessLink([NodeHome(unpacked / "device")]), unpacked / "next")
-    lines = Journal(unpacked / "next").lines()
-    assert [line["round"] for line in lines] == [3, 4]
-    assert [line["lost"] for line in lines] == [{}, {}], "no refusal"
-    assert [line["uploads"] for line in lines] == [3, 3]
-    with Store.open(unpacked / "device" / "store.db") as store:
-        assert [(one["round"], one["settings"]) for one in store.models()] == [(3, settings)]
-
-
-@pytest.mark.parametrize("unpacked", ALL, indirect=True)
-def test_a_journal_of_an_earlier_version_becomes_figures(unpacked: Path) -> None:
-    figures = figures_of(unpacked / "run")
-    assert (figures.round, figures.uploads, figures.cohort) == (2, 12, 2)
-    assert Deployment.read(unpacked / "run").model
-
-
-@pytest.mark.parametrize("unpacked", [1], indirect=True)
-def test_what_only_0_1_reads_is_said_in_words(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=r"before 0\.2"):
-        load_config(unpacked / "run" / "config.toml")
-    with pytest.raises(UserError, match=r"read it with fedrecplus 0\.1"):
-        SharedModel.read(unpacked / "run")
-    assert exit_code_of(["device", "recommend", "--person", "p0", "--home", str(unpacked / "device")]) == 2
-    assert "no model yet that this version reads" in capsys.readouterr().err
 
 
 KILLED = """
@@ -198,82 +137,3 @@ def test_a_store_of_a_later_version_is_refused_with_the_remedy_and_left_alone(tm
     raw.close()
     with pytest.raises(UserError, match="no store of fedrecplus"), Store.open(path):
         pass
-
-
-@pytest.mark.parametrize("unpacked", ALL, indirect=True)
-def test_a_servers_home_keeps_keys_settings_and_the_model(unpacked: Path) -> None:
-    home = unpacked / "server"
-    secrets = {path: path.read_bytes() for path in home.rglob("*") if path.suffix in (".crt", ".key", ".token")}
-    offered = SharedModel.read(home / "model") if (home / "model").exists() else None
-    server = ServerHome.load(home)
-    server.prepare([])
-    assert json.loads((home / "server.json").read_text())["layout"] == server_layout.LAYOUT
-    assert ServerHome.load(home) == server
-    assert {path: path.read_bytes() for path in secrets} == secrets
-    assert (offered is not None) == server.registry.begun
-    if offered is not None:
-        kept = server.registry.current().model()
-        assert (kept.config, kept.titles) == (offered.config, offered.titles)
-        np.testing.assert_array_equal(kept.V, offered.V)
-        assert not (home / "model").exists()
-
-
-@pytest.mark.parametrize("unpacked", [4], indirect=True)
-def test_a_home_whose_step_was_killed_takes_it_again(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, rmtree = unpacked / "server", shutil.rmtree
-
-    def killed(path: Any, *more: Any, **options: Any) -> None:
-        if Path(path).name == "model":
-            raise KeyboardInterrupt
-        rmtree(path, *more, **options)
-
-    monkeypatch.setattr(shutil, "rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        ServerHome.load(home).prepare([])
-    monkeypatch.undo()
-    assert (home / "model" / "model.safetensors").exists()
-    ServerHome.load(home).prepare([])
-    assert [one.number for one in Registry(home / MODELS).models()] == [1]
-    assert not (home / "model").exists()
-
-
-@pytest.mark.parametrize("unpacked", [4], indirect=True)
-def test_homes_and_runs_of_a_later_version_are_refused_with_the_remedy(unpacked: Path) -> None:
-    for path in (unpacked / "server" / "server.json", unpacked / "run" / "deployment.json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "layout": 99, "mood": "new"}))
-    with pytest.raises(UserError, match=r"layout 99(.|\n)*upgrade fedrecplus"):
-        ServerHome.load(unpacked / "server")
-    with pytest.raises(UserError, match=r"layout 99(.|\n)*upgrade fedrecplus"):
-        ServerHome(unpacked / "server").prepare([])
-    assert (unpacked / "server" / "model").exists(), "it is left alone"
-    with pytest.raises(UserError, match=r"layout 99(.|\n)*upgrade fedrecplus"):
-        Deployment.read(unpacked / "run")
-
-
-@pytest.mark.parametrize("unpacked", [1], indirect=True)
-def test_a_database_that_cannot_be_read_is_set_aside_and_not_deleted(
-    unpacked: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    database = unpacked / "server" / "superlink.db"
-    content = database.read_bytes()[:5000]
-    database.write_bytes(content)
-    state = MagicMock()
-    assert Roster(unpacked / "server", state).all() == []
-    assert (unpacked / "server" / "superlink.db.damaged").read_bytes() == content
-    assert "admit all nodes again" in caplog.text
-
-
-@pytest.mark.parametrize("unpacked", [1, 4], indirect=True)
-def test_an_upgraded_server_lets_in_an_upgraded_node_by_its_old_key(unpacked: Path) -> None:
-    nodes = set(Journal(unpacked / "run").lines()[0]["nodes"])
-    renew(unpacked / "server" / "certificates", [])  # that of the archive lasts 825 days
-    running = Running(unpacked / "server")
-    try:
-        assert {node["node-id"] for node in running.home.nodes()} == nodes, "everybody is who they were"
-        assert not list((unpacked / "server").glob("superlink.db*")), "no upload is left of it"
-        address, ca = f"127.0.0.1:{running.home.port}", str(running.home.certificates / CA)
-        once = ["node", "once", address, "--ca", ca, "--wait", "0", "--back-in", "60"]
-        assert exit_code_of([*once, "--home", str(unpacked / "device")]) == 0
-        assert [node["status"] for node in running.home.nodes()].count("online") == 1
-    finally:
-        running.process.end(2.0)

@@ -14,12 +14,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
-from fedrecplus.deploy.light.messages import CALLS, MESSAGE
-from fedrecplus.deploy.light.protobuf import Malformed, decode, encode
 from fedrecplus.deploy.wire import (
     VERSION,
     ItemCatalogue,
@@ -32,6 +30,8 @@ from fedrecplus.deploy.wire import (
     encode_request,
     encode_stage,
 )
+from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.sealing import SealingKey, seal
 from fedrecplus.parts.channel import RingLayout
 from fedrecplus.parts.channel.secure.messages import Refused
 from fedrecplus.parts.channel.secure.server import SecureServer
@@ -47,18 +47,16 @@ MOST_MEGABYTES = 64
 NUMBERS = [struct.pack("<q", value) for value in (0, 1, -1, 2**31, 2**62, -(2**63), 2**63 - 1)]
 NUMBERS += [struct.pack("<d", value) for value in (np.inf, -np.inf, np.nan, 1e308, 5e-324)]
 WORDS = [
-    b"null",
-    b"true",
-    b"1e999",
-    b"-1",
-    b"[[[[",
-    b'{"a":{"a":',
-    b'"F64"',
-    b'"I8"',
-    b'"BF16"',
-    b"[0,4]",
-    b"[9999999999]",
+    b"\xc0",
+    b"\xc3",
+    b"\xcb",
+    b"\xdf\xff\xff\xff\xff",
+    b"\xdd\xff\xff\xff\xff",
+    b"\xc6\xff\xff\xff\xff",
+    b"\x91\x91\x91",
 ]
+WORDS += [b"\xa7float32", b"\xa7float16", b"\xa6object", b"\xa5int64", b"\xcf" + b"\xff" * 8]
+"""of MessagePack: nothing, true, lengths beyond the end, lists within lists, other kinds of numbers"""
 Changed = Callable[[bytes, random.Random], bytes]
 
 
@@ -97,22 +95,13 @@ CHANGES: list[Changed] = [flipped, flipped, flipped, overwritten, overwritten, c
 
 def other_facts(draw: random.Random) -> bytes:
     """A packet that is well made, with facts of any kind."""
-    values = [
-        b"3",
-        b"-1",
-        b"1e999",
-        b'"%s"' % MODEL.encode(),
-        b"true",
-        b"null",
-        b"[1]",
-        b"9" * draw.randint(1, 40),
-        b'"\\ud800"',
-    ]
-    names = [b"version", b"model", b"round", b"refusal", b"squared_error", b"rated", b"session", b"stage"]
-    facts = b",".join(b'"%s":%s' % (draw.choice(names), draw.choice(values)) for _ in range(draw.randint(0, 5)))
-    deep = draw.choice([b"[", b'{"a":']) * draw.randint(1, 5_000)
-    text = deep if draw.random() < 0.02 else b'{"version":"%s",%s}' % (VERSION.encode(), facts)
-    return bytes(save({"facts": np.frombuffer(text, dtype=np.uint8), **packet().arrays}))
+    values = [3, -1, 1e300, MODEL, True, None, [1], 2**63, "\udcff".encode("utf-8", "replace").decode(), {"a": 1}]
+    names = ["version", "model", "round", "refusal", "squared_error", "rated", "session", "stage"]
+    facts = {draw.choice(names): draw.choice(values) for _ in range(draw.randint(0, 5))}
+    arrays = msgspec.msgpack.decode(packet().to_bytes())["arrays"]
+    if draw.random() < 0.02:
+        return b"\x82\xa5facts" + draw.choice([b"\x91", b"\x81\xa1a"]) * draw.randint(1, 5_000)
+    return msgspec.msgpack.encode({"facts": {"version": VERSION, **facts}, "arrays": arrays})
 
 
 def check_reply_of(content: bytes) -> bool:
@@ -173,8 +162,10 @@ def _feeders() -> Iterator[tuple[str, list[bytes], Callable[[bytes], bool], int]
     cohort = Cohort(6, RingLayout(10, 3, 32))
     adverts = [client.advertise() for client in cohort.clients.values()]
     yield "sums", adverts, lambda content: _reads_advert(content, cohort), 20
-    frames = [encode(CALLS["pull-messages"][1], {"messages": [{"metadata": {"run_id": 5, "message_id": "ab"}}]})]
-    yield "frames", [*frames, encode(MESSAGE, {"metadata": {"run_id": 7, "ttl": 3.5}})], _reads_frame, 60
+    question = WorkItem(7, 5, 1e9, b"k" * 32, packet().to_bytes(), {"tables": "ab" * 32})
+    yield "questions", [msgspec.msgpack.encode(question)], _reads_question, 60
+    key, context = SealingKey(), b"7 5"
+    yield "sealed", [seal(b"answer", key.public, context)], lambda content: _opens(content, key, context), 5
 
 
 def _request() -> bytes:
@@ -210,13 +201,19 @@ def _reads_advert(content: bytes, cohort: Cohort) -> bool:
     return False
 
 
-def _reads_frame(content: bytes) -> bool:
-    taken = False
-    for schema in (CALLS["pull-messages"][1], MESSAGE):
-        with contextlib.suppress(Malformed):
-            assert set(decode(schema, content)) == {field.name for field in schema.values()}
-            taken = True
-    return taken
+def _reads_question(content: bytes) -> bool:
+    with contextlib.suppress(msgspec.MsgspecError, ValueError, Refusal):
+        question = msgspec.msgpack.decode(content, type=WorkItem)
+        question.whole(lambda digest: b"", set(question.objects))
+        return True
+    return False
+
+
+def _opens(content: bytes, key: SealingKey, context: bytes) -> bool:
+    try:
+        return key.open(content, context) == b"answer"
+    except Refusal:
+        return False
 
 
 def check_fuzz(seconds: float, seed: int) -> tuple[Counter[str], float]:
@@ -244,8 +241,10 @@ def test_as_many_changed_messages_as_fit_into_a_minute_are_taken_by_the_schema_o
     assert whole > 10_000
 
 
-@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 50_000, b"[1]", b'{"a":[1]}', b'{"round":1e999}'])
-def test_facts_that_are_none_are_malformed(text: bytes) -> None:
+@pytest.mark.parametrize(
+    "facts", [b"\x91" * 100_000, b"\x81\xa1a" * 50_000, b"\x91\x01", b"\x81\xa1a\x91\x01", b"\x81\xa1a\xc0"]
+)
+def test_facts_that_are_none_are_malformed(facts: bytes) -> None:
     """Lists within lists once ended the server's app: Python's reader follows them until the stack is full."""
     with pytest.raises(Refusal, match="malformed"):
-        Packet.of_bytes(save({"facts": np.frombuffer(text, dtype=np.uint8)}))
+        Packet.of_bytes(b"\x82\xa5facts" + facts + b"\xa6arrays\x80")

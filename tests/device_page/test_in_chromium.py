@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedrecplus.deploy.device import Store, is_paused, marks_of
-from fedrecplus.deploy.process import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
 from tests.page.test_accessible import RUN_AXE, npm  # noqa: F401  (npm is a fixture)
 

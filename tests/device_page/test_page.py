@@ -20,12 +20,12 @@ import pytest
 import fedrecplus
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.deploy.device import Store, answer, is_paused, marks_of
-from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import Journal, serve
+from fedrecplus.deploy.node import NodeHome
+from fedrecplus.deploy.server import journal_of
 from fedrecplus.deploy.wire import Packet
 from fedrecplus.training.registry import Registry
 from fedrecplus.web.device_page.pages import DevicePages
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.device_page.took_part import ME, SECRET, OpenedPage, opened, took_part
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
@@ -196,7 +196,7 @@ def test_a_paused_device_refuses_rounds_and_is_not_blamed(tmp_path: Path) -> Non
         assert page.ask("api/sent").json()["sent"] == []
         with Store.open(homes[0].store) as store:
             assert store.models() == []
-        lines = Journal(tmp_path / "run").lines()
+        lines = journal_of(tmp_path / "run")
         assert [list(line["lost"].values()) for line in lines] == [["node-paused"]] * 4, "asked again each time"
         assert lines[-1]["refusals"]["strikes"] == {}
         page.ask("api/pause", {"paused": False})
@@ -204,7 +204,7 @@ def test_a_paused_device_refuses_rounds_and_is_not_blamed(tmp_path: Path) -> Non
     assert exit_code_of(["device", "pause", "--home", str(again.homes[1].path)]) == 0
     assert exit_code_of(["device", "resume", "--home", str(again.homes[1].path)]) == 0
     serve(again, tmp_path / "again" / "run")
-    assert all(line["lost"] == {} for line in Journal(tmp_path / "again" / "run").lines())
+    assert all(line["lost"] == {} for line in journal_of(tmp_path / "again" / "run"))
 
 
 def test_deleting_everything_needs_to_be_sure_and_ends_the_page(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_command_prints_a_link_that_ends_with_it(home: NodeHome) -> None:
 
 
 def test_a_device_stays_light() -> None:
-    heavy = "{'fastapi', 'uvicorn', 'flwr', 'numba', 'torch'}"
+    heavy = "{'fastapi', 'uvicorn', 'sqlalchemy', 'numba', 'torch'}"
     code = f"import sys, fedrecplus.web.device_page.run as _; print({heavy} & set(sys.modules))"
     source = str(Path(fedrecplus.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}

@@ -11,11 +11,10 @@ from typing import Any
 
 import httpx
 
-from fedrecplus.deploy.process import NodeHome
-from fedrecplus.deploy.server import serve
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.web.device_page.pages import DevicePages
 from fedrecplus.web.device_page.server import TOKEN, PageServer
-from tests.deploy.in_process import InProcessLink, prepared, small_config
+from tests.deploy.in_process import InProcessLink, prepared, serve, small_config
 from tests.small_data import small_ratings
 from tests.waiting import GIVE_UP
 

@@ -16,8 +16,10 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
-from fedrecplus.deploy.process import ServerHome, run_local, run_to_the_end, seconds_of, train_again
-from fedrecplus.deploy.server import Deployment, Journal, begin, go_on, is_served
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.runs import run_local, run_to_the_end
+from fedrecplus.deploy.operate.schedule import seconds_of, train_again
+from fedrecplus.deploy.server import Deployment, begin, go_on, run_of
 from fedrecplus.deploy.wire import ItemCatalogue, is_secure, read_identities
 from fedrecplus.errors import UserError
 from fedrecplus.training.run_folder import CONFIG, RunFolder
@@ -87,11 +89,10 @@ def run_command(
     if resume:
         if not RunFolder(out).begun:
             raise UserError(f"{out} holds no run to resume", "check --out, or leave --resume away")
-        chosen = load_config(out / CONFIG, allow or ())
+        chosen, run = load_config(out / CONFIG, allow or ()), run_of(server.database, out)
         if pardon:
-            if is_served(out):
-                raise UserError(f"the run in {out} is at work", "stop it first")
-            Journal(out).pardon()
+            run.pardon()
+        run.resume()
     else:
         if items is None:
             raise UserError(
@@ -113,12 +114,14 @@ def run_command(
                 _train_again(server, out, seconds_of(every), chosen, deployment, catalogue, data)
             return
         if after is None:
-            begin(out, chosen, deployment, catalogue, {"dataset": items.name}, overwrite=overwrite)
+            data = {"dataset": items.name}
+            run = begin(server.database, out, chosen, deployment, catalogue, data, overwrite=overwrite)
         else:
-            chosen = go_on(after, out, chosen, deployment, catalogue, overwrite=overwrite)
+            run = go_on(server.database, after, out, chosen, deployment, catalogue, overwrite=overwrite)
+            chosen = load_config(out / CONFIG, [choice.rule for choice in chosen.choices])
     with terminated_like_interrupted(), show_rounds(chosen.server.rounds) as show:
-        run_to_the_end(server, out, show, say)
-    server.registry.publish(out, [choice.rule for choice in chosen.choices])
+        run_to_the_end(run, out, show, say)
+    server.models.publish(out, [choice.rule for choice in chosen.choices])
     _report(out)
 
 
@@ -162,7 +165,6 @@ def local_command(
     simulated_keys: Annotated[
         bool, typer.Option("--simulated-keys", help="Secrets from the seed, to compare with a simulation.")
     ] = False,
-    poll: Annotated[float, typer.Option(min=0.05, help="Seconds between a node's looks for work.")] = 0.2,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
     overwrite: Overwrite = False,
@@ -171,9 +173,7 @@ def local_command(
     chosen = _config(config, rounds, settings or [])
     ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
     with terminated_like_interrupted(), show_rounds(rounds) as show:
-        run_local(
-            ratings, chosen, out, deployment, show, say, poll=poll, simulated_keys=simulated_keys, overwrite=overwrite
-        )
+        run_local(ratings, chosen, out, deployment, show, say, simulated_keys=simulated_keys, overwrite=overwrite)
     _report(out)
 
 
@@ -185,19 +185,20 @@ def _train_again(
 
     def start(folder: Path, before: Path | None) -> None:
         if before is None:
-            begin(folder, config, deployment, catalogue, data)
+            begin(server.database, folder, config, deployment, catalogue, data)
             return
         kept = load_config(before / CONFIG, [choice.rule for choice in config.choices])  # its seed, too
-        go_on(
-            before, folder, change(kept, "server.rounds", config.server.rounds), deployment, catalogue, overwrite=False
-        )
+        kept = change(kept, "server.rounds", config.server.rounds)
+        go_on(server.database, before, folder, kept, deployment, catalogue, overwrite=False)
 
     def run(folder: Path) -> None:
         with show_rounds(
             load_config(folder / CONFIG, [choice.rule for choice in config.choices]).server.rounds
         ) as show:
-            run_to_the_end(server, folder, show, say)
-        server.registry.publish(folder, [choice.rule for choice in config.choices])
+            followed = run_of(server.database, folder)
+            followed.resume()  # where it ended before its last round
+            run_to_the_end(followed, folder, show, say)
+        server.models.publish(folder, [choice.rule for choice in config.choices])
         _report(folder)
 
     train_again(out, every, start, run, say)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedrecplus.deploy.device import OWNER, Store
-from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
 
 DEFAULT_HOME = Path("~/.fedrecplus/device")

@@ -7,8 +7,6 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-from fedrecplus.deploy.process import Supervised
-
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
@@ -22,12 +20,3 @@ def terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def keep_in_foreground(process: Supervised) -> None:
-    """Keep a process alive until Ctrl-C or a termination signal; then it ends with all its helpers."""
-    with terminated_like_interrupted():
-        try:
-            process.keep_alive()
-        finally:
-            process.end()

@@ -14,8 +14,7 @@ from fedrecplus.cli.node import AllowClear, Metrics
 from fedrecplus.cli.node import join as run_node
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, import_own, remove_store
-from fedrecplus.deploy.light import NodeHome
-from fedrecplus.deploy.process import Invitation, fetch_model, join_by
+from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, join_by
 from fedrecplus.errors import UserError
 
 _SCALE = "1:5:1"
@@ -49,7 +48,8 @@ def join_command(
     invitation = Invitation.parse(sys.stdin.readline() if link == "-" else link)  # others see a command line
     device, elsewhere = home_of(home), "" if home == DEFAULT_HOME else f" --home {home}"
     _prepare_store(device, scale, ratings)
-    number, known_as = join_by(invitation, device.path, device.make_key(), name)
+    device.make_key()
+    number, known_as = join_by(invitation, device.path, name)
     say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
     say(_CLAIM)
     model = fetch_model(invitation, device.path)

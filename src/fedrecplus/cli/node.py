@@ -12,8 +12,8 @@ import typer
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
 from fedrecplus.deploy.device import CHANNELS, Store, load_policy, own_key, pin_identities, save_policy
-from fedrecplus.deploy.light import NodeHome, NodeMetrics, prepare
-from fedrecplus.deploy.light import join as run
+from fedrecplus.deploy.node import NodeHome, NodeMetrics, prepare
+from fedrecplus.deploy.node import join as run
 from fedrecplus.deploy.wire import read_identities
 
 node_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="A device or a silo that takes part.")

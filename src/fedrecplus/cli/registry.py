@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from fedrecplus.cli.display import say, show_table
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
 from fedrecplus.files import write_json_to
 from fedrecplus.training.registry import PublishedModel, Registry
+
+if TYPE_CHECKING:
+    from fedrecplus.deploy.server.published import ModelOnServer, PublishedModels
 
 DEFAULT_REGISTRY = Path("runs/registry")
 SERVER_HOME = Path("~/.fedrecplus/server")
@@ -49,7 +52,7 @@ def publish_command(
     published = place.publish(run, allow or ())
     for line in published.figures.get("gives_away") or ():
         say(line)
-    say(f"{_in_words(published)} is current in {place.folder}")
+    say(f"{_in_words(published)} is current in {_place_of(place)}")
 
 
 def models_command(
@@ -61,13 +64,15 @@ def models_command(
     """List the models of a registry, and which of them is current."""
     check_file_place(json_file)
     place = _registry_of(registry, server, home)
-    if not server:  # a server has one, and nothing in it before the first training
+    if isinstance(place, Registry):
         place.check_there()
-    found, current = place.models(), place.current_number()
-    rows = [_facts(each, current) for each in found]
+        current = place.current_number()
+        rows = [_facts(model, current) for model in place.models()]
+    else:  # a server has one, and nothing in it before the first training
+        rows = [asdict(model) for model in place.models()]
     write_json_to(json_file, rows)
     if not rows:
-        say(f"{place.folder} has no models; `fedrecplus publish RUN` puts one there")
+        say(f"{_place_of(place)} has no models; `fedrecplus publish RUN` puts one there")
         return
     show_table(_HEADINGS, [_cells(row) for row in rows], spare=("data", "items"))
 
@@ -101,18 +106,23 @@ def rollback_command(
       fedrecplus rollback --server                       nodes that join get the model before
     """
     place = _registry_of(registry, server, home)
-    say(f"{_in_words(place.rollback(number))} is current in {place.folder}")
+    say(f"{_in_words(place.rollback(number))} is current in {_place_of(place)}")
 
 
-def _registry_of(folder: Path, server: bool, home: Path) -> Registry:
-    """The registry that is meant: a folder, or that of a server's home."""
+def _registry_of(folder: Path, server: bool, home: Path) -> Registry | PublishedModels:
+    """The registry that is meant: a folder, or the models in a server's database."""
     if not server:
         return Registry(folder)
-    from fedrecplus.deploy.process import ServerHome
+    from fedrecplus.deploy.operate.homes import ServerHome
 
-    return ServerHome.load(home.expanduser().absolute()).registry
+    return ServerHome.load(home.expanduser().absolute()).models
 
 
-def _in_words(model: PublishedModel) -> str:
+def _place_of(registry: Registry | PublishedModels) -> str:
+    """Where it is, in words."""
+    return str(registry.folder) if isinstance(registry, Registry) else "the server"
+
+
+def _in_words(model: PublishedModel | ModelOnServer) -> str:
     """A model in a line."""
     return f"model {model.number} ({model.figures.get('algorithm')}, digest {model.digest[:12]})"

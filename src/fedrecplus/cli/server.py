@@ -5,14 +5,22 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fedrecplus.cli.display import say, show_table
-from fedrecplus.cli.foreground import keep_in_foreground, terminated_like_interrupted
-from fedrecplus.deploy.process import CA, ServerHome, Supervised, back_up, look_over, page_server, restore
+from fedrecplus.cli.foreground import terminated_like_interrupted
+from fedrecplus.deploy.node import read_public_key
+from fedrecplus.deploy.operate.certificates import CA, rotate
+from fedrecplus.deploy.operate.certificates import renew as new_certificate
+from fedrecplus.deploy.operate.homes import ServerHome
+from fedrecplus.deploy.operate.operator_page import page_server
+from fedrecplus.deploy.operate.processes import kept_alive
+from fedrecplus.deploy.operate.serving import children
+from fedrecplus.deploy.operate.upkeep import back_up, look_over, restore
 from fedrecplus.errors import UserError
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
@@ -39,21 +47,31 @@ def up(
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Name or address that nodes use; may be repeated.")
     ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS and no keys; on loopback only.")] = False,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="No TLS; on loopback only, behind a proxy that has it.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer devices.")] = 1,
+    database: Annotated[
+        str,
+        typer.Option(metavar="URL", help="postgresql+psycopg://USER@HOST/NAME; SQLite in --home where none is given."),
+    ] = "",
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Start the server and keep it alive. Certificates are made on first use; nodes must be admitted by their keys.
+    """Start the server. Certificates and tables are made on first use; nodes must be admitted by their keys.
+
+    Several machines with one --database are one server: put a proxy before them, and copy the home's certificates.
 
     \b
-    Example, on the machine that others know as fed.example.org:
+    Examples, on the machine that others know as fed.example.org:
       fedrecplus server up --host 0.0.0.0 --name fed.example.org
+      fedrecplus server up --workers 4 --database postgresql+psycopg://fedrec@db/fedrec --insecure
     """
-    server = ServerHome(home.expanduser().absolute(), host, port, insecure, (name or [""])[0])
-    with server.only_one():
-        server.check_port()
+    server = ServerHome(home.expanduser().absolute(), host, port, insecure, (name or [""])[0], database)
+    with terminated_like_interrupted(), server.listening() as listener:
         server.prepare(name or [])
         say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
-        keep_in_foreground(Supervised(server.command(), server.environment(), None, say))
+        with kept_alive(children(server, listener, workers)):
+            threading.Event().wait()
 
 
 @server_app.command()
@@ -65,9 +83,6 @@ def renew(
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Make a new certificate; restart the server then. Nodes go on with the authority they know, unless it is new."""
-    from fedrecplus.deploy.process.certificates import renew as new_certificate
-    from fedrecplus.deploy.process.certificates import rotate
-
     folder = ServerHome.load(home.expanduser().absolute()).certificates
     if authority:
         old = rotate(folder, name or [])
@@ -83,9 +98,15 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as server.tar.gz.")],
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Write certificates, admitted keys, published models and the database into one file; the server may be up."""
-    back_up(ServerHome.load(home.expanduser().absolute()).path, file)
+    """Write keys and certificates into one file, and a SQLite database with them; the server may be up.
+
+    PostgreSQL has backups of its own (pg_dump): this file then has the keys alone.
+    """
+    server = ServerHome.load(home.expanduser().absolute())
+    back_up(server, file)
     say(f"{file}: keep it as you keep the keys that are in it; run folders are not")
+    if not server.database.is_sqlite:
+        say("the database is not in it: pg_dump has it")
 
 
 @server_app.command("restore")
@@ -99,8 +120,8 @@ def restore_command(
 
 
 @server_app.command()
-def check(home: Home = DEFAULT_HOME) -> None:
-    """Say what is wrong with the server and its last run, and what to do. Exits with 1 where something is."""
+def status(home: Home = DEFAULT_HOME) -> None:
+    """Say how the server and its last run are. Exits with 1 where something is wrong, and says what to do."""
     findings = look_over(ServerHome.load(home.expanduser().absolute()))
     for finding in findings:
         say(f"{'ok  ' if finding.good else 'WRONG'} {finding.what}")
@@ -132,12 +153,12 @@ def admit(
     ] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Let nodes connect, by their public keys. The server must be up. An expelled key is let in again."""
+    """Let nodes connect, by their public keys. An expelled key is let in again."""
     if len(key) > 1 and (name or instead_of is not None):
         raise UserError("--name and --instead-of are of one node", "give one key")
     server = ServerHome.load(home.expanduser().absolute())
     for file in key:
-        node, new = server.admit(file, name or "", instead_of)
+        node, new = server.roster.admit(read_public_key(file), name or "", instead_of)
         say(f"{file}: admitted as node {node}" if new else f"{file}: admitted before, as node {node}")
 
 
@@ -149,7 +170,7 @@ def invite(
     qr: Annotated[bool, typer.Option("--qr/--no-qr", help="Draw the link for a camera, too.")] = True,
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Make a link that lets one node in, once; `fedrecplus join LINK` takes it. The server must be up."""
+    """Make a link that lets one node in, once; `fedrecplus join LINK` takes it."""
     link = ServerHome.load(home.expanduser().absolute()).invite(name, hours, address)
     if qr:
         draw_qr(str(link))
@@ -159,13 +180,10 @@ def invite(
 
 @server_app.command()
 def nodes(home: Home = DEFAULT_HOME) -> None:
-    """List the nodes that were admitted. The server must be up."""
-    everybody = ServerHome.load(home.expanduser().absolute()).nodes()
-    columns = ("node-id", "name", "status", "online-at", "offline-at")
-    show_table(
-        ["node", "name", "status", "online since", "offline since"],
-        [[node[column] for column in columns] for node in everybody],
-    )
+    """List the nodes that were admitted."""
+    everybody = ServerHome.load(home.expanduser().absolute()).roster.everybody()
+    rows = [[str(node["number"]), node["name"], node["status"], node["key"][:16]] for node in everybody]
+    show_table(["node", "name", "status", "key"], rows)
 
 
 @server_app.command()
@@ -173,6 +191,6 @@ def expel(
     node: Annotated[int, typer.Argument(help="The node's number; `server nodes` lists them.")],
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Let a node connect no more, until its key is admitted again. The server must be up."""
-    ServerHome.load(home.expanduser().absolute()).expel(node)
+    """Let a node connect no more, until its key is admitted again."""
+    ServerHome.load(home.expanduser().absolute()).roster.expel(node)
     say(f"node {node} is expelled")

@@ -1,6 +1,6 @@
-"""Real deployment: the two round functions on real devices, machines and failures, carried by Flower.
+"""Real deployment: the two round functions on real devices, machines and failures, over HTTP.
 
-``wire`` is all that device and server know of each other; ``light`` is a device's node, which speaks Flower's protocol
-by itself; ``process`` starts and supervises; ``flower``, on the server, alone imports Flower. Imports point one way:
-wire < device, server < light < process < flower; device and server never import each other, nor light the server.
+``wire`` is all that device and server know of each other; ``node`` is a device's process, which asks its server for
+work; ``http`` answers it, over a database that ``server`` keeps; ``operate`` starts and looks after both. Device and
+server never import each other, nor does ``node`` import the server.
 """

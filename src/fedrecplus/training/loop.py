@@ -18,7 +18,7 @@ from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import plan_of
 from fedrecplus.training.callbacks import Callback, Progress, check_callbacks, silent
 from fedrecplus.training.model_files import SharedModel
-from fedrecplus.training.privacy import Ledger
+from fedrecplus.training.privacy import LEDGER, BookFile, Ledger, run_name
 from fedrecplus.training.recommender import Recommender
 from fedrecplus.training.results import result_of
 from fedrecplus.training.run import Run, finished_run, recommender_of
@@ -125,7 +125,7 @@ def _ledger_of(folder: RunFolder, config: Config, name: str) -> Ledger | None:
     budget = statistics_budget(config)
     if budget is None or plan_of(config) is not None:
         return Ledger.of(folder.path, config, name)
-    return Ledger.of_statistics(folder.path, config, name, budget)
+    return Ledger.of_statistics(BookFile(folder.path / LEDGER), run_name(config, name), budget)
 
 
 def _test_of_shards(ratings: ShardedRatings, test: RatingsLike | None, config: Config) -> ShardedRatings | None:

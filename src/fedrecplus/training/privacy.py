@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fedrecplus.config import Config, dumps
 from fedrecplus.engines import StatisticsBudget
@@ -25,17 +25,47 @@ LEDGER = "privacy.jsonl"
 Report = TypeVar("Report")
 
 
+class Book(Protocol):
+    """Where lines of releases are kept: a file of the run folder, or a table of a server's database."""
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All releases that were noted."""
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Note one; it lasts when this returns, or when the transaction ends that it is part of."""
+
+
 @dataclass(frozen=True)
-class Ledger:
-    """The lines of one run's releases, among those of earlier runs in the same folder."""
+class BookFile:
+    """The lines in a file of their own."""
 
     path: Path
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All that were noted."""
+        return lines_of(self.path)
+
+    def add(self, line: dict[str, Any]) -> None:
+        """On the disk when this returns."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * self._cut_short() + json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _cut_short(self) -> bool:
+        """Whether a kill has left half a line, which must not swallow the next."""
+        return self.path.exists() and self.path.read_text(encoding="utf-8")[-1:] not in ("", "\n")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The lines of one run's releases, among those of others in the same book."""
+
+    book: Book
     run: str
     """of this settings and these data"""
     plan: ReleasePlan
     delta: float
-    also: str = ""
-    """another name of the same run: the one that its first lines have"""
 
     @classmethod
     def of(cls, folder: Path, config: Config, fingerprint: str) -> Ledger | None:
@@ -43,22 +73,18 @@ class Ledger:
         plan = plan_of(config)
         if plan is None:
             return None
-        return cls(folder / LEDGER, _name(config, fingerprint), plan, float(config.privacy.settings.delta))
+        return cls(BookFile(folder / LEDGER), run_name(config, fingerprint), plan, float(config.privacy.settings.delta))
 
     @classmethod
-    def of_model(cls, folder: Path, config: Config, model: str) -> Ledger | None:
-        """The ledger of a deployed run, by its model's name, which no other has.
-
-        A version with a setting more would give the same settings another name, and forget what was spent before it.
-        """
-        ledger = cls.of(folder, config, model)
-        return None if ledger is None else replace(ledger, run=model, also=ledger.run)
+    def of_model(cls, book: Book, config: Config, model: str) -> Ledger | None:
+        """The ledger of a deployed run, by its model's name, which no other has."""
+        plan = plan_of(config)
+        return None if plan is None else cls(book, model, plan, float(config.privacy.settings.delta))
 
     @classmethod
-    def of_statistics(cls, folder: Path, config: Config, fingerprint: str, budget: StatisticsBudget) -> Ledger:
-        """The ledger of a run whose statistics alone have a budget."""
-        plan = ReleasePlan(budget.multiplier, (), 1.0, budget.accountant)
-        return cls(folder / LEDGER, _name(config, fingerprint), plan, budget.delta)
+    def of_statistics(cls, book: Book, model: str, budget: StatisticsBudget) -> Ledger:
+        """The ledger of a run whose statistics alone have a budget, by the run's or the model's name."""
+        return cls(book, model, ReleasePlan(budget.multiplier, (), 1.0, budget.accountant), budget.delta)
 
     def before_statistics(self, *, fresh: bool = False) -> None:
         """Note that the statistics are about to be released; with ``fresh`` noise a repeated sum counts again."""
@@ -82,7 +108,7 @@ class Ledger:
         return spent(self._lines(), self.delta)
 
     def _lines(self) -> list[dict[str, Any]]:
-        return [line for line in lines_of(self.path) if line["run"] in (self.run, self.also)]
+        return [line for line in self.book.lines() if line["run"] == self.run]
 
     def _note(self, release: str, multiplier: float, sampling: float, *, again: bool = False) -> None:
         noted = [line for line in self._lines() if line["release"] == release]
@@ -90,17 +116,10 @@ class Ledger:
             return
         line = {"run": self.run, "release": release, "noise_multiplier": multiplier, "sampling": sampling}
         line |= {"delta": self.delta, "accountant": self.plan.accountant}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("\n" * self._cut_short() + json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _cut_short(self) -> bool:
-        """Whether a kill has left half a line, which must not swallow the next."""
-        return self.path.exists() and self.path.read_text(encoding="utf-8")[-1:] not in ("", "\n")
+        self.book.add(line)
 
 
-def _name(config: Config, fingerprint: str) -> str:
+def run_name(config: Config, fingerprint: str) -> str:
     """Of a run: the same settings and data have the same."""
     return hashlib.sha256(f"{fingerprint} {dumps(config)}".encode()).hexdigest()[:16]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from safetensors.numpy import load
+import msgspec
 
 from fedrecplus.deploy.device.store import Store
 from fedrecplus.errors import UserError
@@ -57,7 +57,8 @@ def _titles(store: Store) -> dict[str, str]:
 
 def _ids_and_titles(content: bytes) -> tuple[list[str], list[str]]:
     """The two columns alone: a whole catalogue would bring a model's modules with it."""
-    about = json.loads(load(content)["about"].tobytes())
+    _, _, text = msgspec.msgpack.decode(content)["arrays"]["about"]
+    about = json.loads(text)
     return about["ids"], about["titles"]
 
 

@@ -78,7 +78,7 @@ def _from_2(store: sqlite3.Connection) -> None:
         "AND (SELECT value FROM facts WHERE name = 'numbers') = 'hidden'",
         (str(new_secret()),),
     )
-    _rename_catalogues(store)
+    _run(store, "DELETE FROM catalogues")  # servers send them along again
 
 
 def _from_3(store: sqlite3.Connection) -> None:
@@ -107,18 +107,14 @@ def _from_5(store: sqlite3.Connection) -> None:
     )
 
 
-def _rename_catalogues(store: sqlite3.Connection) -> None:
-    """Catalogues say whose figures they have, and are called by a hash over that, too."""
-    from fedrecplus.deploy.wire import ItemCatalogue, Packet
-
-    for digest, content in store.execute("SELECT digest, content FROM catalogues").fetchall():
-        catalogue = ItemCatalogue.of_arrays(Packet.of_bytes(content).arrays)
-        now = (catalogue.digest, Packet({}, catalogue.arrays()).to_bytes())
-        store.execute("UPDATE catalogues SET digest = ?, content = ? WHERE digest = ?", (*now, digest))
-        store.execute("UPDATE models SET catalogue = ? WHERE catalogue = ?", (catalogue.digest, digest))
+def _from_6(store: sqlite3.Connection) -> None:
+    """Tables and catalogues are kept as MessagePack; those in another encoding come again from the server."""
+    for table in ("answers", "catalogues", "tables", "sums"):
+        store.execute(f"DELETE FROM {table}")
+    store.execute("UPDATE models SET V = x''")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5, _from_6)
 """the n-th makes layout n + 1 of layout n"""
 LAYOUT = 1 + len(STEPS)
 

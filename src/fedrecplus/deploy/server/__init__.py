@@ -1,13 +1,25 @@
-"""The server's side: rounds over a network, refusals, the run folder. Knows only the wire."""
+"""The server's side: rounds over a database, one coordinator at a time. Knows only the wire."""
 
-from fedrecplus.deploy.server.app_process import process_began
+from fedrecplus.errors import UserError
+
+try:
+    import alembic as _alembic  # noqa: F401
+    import fastapi as _fastapi  # noqa: F401
+    import sqlalchemy as _sqlalchemy  # noqa: F401
+    import uvicorn as _uvicorn  # noqa: F401
+except ImportError as _missing:  # a node needs none of them
+    raise UserError(f"a server needs {_missing.name}", "pip install 'fedrecplus[deploy]'") from None
+
 from fedrecplus.deploy.server.collect import Link
-from fedrecplus.deploy.server.deployment import LOG, Deployment, begin, go_on, is_served, only_server_of
+from fedrecplus.deploy.server.database import Database, patiently
+from fedrecplus.deploy.server.deployment import begin, export, go_on, journal_of, run_of
 from fedrecplus.deploy.server.figures import RunFigures, figures_of
-from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.lease import Lease, LeaseLost
 from fedrecplus.deploy.server.rounds import serve
+from fedrecplus.deploy.server.stored_run import CoordinatedRun, StoredRun
+from fedrecplus.deploy.server.terms import Deployment
 
 __all__ = [
-    "LOG", "Deployment", "Journal", "Link", "RunFigures", "begin", "figures_of", "go_on", "is_served",
-    "only_server_of", "process_began", "serve",
+    "CoordinatedRun", "Database", "Deployment", "Lease", "LeaseLost", "Link", "RunFigures", "StoredRun", "begin",
+    "export", "figures_of", "go_on", "journal_of", "patiently", "run_of", "serve",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fedrecplus.deploy.server.cohort import ALL, DEADLINE, ENOUGH
-from fedrecplus.deploy.server.deployment import Deployment
-from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.stored_run import CoordinatedRun
+from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import Packet, Refusal, RoundTerms, decode_reply
 from fedrecplus.protocol import Upload
 
@@ -23,21 +23,16 @@ _SHORTEST_LOOK, _LONGEST_LOOK, _SHARE, _PER_LOOK = 0.05, 5.0, 0.1, 3.0
 times what the last look took, so that a busy server has time for its nodes"""
 _LINGER = 2.0
 """seconds without another answer, or as many as the median answer took, after which nobody is waited for"""
-_LOOK_FOR_RETURNED = 2.0
-"""seconds between looks for nodes that came back"""
 
 
 class Link(Protocol):
-    """What a round needs of the network. ``flower.messages.FlowerLink`` is Flower's, tests have their own."""
+    """What a round needs of the network. ``server.link.DatabaseLink`` is the real one, tests have their own."""
 
     def nodes(self) -> list[int]:
         """Nodes that are connected."""
 
-    def connected_since(self) -> dict[int, float]:
-        """Nodes that are connected, and when each began its connection, in seconds since 1970."""
-
     def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
-        """Send a packet to each node; returns message id → node."""
+        """Send a packet to each node; returns message id → node. Who comes back within that time gets it still."""
 
     def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
         """Replies that came to these messages; a ``Refusal`` where there won't be one or it can't be read."""
@@ -54,7 +49,6 @@ class NodeRecords:
     strikes: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     wrong_version: set[int] = field(default_factory=set)
-    without_catalogue: set[int] = field(default_factory=set)
     owners: dict[int, int] = field(default_factory=dict)
     """client → the node that spoke for it first"""
     spoken_for: Counter[int] = field(default_factory=Counter)
@@ -69,8 +63,6 @@ class NodeRecords:
         log.warning("refused an answer of node %s: %s", node, refusal)
         if refusal.kind == "version":
             self.wrong_version.add(node)
-        if refusal.kind == "node-catalogue":
-            self.without_catalogue.add(node)
         if refusal.blame:
             self.strikes[node] += 1
             if self.strikes[node] == self.limit:
@@ -124,8 +116,6 @@ class Answers:
     """node → seconds until its reply"""
     lost: dict[int, str] = field(default_factory=dict)
     """node → why it sent nothing that counts"""
-    asked_again: list[int] = field(default_factory=list)
-    """nodes that came back while the round was open"""
     closed: str = ALL
 
     @property
@@ -160,14 +150,13 @@ class Collected(Answers):
     rated: int = 0
     bytes_up: int = 0
 
-    def take(self, node: int, packet: Packet, terms: RoundTerms, records: NodeRecords | None) -> None:
-        """Add a reply's uploads, or raise ``Refusal``. ``records`` where nodes are known by their keys."""
+    def take(self, node: int, packet: Packet, terms: RoundTerms, records: NodeRecords) -> None:
+        """Add a reply's uploads, or raise ``Refusal``."""
         uploads, report = decode_reply(packet, terms)
         clients = [upload.client for upload in uploads]
         if not self.clients.isdisjoint(clients):
             raise Refusal("duplicate", "a client that has answered in this round")
-        if records is not None:
-            self.bound[node] = records.bind(node, clients)
+        self.bound[node] = records.bind(node, clients)
         self.uploads += uploads
         self.clients.update(clients)
         self.bytes_up += packet.size
@@ -183,7 +172,7 @@ class Desk:
     link: Link
     deployment: Deployment
     records: NodeRecords
-    journal: Journal
+    run: CoordinatedRun
     overdue: dict[str, int] = field(default_factory=dict)
     """messages of rounds and stages that have closed; their replies may still come, and are refused as late"""
 
@@ -198,8 +187,7 @@ class Desk:
         """
         answers.asked = self.link.ask(packets, self.deployment.deadline)
         started = time.monotonic()  # from here: sending V to many takes its time, and isn't theirs
-        looked, deadline = started, self.deployment.deadline
-        when = dict.fromkeys(packets, time.time())
+        deadline = self.deployment.deadline
         while not answers.are_enough(enough, time.monotonic() - started, linger=linger) and (
             time.monotonic() - started < deadline
         ):
@@ -222,37 +210,13 @@ class Desk:
                     if isinstance(packet, Packet):
                         self.records.note(node, Refusal("late", "its round has closed", blame=False))
             counts = {"asked": len(packets), "answered": len(answers.answered), "lost": len(answers.lost)}
-            self.journal.set_progress(phase="round", **progress, **counts)
+            self.run.set_progress(phase="round", **progress, **counts)
             took = time.monotonic() - started
-            if answers.waiting and time.monotonic() - looked > _LOOK_FOR_RETURNED:
-                looked = time.monotonic()
-                self._ask_again(packets, answers, when, deadline - took)
             if not answers.are_enough(enough, took, linger=linger):
                 pause = min(max(0.0 if came else _SHARE * took, _PER_LOOK * look, _SHORTEST_LOOK), _LONGEST_LOOK)
                 time.sleep(max(0.0, min(pause, deadline - took)))
         answers.closed = ALL if not answers.waiting else ENOUGH if len(answers.answered) >= enough else DEADLINE
         self.overdue.update({message: answers.asked[message] for message in answers.waiting})
-
-    def _ask_again(
-        self, packets: Mapping[int, Packet], answers: Answers, when: dict[int, float], seconds: float
-    ) -> None:
-        """Ask nodes again that came back since they were asked: they were killed, and their message with them.
-
-        Who wasn't, and has it still, sends the same answer twice; the first one that comes is late, and no offence.
-        """
-        open_ones = {answers.asked[message] for message in answers.waiting}
-        open_ones |= {node for node, why in answers.lost.items() if why == "lost"}
-        back = [node for node, since in self.link.connected_since().items() if node in open_ones and since > when[node]]
-        if not back or seconds <= 0:
-            return
-        for message in [message for message, node in answers.asked.items() if node in back]:
-            self.overdue[message] = answers.asked.pop(message)
-        answers.asked |= self.link.ask({node: packets[node] for node in back}, seconds)
-        for node in back:
-            answers.lost.pop(node, None)
-            when[node] = time.time()
-            log.info("node %s came back; it is asked again", node)
-        answers.asked_again += back
 
     def quorum(self, nodes: int) -> int:
         """How many of so many nodes are enough."""
@@ -261,10 +225,10 @@ class Desk:
 
 def collect(desk: Desk, packets: Mapping[int, Packet], terms: RoundTerms, target: int) -> Collected:
     """One round of uploads in the clear, of which the quorum of ``target`` answers is enough."""
-    collected, records = Collected(), desk.records if desk.deployment.keyed else None
+    collected = Collected()
 
     def take(node: int, packet: Packet) -> None:
-        collected.take(node, packet, terms, records)
+        collected.take(node, packet, terms, desk.records)
 
     desk.gather(packets, take, collected, desk.quorum(target), {"round": terms.round})
     collected.uploads.sort(key=lambda upload: upload.client)  # sums depend on the order in the last bit: fix it

@@ -1,22 +1,20 @@
-"""A deployed run's folder: its settings and lock, its beginning, and its end as far as a server knows it."""
+"""A deployed run from its beginning in the database to the run folder that it leaves."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import secrets
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from fedrecplus import __version__
-from fedrecplus.config import Config, change, load_config, to_tables
-from fedrecplus.deploy.server.journal import JOURNAL, Journal
+from fedrecplus.config import Config, change, dumps, load_config, to_tables
+from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.statistics import awaits_statistics
+from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRun
+from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
@@ -29,95 +27,27 @@ from fedrecplus.deploy.wire import (
 )
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.files import locked, write_json
+from fedrecplus.files import write_json, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.model_files import nobodys_parts
-from fedrecplus.training.privacy import Ledger, privacy_of
+from fedrecplus.training.privacy import LEDGER, Ledger, privacy_of
 from fedrecplus.training.publishing import PUBLIC_LIST
 from fedrecplus.training.results import channel_of
-from fedrecplus.training.run_folder import CHECKPOINT, CONFIG, RunFolder
+from fedrecplus.training.run_folder import CONFIG, METRICS, RunFolder
 
-DEPLOYMENT, LOG = "deployment.json", "server.log"
-log = logging.getLogger("fedrecplus")
-PENDING = "sum.pending"
-"""a secure sum that is being unmasked: masked figures of a whole cohort, and who is in it"""
-LAYOUT = 2
-"""of a run folder; a later one is refused"""
-LAST, PREVIOUS = "last.safetensors", "checkpoint.previous.safetensors"
-"""the server's state after the last round, as a checkpoint"""
-
-
-@dataclass(frozen=True)
-class Deployment:
-    """When a round begins and ends, and what an upload may be: no part of the algorithm, and so none of the config."""
-
-    nodes: int = 1
-    """a round begins when so many nodes are connected"""
-    quorum: float = 1.0
-    """a round closes when this share of the asked nodes has answered ..."""
-    deadline: float = 120.0
-    """... or after so many seconds"""
-    patience: float = 600.0
-    """seconds without a single upload after which the run gives up"""
-    clients_per_node: int = 100_000
-    """most persons that one node may speak for"""
-    largest_change: float = 50.0
-    """greatest number in a client's update that is believed; honest ones stay below 12 on MovieLens-100K"""
-    learned_bound: float = 0.0
-    """updates are scaled down to so many times the median of recent rounds' uploads; 0: they aren't"""
-    cohort: int = 0
-    """nodes whose answers close a round; 0: as many as ``cohort.fraction`` of those connected"""
-    strikes: int = 3
-    """refused answers after which a node is set aside"""
-    keyed: bool = True
-    """nodes are known by their keys, not by a number that changes whenever they connect; noted at each submission"""
-    identities: tuple[str, ...] = ()
-    """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
-    model: str = field(default_factory=lambda: secrets.token_hex(8))
-    """name that devices keep their factors under; stays the same when a run is resumed"""
-    layout: int = 1
-    """of the folder's files, as they are on the disk; noted since 2"""
-
-    def write(self, folder: Path) -> None:
-        """Write it into a run folder."""
-        write_json(folder / DEPLOYMENT, {**asdict(self), "layout": LAYOUT})
-
-    @classmethod
-    def read(cls, folder: Path) -> Deployment:
-        """Read what ``write`` wrote, this version's or an earlier one's."""
-        try:
-            found = msgspec.json.decode((folder / DEPLOYMENT).read_bytes(), type=cls)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise UserError(f"{folder} holds no deployment: {error}", "start one with `deploy run`") from None
-        if found.layout > LAYOUT:
-            raise UserError(
-                f"{folder} has layout {found.layout}; fedrecplus {__version__} knows layouts up to {LAYOUT}",
-                "upgrade fedrecplus here, or begin another run; the folder is left as it is",
-            )
-        return found
-
-
-def only_server_of(folder: Path, patience: float = 120.0) -> contextlib.AbstractContextManager[None]:
-    """Hold the folder's lock. A killed SuperLink can leave its app behind for a while, and a new one must wait."""
-    return locked(folder / ".lock", f"{folder} as its server", "stop it first", patience)
-
-
-def is_served(folder: Path) -> bool:
-    """Whether a server app works in the folder at this moment."""
-    with contextlib.suppress(UserError), only_server_of(folder, patience=0.0):
-        return False
-    return True
+DEPLOYMENT, JOURNAL, LAST = "deployment.json", "journal.jsonl", "last.safetensors"
+"""which run of the database a folder is of; a line for each round; the server's state after the last, to go on from"""
 
 
 def begin(
-    folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue, data: Mapping[str, Any],
-    *, overwrite: bool = False,
-) -> None:  # fmt: skip
-    """Make a run folder ready for its first round."""
+    database: Database, folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
+    data: Mapping[str, Any], *, overwrite: bool = False, checkpoint: Checkpoint | None = None,
+) -> StoredRun:  # fmt: skip
+    """Put a run in line, and make its folder ready."""
     check_deployable(config)
     if is_secure(config):
         _check_sums(config, deployment, catalogue)
@@ -125,18 +55,35 @@ def begin(
         _check_claim(config, deployment, catalogue)
     elif awaits_statistics(config, catalogue):
         check_delta(config.statistics.delta, deployment.nodes)
-    RunFolder(folder).check_free(overwrite=overwrite)
-    for name in (JOURNAL, LOG, LAST, PENDING, PREVIOUS):
-        (folder / name).unlink(missing_ok=True)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
-    deployment.write(folder)
-    catalogue.write(folder / ITEMS)
-    if (ledger := Ledger.of_model(folder, config, deployment.model)) is not None:
+    for name in (JOURNAL, LAST, LEDGER):
+        (folder / name).unlink(missing_ok=True)
+    with database.changing() as connection:
+        number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint)
+    run = StoredRun(database, number)
+    if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
-    elif awaits_statistics(config, catalogue):
-        budget = deployed_budget(config)[0]
-        Ledger.of_statistics(folder, config, deployment.model, budget).before_statistics()
+    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model})
+    catalogue.write(folder / ITEMS)
+    return run
+
+
+def run_of(database: Database, folder: Path) -> StoredRun:
+    """The run that a folder is of."""
+    try:
+        return StoredRun(database, int(json.loads((folder / DEPLOYMENT).read_text(encoding="utf-8"))["run"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{folder} holds no deployment", "start one with `deploy run`") from None
+
+
+def ledger_of(book: DatabaseBook, config: Config, model: str, catalogue: ItemCatalogue) -> Ledger | None:
+    """The ledger of a run: of its rounds, or of its statistics alone; None where it has no budget."""
+    if (ledger := Ledger.of_model(book, config, model)) is not None:
+        return ledger
+    if not awaits_statistics(config, catalogue):
+        return None
+    return Ledger.of_statistics(book, model, deployed_budget(config)[0])
 
 
 def _check_sums(config: Config, deployment: Deployment, catalogue: ItemCatalogue) -> None:
@@ -184,9 +131,10 @@ def _check_claim(config: Config, deployment: Deployment, catalogue: ItemCatalogu
 
 
 def go_on(
-    previous: Path, out: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue, *, overwrite: bool
-) -> Config:
-    """Begin a run with the model of a finished one; returns the config with the last round's number.
+    database: Database, previous: Path, out: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
+    *, overwrite: bool,
+) -> StoredRun:  # fmt: skip
+    """Put a run in line that goes on with the model of a finished one.
 
     Rounds are counted on. Devices know the model by its name and have their factors still.
     """
@@ -201,30 +149,27 @@ def go_on(
             f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
-    deployment = replace(deployment, model=Deployment.read(previous).model)
-    begin(out, config, deployment, catalogue, RunFolder(previous).data(), overwrite=overwrite)
-    RunFolder(out).save_checkpoint(last)
-    return config
+    model = str(json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))["model"])
+    deployment, data = replace(deployment, model=model), RunFolder(previous).data()
+    return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last)
 
 
-def save_checkpoint(folder: RunFolder, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, and keep the one before it: a disk may lose what it said it has."""
-    current = folder.path / CHECKPOINT
-    if current.exists():
-        current.replace(folder.path / PREVIOUS)
-    folder.save_checkpoint(checkpoint)
+def export(run: StoredRun, folder: Path) -> None:
+    """Write what the database has of a run into its folder; a finished one becomes a folder like any other."""
+    config, state = run.config(), run.checkpoint()
+    write_text(folder / CONFIG, dumps(config))
+    run.catalogue.write(folder / ITEMS)
+    for name, lines in ((JOURNAL, run.lines()), (METRICS, run.metrics()), (LEDGER, run.book.lines())):
+        if lines or name == METRICS:
+            write_text(folder / name, "".join(json.dumps(line) + "\n" for line in lines))
+    if run.phase == FINISHED and state is not None:
+        _write_result(RunFolder(folder), run, config, state)
 
 
-def last_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """The newest checkpoint that can be read; a damaged one is said and left aside."""
-    for path in (folder.path / CHECKPOINT, folder.path / PREVIOUS):
-        try:
-            if path.exists():
-                return Checkpoint.read(path)
-        except (UserError, KeyError, ValueError) as error:
-            log.error("%s: %s; going on from the one before it", path, error)
-            path.replace(path.with_name(f"{path.name}.damaged"))
-    return None
+def journal_of(folder: Path) -> list[dict[str, Any]]:
+    """The rounds in an exported folder."""
+    path = folder / JOURNAL
+    return [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
@@ -233,17 +178,17 @@ def checkpoint_of(server: ServerState, tally: Tally) -> Checkpoint:
     return Checkpoint(SimulationState(server, nobody), tally, 0)
 
 
-def write_result(folder: RunFolder, config: Config, catalogue: ItemCatalogue, state: ServerState, tally: Tally) -> None:
+def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Checkpoint) -> None:
     """Write model and result. The file of private parts is empty: they are on the devices."""
+    state, catalogue = last.state.server, run.catalogue
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
     catalogue.model(config, state.V).write(folder.path)
     nobodys_parts().write(folder.path)
-    public, model = catalogue.public, Deployment.read(folder.path).model
-    privacy = privacy_of(config, public, 0, Ledger.of_model(folder.path, config, model))
-    (folder.path / PREVIOUS).unlink(missing_ok=True)
+    public = catalogue.public
+    privacy = privacy_of(config, public, 0, Ledger.of_model(run.book, config, run.deployment.model))
     told = {"privacy": privacy, "statistics": {"source": public.source, "epsilon": public.epsilon}}
-    folder.finish({**_result(config, tally, Journal(folder.path).lines(), folder.data()), **told})
+    folder.finish({**_result(config, last.tally, run.lines(), folder.data()), **told})
 
 
 def _result(config: Config, tally: Tally, lines: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,12 @@
-"""A deployed run in figures, from its journal: for metrics, the operator's page and `server check`."""
+"""A deployed run in figures, from its journal: for metrics, the operator's page and `server status`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.stored_run import StoredRun
 
 _RECENT = 20
 
@@ -21,7 +20,6 @@ class RunFigures:
     bytes_up: int = 0
     uploads: int = 0
     dropouts: int = 0
-    asked_again: int = 0
     scaled: int = 0
     odd_items: int = 0
     cohort: int = 0
@@ -38,12 +36,11 @@ class RunFigures:
     progress: dict[str, Any] = field(default_factory=dict)
 
 
-def figures_of(folder: Path, strikes: int = 3) -> RunFigures:
-    """The figures of a run folder; zeros where no round has closed."""
-    journal = Journal(folder)
-    lines, progress = journal.lines(), journal.progress()
+def figures_of(run: StoredRun, strikes: int = 3) -> RunFigures:
+    """The figures of a run; zeros where no round has closed."""
+    lines, progress, phase = run.lines(), run.progress(), run.phase
     if not lines:
-        return RunFigures(phase=str(progress.get("phase", "")), progress=progress)
+        return RunFigures(phase=phase, progress=progress)
     last, times = lines[-1], dict[str, list[float]]()
     for line in lines[-_RECENT:]:
         for node, seconds in line["nodes"].items():
@@ -56,7 +53,6 @@ def figures_of(folder: Path, strikes: int = 3) -> RunFigures:
         bytes_up=sum(line["bytes_up"] for line in lines),
         uploads=sum(line["uploads"] for line in lines),
         dropouts=sum(len(line["lost"]) + len(line["silent"]) for line in lines),
-        asked_again=sum(len(line.get("asked_again", ())) for line in lines),
         scaled=sum(len(line.get("scaled", ())) for line in lines),
         odd_items=sum(len(line.get("odd_items", ())) for line in lines),
         cohort=len(last["nodes"]),
@@ -66,6 +62,6 @@ def figures_of(folder: Path, strikes: int = 3) -> RunFigures:
         set_aside=tuple(node for node, count in refusals.get("strikes", {}).items() if count >= strikes),
         slowest=tuple(slow[:10]),
         at=float(last.get("at", 0.0)),
-        phase=str(progress.get("phase", "")),
+        phase=phase,
         progress=progress,
     )

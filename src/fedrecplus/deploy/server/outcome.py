@@ -32,7 +32,6 @@ class RoundOutcome:
     why: str = ""
     """there are no sums"""
     closed: str = ALL
-    asked_again: list[int] = field(default_factory=list)
     median_size: float | None = None
     """of the uploads that the server saw"""
     scaled: list[int] = field(default_factory=list)
@@ -45,7 +44,7 @@ class RoundOutcome:
         clients = [upload.client for upload in collected.uploads]
         who = (collected.answered, collected.lost, collected.silent)
         outcome = cls(None, len(clients), collected.bytes_up, *who, clients, collected.bound, rmse)
-        outcome.closed, outcome.asked_again = collected.closed, collected.asked_again
+        outcome.closed = collected.closed
         return outcome
 
     @classmethod
@@ -66,7 +65,6 @@ class RoundOutcome:
             "clients": self.clients,
             "bound": {str(node): clients for node, clients in self.bound.items() if clients},
             "closed": self.closed,
-            "asked_again": [str(node) for node in self.asked_again],
             "median_size": self.median_size,
             "scaled": self.scaled,
         }

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import logging
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sqlalchemy.exc import DBAPIError
 
-from fedrecplus.config import load_config
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
 from fedrecplus.deploy.server.cohort import AskedNodes, draw_cohort, dropout_seen
 from fedrecplus.deploy.server.collect import Collected, Desk, Link, NodeRecords, collect
-from fedrecplus.deploy.server.deployment import (
-    LOG,
-    Deployment,
-    checkpoint_of,
-    last_checkpoint,
-    only_server_of,
-    save_checkpoint,
-    write_result,
-)
-from fedrecplus.deploy.server.journal import Journal
+from fedrecplus.deploy.server.deployment import checkpoint_of
+from fedrecplus.deploy.server.lease import LeaseLost
 from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
+from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, CoordinatedRun, Stopped
 from fedrecplus.deploy.wire import (
-    ITEMS,
-    ItemCatalogue,
     Packet,
     RoundTerms,
     check_deployable,
     encode_request,
     is_secure,
 )
+from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.engines import Diverged, RoundReport
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
@@ -46,7 +36,6 @@ from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, star
 from fedrecplus.training.checkpoint import Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.privacy import Ledger
-from fedrecplus.training.run_folder import CONFIG, RunFolder
 
 log = logging.getLogger("fedrecplus")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.3, 5.0
@@ -57,70 +46,52 @@ _MOST_DRAWS = 100
 """cohorts of nobody in a row, before a run says that its settings ask nobody"""
 
 
-def serve(link: Link, path: Path) -> None:
-    """All rounds that are left. What stops it is said in ``progress.json`` too, where the follower looks."""
-    journal = Journal(path)
+def serve(link: Link, run: CoordinatedRun) -> None:
+    """All rounds that are left. What ends it is said in the database, where the follower looks."""
     try:
-        with only_server_of(path), _logging_to(path / LOG):
-            if not RunFolder(path).finished:
-                journal.set_progress(phase="starting")
-                _ServedRun(link, path).finish()
-    except OSError as error:
-        problem = UserError(f"{error.filename or path}: {error.strerror or error}", "make room there")
-        journal.set_progress(phase="failed", error=str(problem))
-        raise problem from error
-    except UserError as error:
-        journal.set_progress(phase="failed", error=str(error))
+        run.begin()
+        _ServedRun(link, run).finish()
+    except Stopped:
+        run.set(phase=STOPPED)
+    except (UserError, OSError) as error:
+        log.error("run %s: %s", run.number, error)
+        run.set(phase=FAILED, progress=json.dumps({"phase": FAILED, "error": str(error), "at": time.time()}))
         raise
-
-
-@contextlib.contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
-    """Write what is refused or fails, and why, into the run folder: Flower keeps an app's output in memory."""
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    try:
-        yield
-    except Exception:
-        log.exception("the run stopped here")
+    except (LeaseLost, DBAPIError):
+        raise  # whoever coordinates next goes on from the last round
+    except Exception as error:
+        log.exception("run %s stopped here", run.number)
+        said = {"phase": FAILED, "error": f"{type(error).__name__}; see the server's log", "at": time.time()}
+        run.set(phase=FAILED, progress=json.dumps(said))
         raise
-    finally:
-        log.removeHandler(handler)
-        handler.close()
 
 
 class _ServedRun:
     """One run while it is served."""
 
-    def __init__(self, link: Link, path: Path) -> None:
-        self.link, self.folder, self.journal = link, RunFolder(path), Journal(path)
-        self.config, self.catalogue = check_deployable(load_config(path / CONFIG)), ItemCatalogue.read(path / ITEMS)
-        self.deployment = Deployment.read(path)
+    def __init__(self, link: Link, run: CoordinatedRun) -> None:
+        self.link, self.run = link, run
+        self.config, self.catalogue, self.deployment = check_deployable(run.config()), run.catalogue, run.deployment
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
-        self.ledger = Ledger.of_model(path, self.config, self.deployment.model)
+        self.ledger = Ledger.of_model(run.book, self.config, self.deployment.model)
         self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
-        self.informed: set[int] = set()
-        """nodes that have the catalogue"""
-        self.desk = Desk(link, self.deployment, self.records, self.journal)
-        self.secure = SecureRound(self.desk, path, self.config, self.catalogue) if is_secure(self.config) else None
+        self.desk = Desk(link, self.deployment, self.records, run)
+        self.secure = SecureRound(self.desk, self.config, self.catalogue) if is_secure(self.config) else None
 
     def finish(self) -> None:
-        """Run all rounds that are left, from the checkpoint on, and write model and result."""
-        saved = last_checkpoint(self.folder)
+        """Run all rounds that are left, from the checkpoint on."""
+        saved = self.run.checkpoint()
         if saved is None and awaits_statistics(self.config, self.catalogue):
             self._statistics()
         state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
-        self.folder.rewrite_metrics(self.folder.metrics(up_to=state.round) if saved else [])
-        self.lines = self.journal.keep_up_to(state.round)
+        self.lines = self.run.lines()
         self.records.restore(self.lines)
         self.tally = saved.tally if saved else Tally()
         while state.round < self.config.server.rounds:
             state = self._round(state)
-        write_result(self.folder, self.config, self.catalogue, state, self.tally)
-        self.journal.set_progress(phase="finished", round=state.round)
+        self.run.set(phase=FINISHED, progress=json.dumps({"phase": FINISHED, "round": state.round, "at": time.time()}))
 
     def _statistics(self) -> None:
         """One secure sum before the first round; its figures take the place of the catalogue's for this model."""
@@ -128,9 +99,7 @@ class _ServedRun:
         sums = self._outcome(before_first_round(self.catalogue))[0].sums
         assert sums is not None
         self.catalogue = self.secure.catalogue = with_statistics(self.config, self.catalogue, sums)
-        self.catalogue.write(self.folder.path / ITEMS)
-        self.informed.clear()  # they have the catalogue without these figures
-        self.secure.forget()
+        self.run.set_catalogue(self.catalogue)
 
     def _round(self, state: ServerState) -> ServerState:
         """One round."""
@@ -138,8 +107,6 @@ class _ServedRun:
         assert outcome.sums is not None
         after = self._step(state, outcome.sums)
         self._save(state, after, outcome, seconds)
-        if self.secure is not None:
-            self.secure.forget()
         return after
 
     def _outcome(self, state: ServerState) -> tuple[RoundOutcome, float]:
@@ -182,7 +149,6 @@ class _ServedRun:
             cohort = self._cohort(state, began)
             packets = self._requests(state, cohort.asked, session=session, pinned=pinned)
             summed = self.secure.attempt(state.round, shape, packets, cohort.target, self._note_release)
-        self.informed |= summed.nodes.keys()
         clients = 0 if summed.sums is None else summed.sums.clients
         self.tally = self.tally.after(RoundReport(clients, summed.bytes_up, summed.bytes_down), 0.0)
         return RoundOutcome.of_sum(summed)
@@ -219,11 +185,11 @@ class _ServedRun:
             if time.monotonic() - began > patience:
                 problem = f"{len(connected)} of {wanted} nodes came in {patience:g} s"
                 raise UserError(problem, "start more nodes, or ask for fewer with --nodes")
-            self.journal.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
+            self.run.set_progress(phase="waiting", round=state.round, nodes=len(connected), wanted=wanted)
             time.sleep(pause)
             pause = min(1.3 * pause, _LONGEST_PAUSE)  # who waits for hours doesn't ask each second
         if not connected:
-            remedy = f"read the refusals in the run folder's {LOG}, then use --resume --pardon"
+            remedy = "read the refusals in the server's log, then use --resume --pardon"
             raise UserError("every node is set aside", remedy)
         if state.round < 0:  # everybody is asked for the statistics
             return AskedNodes(connected, len(connected))
@@ -239,37 +205,30 @@ class _ServedRun:
         )
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
-        """The round's request to each node, with the catalogue for those who may not have it."""
-        self.informed -= self.records.without_catalogue
-        self.records.without_catalogue.clear()
-        model, config = self.deployment.model, self.config
-        short, long = (
-            encode_request(model, state, config, self.catalogue, attach=more, **sum_of) for more in (False, True)
-        )
-        return {node: short if node in self.informed else long for node in nodes}
+        """The round's request, the catalogue with it, to each node: who has that doesn't fetch it again."""
+        packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **sum_of)
+        return dict.fromkeys(nodes, packet)
 
     def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
         ours, packets = self.deployment, self._requests(state, cohort.asked)
         limits = (ours.clients_per_node, ours.largest_change)
         terms = RoundTerms(ours.model, state.round, state.V.shape, self.config, *limits)
         collected = collect(self.desk, packets, terms, cohort.target)
-        self.informed |= collected.answered.keys()
-        down = sum(packet.size for packet in packets.values())
+        down = sum(told_bytes(packet) for packet in packets.values())
         self.tally = self.tally.after(RoundReport(len(collected.uploads), collected.bytes_up, down), 0.0)
         return collected
 
     def _save(self, before: ServerState, state: ServerState, outcome: RoundOutcome, seconds: float) -> None:
-        """Metrics, journal, then the checkpoint: what comes after it is dropped when a run goes on from it."""
+        """Metrics, journal and checkpoint, at once."""
         self.tally = self.tally.after(RoundReport(0, 0, 0), seconds)
         line: dict[str, Any] = {"round": state.round, "measured_on": "train", "rmse": outcome.rmse}
         counts = {"uploads": outcome.uploads, "dropouts": len(outcome.lost) + len(outcome.silent)}
-        self.folder.add_metrics({**line, **counts, **self.tally.figures()})
+        metrics = {**line, **counts, **self.tally.figures()}
         line |= {"seconds": seconds, "refusals": self.records.to_dict(), **outcome.facts(), "at": time.time()}
         steps = step_sizes(before.V, state.V)
         if odd := odd_steps(self.lines, steps):
             names = ", ".join(str(self.catalogue.ids[item]) for item in odd)
             log.error("round %s: items moved much farther than in the rounds before: %s", state.round, names)
         line |= {"largest_step": float(steps.max(initial=0.0)), "odd_items": odd}
-        self.journal.add(line)
+        self.run.close_round(line, metrics, checkpoint_of(state, self.tally))
         self.lines = [*self.lines[-_REMEMBERED:], line]
-        save_checkpoint(self.folder, checkpoint_of(state, self.tally))

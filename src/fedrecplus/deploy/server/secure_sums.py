@@ -3,8 +3,8 @@
 The server never holds an upload: what comes is masked, and what is left when the masks are out is the sum of all who
 survived. Until the last exchange a sum that fails is given up, and the round begins anew with fresh keys and another
 cohort. With the first question of the last exchange that is over: some nodes may have given their shares away, and
-those refuse any other sum over the same V. So all that the server needs to finish is on its disk before it asks, and it
-goes on asking, also after a restart.
+those refuse any other sum over the same V. So all that the server needs to finish is in its database before it asks, in
+one transaction with the ledger's line, and it goes on asking, also from another process.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import msgspec
 
 from fedrecplus.config import Config
 from fedrecplus.deploy.server.cohort import ALL, DEADLINE
 from fedrecplus.deploy.server.collect import Answers, Desk
-from fedrecplus.deploy.server.deployment import PENDING
 from fedrecplus.deploy.wire import (
     FIRST,
     SESSION_BYTES,
@@ -39,7 +37,7 @@ from fedrecplus.deploy.wire import (
     mask_context,
     sum_terms,
 )
-from fedrecplus.files import beside
+from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.parts.channel import decode
 from fedrecplus.parts.channel.secure import server_options
 from fedrecplus.parts.channel.secure.messages import Advertisement, Refused, unpack
@@ -73,7 +71,7 @@ class Summed:
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A sum before its last exchange, as it is on the server's disk."""
+    """A sum before its last exchange, as it is in the database."""
 
     model: str
     round: int
@@ -91,24 +89,18 @@ class Pending(msgspec.Struct, frozen=True):
 class SecureRound:
     """The secure sum of one round."""
 
-    def __init__(self, desk: Desk, folder: Path, config: Config, catalogue: ItemCatalogue) -> None:
-        self.desk, self.path, self.config, self.catalogue = desk, folder / PENDING, config, catalogue
+    def __init__(self, desk: Desk, config: Config, catalogue: ItemCatalogue) -> None:
+        self.desk, self.config, self.catalogue = desk, config, catalogue
         keys = [bytes.fromhex(key) for key in desk.deployment.identities]
         self.pinned = {identity_number(key): key for key in keys} if keys else None
 
     def pending(self, round_number: int) -> Pending | None:
-        """The sum of this round that was about to be unmasked when the server stopped; others are over."""
-        if not self.path.exists():
+        """The sum of this round that was about to be unmasked when its coordinator stopped; others are over."""
+        content = self.desk.run.pending()
+        if content is None:
             return None
-        found = msgspec.msgpack.decode(self.path.read_bytes(), type=Pending)
-        if (found.model, found.round) == (self.desk.deployment.model, round_number):
-            return found
-        self.path.unlink()
-        return None
-
-    def forget(self) -> None:
-        """The round is on the disk; its sum is not needed any more."""
-        self.path.unlink(missing_ok=True)
+        kept = msgspec.msgpack.decode(content, type=Pending)
+        return kept if (kept.model, kept.round) == (self.desk.deployment.model, round_number) else None
 
     def attempt(
         self, round_number: int, shape: tuple[int, ...], requests: Mapping[int, Packet], target: int,
@@ -126,14 +118,16 @@ class SecureRound:
             summed.why = str(problem)
             log.warning("round %s: no sum: %s", round_number + 1, problem)
             return summed
-        note(round_number)
-        with beside(self.path) as temporary:
-            temporary.touch(mode=0o600)
-            temporary.write_bytes(msgspec.msgpack.encode(pending))
+        self.desk.run.change(lambda _: self._keep(pending, note))
         return self.finish(pending, shape, summed)
 
+    def _keep(self, pending: Pending, note: Callable[[int], None]) -> None:
+        """In one transaction: what is needed to unmask, and the ledger's line of it."""
+        note(pending.round)
+        self.desk.run.set(pending=msgspec.msgpack.encode(pending))
+
     def finish(self, pending: Pending, shape: tuple[int, ...], summed: Summed | None = None) -> Summed:
-        """The last exchange. What is on the disk stays until the round is; a failure may be tried again."""
+        """The last exchange. What is kept stays until the round is; a failure may be tried again."""
         summed = Summed(sorted(pending.numbers), len(pending.numbers)) if summed is None else summed
         server = SecureServer.of_bytes(pending.server, self.pinned)
         try:
@@ -257,7 +251,7 @@ class SecureRound:
         summed.silent += answers.silent
         if answers.closed != ALL and summed.closed != DEADLINE:
             summed.closed = answers.closed
-        summed.bytes_down += sum(packet.size for packet in packets.values())
+        summed.bytes_down += sum(told_bytes(packet) for packet in packets.values())
 
     def _take(self, server: SecureServer, number: int, message: bytes) -> None:
         """Hand a message to the protocol, whose refusals are ours."""

@@ -2,7 +2,7 @@
 
 from fedrecplus.deploy.wire.catalogue import FEWEST, ITEMS, ItemCatalogue
 from fedrecplus.deploy.wire.identities import identity_number, read_identities
-from fedrecplus.deploy.wire.packet import PACKET, VERSION, Packet, Refusal
+from fedrecplus.deploy.wire.packet import VERSION, Packet, Refusal
 from fedrecplus.deploy.wire.reply import RoundTerms, decode_reply, encode_refusal, encode_reply
 from fedrecplus.deploy.wire.request import (
     Request,
@@ -37,7 +37,7 @@ from fedrecplus.deploy.wire.stages import (
 )
 
 __all__ = [
-    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "PACKET", "SESSION_BYTES", "STATISTICS_ROUND", "VERSION",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "STATISTICS_ROUND", "VERSION",
     "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "check_deployable",
     "check_vector", "decode_reply", "decode_request", "decode_stage_reply", "decode_stage_request", "deployed_budget",
     "encode_refusal", "encode_reply", "encode_request", "encode_stage", "fixed_settings", "identity_number",

@@ -1,4 +1,4 @@
-"""A message as plain facts and arrays, as Flower's records carry it, and which sides understand each other."""
+"""A message as plain facts and arrays, its one encoding (MessagePack), and which sides understand each other."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from fedrecplus import __version__
 
 Facts = dict[str, str | int | float]
-_FACTS = msgspec.json.Decoder(Facts)
-"""refuses whatever is no fact, lists within lists among it, which Python's own reader follows until its stack ends"""
-PACKET = "packet"
-"""the name under which Flower's records carry a packet's bytes: one object to fetch, where arrays would be two each"""
-PROTOCOL = 8
+_NUMBERS = {
+    name: np.dtype(name).newbyteorder("<")
+    for name in ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
+}
+"""what arrays are of, by the names that travel; little-endian"""
+_MOST_ARRAYS, _MOST_AXES = 64, 4
+PROTOCOL = 9
 """raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
 other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
@@ -66,20 +66,46 @@ class Packet:
         return hashed.digest()
 
     def to_bytes(self) -> bytes:
-        """For a file or a column of a database."""
-        arrays = {name: np.ascontiguousarray(table) for name, table in self.arrays.items()}
-        return bytes(save({**arrays, "facts": np.frombuffer(json.dumps(self.facts).encode(), dtype=np.uint8)}))
+        """For the network, a file or a column of a database: a map of facts, and of arrays as type, shape and bytes."""
+        return _ENCODER.encode(_Body(self.facts, {name: _Array.of(table) for name, table in self.arrays.items()}))
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Packet:
         """What ``to_bytes`` made; ``Refusal`` for anything else. Nothing in it is run: no pickle, no code."""
         try:
-            arrays = load(content)
-            facts = _FACTS.decode(arrays.pop("facts").tobytes())
-        except (SafetensorError, KeyError, ValueError, TypeError, msgspec.MsgspecError, RecursionError) as error:
+            body = _DECODER.decode(content)
+            if len(body.arrays) > _MOST_ARRAYS:
+                raise ValueError
+            return cls(body.facts, {name: one.table() for name, one in body.arrays.items()})
+        except (KeyError, ValueError, OverflowError, msgspec.MsgspecError, RecursionError) as error:
             raise Refusal("malformed", type(error).__name__) from None
-        return cls(facts, arrays)
 
+
+class _Array(msgspec.Struct, array_like=True):
+    """An array as it travels."""
+
+    kind: str
+    shape: list[int]
+    content: memoryview
+
+    @classmethod
+    def of(cls, table: NDArray[Any]) -> _Array:
+        kind = table.dtype.name
+        return cls(kind, list(table.shape), memoryview(np.ascontiguousarray(table, dtype=_NUMBERS[kind]).tobytes()))
+
+    def table(self) -> NDArray[Any]:
+        """The array itself, over the bytes that came; refuses a shape that they don't fill."""
+        if len(self.shape) > _MOST_AXES or any(not 0 <= length < 2**40 for length in self.shape):
+            raise ValueError
+        return np.frombuffer(self.content, dtype=_NUMBERS[self.kind]).reshape(self.shape)
+
+
+class _Body(msgspec.Struct):
+    facts: Facts
+    arrays: dict[str, _Array]
+
+
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Body)
 
 VERSION = f"fedrecplus {__version__}, protocol {PROTOCOL}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrecplus.deploy.device import Store, chosen_table, is_paused, mark_item, marks_of, pause, used_model
-from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.web.browser import media_type

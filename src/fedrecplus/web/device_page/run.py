@@ -11,7 +11,7 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
-from fedrecplus.deploy.light import NodeHome
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.web.device_page.pages import DevicePages
 from fedrecplus.web.device_page.server import PageServer
 

@@ -1,1 +1,0 @@
-"""Flower, met nowhere else; ``private.py`` lists every place where this reaches into its private parts."""

@@ -1,0 +1,209 @@
+"""The HTTP API, `/v1`: join, ask for work, fetch an object, answer. Bodies are MessagePack, requests are signed.
+
+A worker keeps nothing that another one needs: kill it, and devices go on with the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import math
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from fastapi import FastAPI, Query, Request, Response
+from sqlalchemy import insert, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from fedrecplus import __version__
+from fedrecplus.deploy.http.metrics import render
+from fedrecplus.deploy.http.senders import Senders, body_of
+from fedrecplus.deploy.http.waiting import WaitingRoom
+from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.published import PublishedModels
+from fedrecplus.deploy.server.roster import Roster
+from fedrecplus.deploy.server.schema import answers, objects, work
+from fedrecplus.deploy.wire import LARGEST_MESSAGE
+from fedrecplus.rates import TokenBuckets, peer_of
+
+MEDIA = "application/msgpack"
+_LONGEST_WAIT = 55.0
+"""seconds that a poll is held: proxies close a silent connection after sixty"""
+_LONGEST_AWAY = 1800.0
+_LONGEST_CODE = 4096
+_OVERHEAD = 4096
+"""bytes of an answer beside its largest message"""
+_RECENT = 4
+"""objects that a worker has at hand: this round's table, the catalogue, and those before them"""
+_JOINS_PER_SECOND, _JOINS_AT_ONCE = 0.2, 10.0
+_WRONG_PER_SECOND, _WRONG_AT_ONCE = 5.0, 100.0
+"""requests of one address, and wrong codes of all together: strangers keep nobody out who has a right one"""
+
+
+class Enrolment(msgspec.Struct):
+    """What a stranger sends to join."""
+
+    code: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a worker is started with."""
+
+    database: Database
+    name: str
+    """of this worker"""
+    authority: bytes = b""
+    """the certificate that links name; empty where a proxy has a public one"""
+    metrics_token: str = ""
+    certificate_days: float = math.inf
+
+
+def make_app(served: Served) -> FastAPI:
+    """The ASGI application of one worker."""
+    database, roster = served.database, Roster(served.database)
+    room, senders = WaitingRoom(database, served.name), Senders(roster)
+    recent: dict[str, bytes] = {}
+    joins, wrong = TokenBuckets(_JOINS_PER_SECOND, _JOINS_AT_ONCE), TokenBuckets(_WRONG_PER_SECOND, _WRONG_AT_ONCE)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        looking = asyncio.create_task(room.run())
+        yield
+        looking.cancel()
+
+    app = FastAPI(title="fedrecplus", version=__version__, lifespan=lifespan, docs_url="/v1/docs", redoc_url=None,
+                  openapi_url="/v1/openapi.json")  # fmt: skip
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, problem: HTTPException) -> Response:
+        room.counters[f"refused.{problem.status_code}"] += 1
+        return Response(str(problem.detail), problem.status_code, media_type="text/plain")
+
+    @app.exception_handler(DBAPIError)
+    async def away(_: Request, __: DBAPIError) -> Response:
+        room.counters["database_errors"] += 1
+        return Response("the database doesn't answer", 503, media_type="text/plain", headers={"retry-after": "2"})
+
+    @app.get("/v1/authority")
+    async def authority() -> Response:
+        """The certificate of the authority that an invitation names by its fingerprint."""
+        if not served.authority:
+            raise HTTPException(404, "this server has a public certificate")
+        return Response(served.authority, media_type="application/x-pem-file")
+
+    @app.post("/v1/join")
+    async def join(request: Request) -> Response:
+        """Join by an invitation's code; signed with the key that is to be admitted."""
+        if not joins.take(peer_of(request.client.host if request.client else "")):
+            raise HTTPException(429, "too many tries")
+        verified = senders.key_of(request)
+        try:
+            said = msgspec.msgpack.decode(await body_of(request, verified, _LONGEST_CODE), type=Enrolment)
+        except (msgspec.MsgspecError, ValueError):
+            raise HTTPException(400, "malformed") from None
+        known = await run_in_threadpool(roster.enrol, said.code, bytes.fromhex(verified.key), said.name)
+        if known is None:
+            if not wrong.take("all"):
+                raise HTTPException(429, "too many tries")
+            raise HTTPException(403, "no such invitation, or it was used, or has expired")
+        room.counters["enrolled"] += 1
+        return _packed({"node": known[0], "name": known[1]})
+
+    @app.get("/v1/work")
+    async def next_work(
+        request: Request,
+        wait: Annotated[float, Query(ge=0.0, le=3600.0, description="seconds to hold the answer")] = 0.0,
+        after: Annotated[int, Query(ge=0, description="the last question that was dealt with")] = 0,
+        away: Annotated[float, Query(ge=0.0, description="seconds to the next visit, if this is the last one")] = 0.0,
+    ) -> Response:
+        """The next question for the node that signed this; 204 where none came. Who is away is asked all the same."""
+        sender = await senders.sender(request)
+        seconds = min(max(wait, 0.01), _LONGEST_WAIT)
+        content = await room.next_question(sender.number, after, seconds, min(away, _LONGEST_AWAY))
+        return Response(status_code=204) if content is None else Response(content, media_type=MEDIA)
+
+    @app.delete("/v1/work")
+    async def leave(request: Request) -> Response:
+        """The node that signed this goes: nobody waits for it."""
+        room.leave((await senders.sender(request)).number)
+        return Response(status_code=204)
+
+    @app.post("/v1/work/{number}")
+    async def answer(number: int, request: Request) -> Response:
+        """The sealed answer to a question; one for each."""
+        sender = await senders.sender(request)
+        content = await body_of(request, sender.verified, LARGEST_MESSAGE + _OVERHEAD)
+        status = await run_in_threadpool(keep, number, sender.number, content)
+        if status != 200:
+            raise HTTPException(status, {404: "no such question", 409: "it was answered", 410: "it is over"}[status])
+        room.counters["answers"] += 1
+        return Response(status_code=200)
+
+    def keep(number: int, node: int, content: bytes) -> int:
+        """Store an answer, if it is to an open question of this node."""
+        with contextlib.suppress(IntegrityError), database.changing() as connection:
+            row = connection.execute(select(work.c.node, work.c.until).where(work.c.id == number)).first()
+            if row is None or row.node != node:
+                return 404
+            if row.until < time.time():
+                return 410
+            connection.execute(insert(answers).values(work=number, content=content, at=time.time()))
+            return 200
+        return 409
+
+    @app.get("/v1/objects/{digest}")
+    async def immutable(digest: str, request: Request) -> Response:
+        """A table or catalogue, by the SHA-256 of its bytes; for everybody who knows that, and for every cache."""
+        headers = {"etag": f'"{digest}"', "cache-control": "public, max-age=31536000, immutable"}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        content = await run_in_threadpool(object_content, digest)
+        if content is None:
+            raise HTTPException(404, "no such object")
+        return Response(content, media_type=MEDIA, headers=headers)
+
+    def object_content(digest: str) -> bytes | None:
+        if digest not in recent:
+            with database.reading() as connection:
+                content = connection.execute(select(objects.c.content).where(objects.c.digest == digest)).scalar()
+            if content is None:
+                return None
+            while len(recent) >= _RECENT:
+                recent.pop(next(iter(recent)), None)
+            recent[digest] = bytes(content)
+        return recent.get(digest)
+
+    @app.get("/v1/status")
+    async def status(request: Request) -> Response:
+        """What the server knows of the node that asks, and the digest of its current model."""
+        sender = await senders.sender(request)
+        current = await run_in_threadpool(PublishedModels(database).current)
+        return _packed({"node": sender.number, "model": current.digest if current else ""})
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        """Whether this worker reaches its database."""
+        await run_in_threadpool(roster.version)
+        return Response("ok", media_type="text/plain")
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics(request: Request) -> Response:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not served.metrics_token or not hmac.compare_digest(given.encode(), served.metrics_token.encode()):
+            raise HTTPException(401, "no token")
+        text = await run_in_threadpool(render, database, served.certificate_days)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return app
+
+
+def _packed(facts: dict[str, object]) -> Response:
+    return Response(msgspec.msgpack.encode(facts), media_type=MEDIA)

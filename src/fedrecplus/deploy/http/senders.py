@@ -1,0 +1,126 @@
+"""Who sent a request: signatures checked against the roster, once each, before a body is read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from fedrecplus.deploy.server.roster import Roster
+from fedrecplus.deploy.wire.signatures import WINDOW, Unsigned, Verified, Verifier
+from fedrecplus.rates import TokenBuckets, peer_of
+
+_KEY = re.compile(r'keyid="([0-9a-f]{64})"')
+_LOOK = 1.0
+"""seconds between looks whether the roster changed"""
+_UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE = 1.0, 30.0
+"""requests of one address with keys that nobody admitted"""
+_SLOWEST = 20_000.0
+"""bytes a second that a body must come with, after some seconds"""
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A node that proved who it is."""
+
+    number: int
+    verified: Verified
+
+
+class Senders:
+    """The keys that this worker has seen, and the nonces that they used lately."""
+
+    def __init__(self, roster: Roster) -> None:
+        self.roster = roster
+        self._numbers: dict[str, int] = {}
+        self._version: tuple[Any, ...] = ()
+        self._looked = 0.0
+        self._nonces: set[tuple[str, str]] = set()
+        self._expiring: deque[tuple[float, tuple[str, str]]] = deque()
+        self._verifier = Verifier(lambda key: bytes.fromhex(key) if key in self._numbers else None)
+        self._anybody = Verifier(lambda key: bytes.fromhex(key) if _is_key(key) else None)
+        self._unknown = TokenBuckets(_UNKNOWN_PER_SECOND, _UNKNOWN_AT_ONCE)
+
+    async def sender(self, request: Request) -> Sender:
+        """The node that signed a request; 401 for anybody else, and for a request that was sent before."""
+        await self._refresh()
+        key = _KEY.search(request.headers.get("signature-input", ""))
+        if key is not None and key[1] not in self._numbers:
+            number = await run_in_threadpool(self.roster.number_of, key[1])
+            if number is not None:
+                self._numbers[key[1]] = number
+            elif not self._unknown.take(peer_of(request.client.host if request.client else "")):
+                raise HTTPException(429, "too many tries")
+        verified = self._once(self._verify(self._verifier, request))
+        return Sender(self._numbers[verified.key], verified)
+
+    def key_of(self, request: Request) -> Verified:
+        """Whoever signed a request, known or not."""
+        return self._once(self._verify(self._anybody, request))
+
+    @staticmethod
+    def _verify(verifier: Verifier, request: Request) -> Verified:
+        target = request.scope["raw_path"].decode("latin-1")
+        if request.scope["query_string"]:
+            target += "?" + request.scope["query_string"].decode("latin-1")
+        try:
+            return verifier.verify(request.method, target, request.headers)
+        except Unsigned:
+            raise HTTPException(401, "no signature of an admitted key, or this machine's clock is wrong") from None
+
+    def _once(self, verified: Verified) -> Verified:
+        """Refuse a request that came before, as long as its time is good."""
+        now, mark = time.monotonic(), (verified.key, verified.nonce[:64])
+        while self._expiring and self._expiring[0][0] < now:
+            self._nonces.discard(self._expiring.popleft()[1])
+        if mark in self._nonces:
+            raise HTTPException(401, "a request that was sent before")
+        self._nonces.add(mark)
+        self._expiring.append((now + 2 * WINDOW, mark))
+        return verified
+
+    async def _refresh(self) -> None:
+        """Forget all keys when somebody was admitted or expelled."""
+        if time.monotonic() - self._looked < _LOOK:
+            return
+        self._looked = time.monotonic()
+        version = await run_in_threadpool(self.roster.version)
+        if version != self._version:
+            self._numbers, self._version = {}, version
+
+
+def _is_key(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{64}", text) is not None
+
+
+async def body_of(request: Request, verified: Verified, longest: int) -> bytes:
+    """A request's body, if it is what was signed, not too long, and comes in a decent time."""
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or len(length) > 12:
+        raise HTTPException(411, "how long is it?")
+    if int(length) > longest:
+        raise HTTPException(413, f"{length} bytes, at most {longest}")
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(_PATIENCE + int(length) / _SLOWEST):
+            async for part in request.stream():
+                size += len(part)
+                if size > longest:
+                    raise HTTPException(413, "longer than it said")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, "too slow") from None
+    body = b"".join(parts)
+    try:
+        verified.check_body(body)
+    except Unsigned:
+        raise HTTPException(401, "another body than was signed") from None
+    return body

@@ -1,0 +1,116 @@
+"""Devices that wait for work on this worker: one question to the database serves them all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
+from starlette.concurrency import run_in_threadpool
+
+from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.presence import BEAT, say_present
+from fedrecplus.deploy.server.schema import answers, work
+
+_LOOK, _LONGEST_LOOK = 0.1, 1.0
+"""seconds between looks for work; longer where a look takes its time"""
+_GRACE = 10.0
+"""seconds between two polls of a node that is still here: it may be computing, or on its way"""
+_MOST_IN_QUERY = 500
+
+
+class WaitingRoom:
+    """Who waits here, and who was here lately."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self.database, self.name = database, name
+        self.counters: Counter[str] = Counter()
+        self._waiting: dict[int, tuple[int, asyncio.Future[bytes]]] = {}
+        """node → the last question that it has, and where the next one goes"""
+        self._here: dict[int, float] = {}
+        """node → until when it counts as present, if it doesn't wait"""
+        self._said: tuple[frozenset[int], float] = (frozenset(), 0.0)
+
+    async def next_question(self, node: int, after: int, seconds: float, away: float = 0.0) -> bytes | None:
+        """The newest open question of a node that comes after another; None where none comes in so many seconds."""
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        earlier = self._waiting.pop(node, None)
+        if earlier is not None and not earlier[1].done():
+            earlier[1].cancel()  # the same node asks anew: its old connection is dead
+        self._waiting[node] = (after, future)
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            self.counters["idle_polls"] += 1
+            return None
+        except asyncio.CancelledError:
+            if future.cancelled() and self._waiting.get(node, (0, None))[1] is not future:
+                return None
+            raise
+        finally:
+            if self._waiting.get(node, (0, None))[1] is future:
+                del self._waiting[node]
+                self._here[node] = time.monotonic() + max(_GRACE, away)
+
+    def leave(self, node: int) -> None:
+        """A node that goes doesn't count as present any more."""
+        earlier = self._waiting.pop(node, None)
+        if earlier is not None and not earlier[1].done():
+            earlier[1].cancel()
+        self._here.pop(node, None)
+
+    async def run(self) -> None:
+        """Look for work, and say who is here, until the worker ends."""
+        pause = _LOOK
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            try:
+                if self._waiting:
+                    await self._look()
+                await self._say()
+            except DBAPIError:
+                self.counters["database_errors"] += 1
+                pause = _LONGEST_LOOK
+                continue
+            pause = min(max(_LOOK, 3 * (time.monotonic() - began)), _LONGEST_LOOK)
+
+    async def _look(self) -> None:
+        newest = await run_in_threadpool(self._open_questions)
+        due = {
+            number: node for node, number in newest.items() if node in self._waiting and number > self._waiting[node][0]
+        }
+        for number, content in (await run_in_threadpool(self._contents, sorted(due))).items():
+            _, future = self._waiting.get(due[number], (0, None))
+            if future is not None and not future.done():
+                future.set_result(content)
+
+    def _open_questions(self) -> dict[int, int]:
+        """Node → its newest question that nobody has answered."""
+        unanswered = work.outerjoin(answers, answers.c.work == work.c.id)
+        query = select(work.c.node, func.max(work.c.id)).select_from(unanswered)
+        query = query.where(answers.c.work.is_(None) & (work.c.until > time.time())).group_by(work.c.node)
+        with self.database.reading() as connection:
+            return {int(node): int(number) for node, number in connection.execute(query)}
+
+    def _contents(self, numbers: list[int]) -> dict[int, bytes]:
+        contents: dict[int, bytes] = {}
+        with self.database.reading() as connection:
+            for first in range(0, len(numbers), _MOST_IN_QUERY):
+                some = numbers[first : first + _MOST_IN_QUERY]
+                query = select(work.c.id, work.c.question).where(work.c.id.in_(some))
+                contents.update({int(number): bytes(content) for number, content in connection.execute(query)})
+        return contents
+
+    async def _say(self) -> None:
+        """Write who is here, where that is news or the last word is old."""
+        now = time.monotonic()
+        self._here = {node: until for node, until in self._here.items() if until > now}
+        present = frozenset(self._waiting) | frozenset(self._here)
+        before, at = self._said
+        if present == before and now - at < BEAT:
+            return
+        await run_in_threadpool(say_present, self.database, self.name, present, dict(self.counters))
+        self._said = (present, now)

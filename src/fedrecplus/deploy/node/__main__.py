@@ -1,0 +1,56 @@
+"""``python -m fedrecplus.deploy.node``: the node as a process of its own, for `deploy local` and for tests."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from fedrecplus.deploy.node.home import STORE
+from fedrecplus.deploy.node.metrics import NodeMetrics
+from fedrecplus.deploy.node.running import join, prepare
+from fedrecplus.errors import UserError
+
+
+def main() -> int:
+    """Run a node until it is told to stop."""
+    options = argparse.ArgumentParser(prog="fedrecplus.deploy.node")
+    options.add_argument("address")
+    options.add_argument("--home", type=Path, required=True)
+    options.add_argument("--ca", type=Path)
+    options.add_argument("--insecure", action="store_true")
+    options.add_argument("--share-error", action="store_true")
+    options.add_argument("--poll", type=float, default=30.0)
+    options.add_argument("--metrics", type=Path)
+    options.add_argument("--end-with-parent", action="store_true")
+    given = options.parse_args()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    if given.end_with_parent:
+        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    try:
+        metrics = NodeMetrics(given.metrics, given.home / STORE) if given.metrics else None
+        node = prepare(
+            given.home, given.address, given.ca, insecure=given.insecure, longest_pause=given.poll,
+            share_error=given.share_error, metrics=metrics,
+        )  # fmt: skip
+        join(given.home, node, metrics=metrics)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return 2
+    except KeyboardInterrupt:
+        pass
+    return 130
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)  # nothing is lost by a kill
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""A node's connection to its server: HTTP over one TLS connection, each request signed, errors by what to do next."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from fedrecplus.deploy.wire.signatures import Signer
+from fedrecplus.errors import UserError
+
+_SECONDS = 60.0
+_LONGEST = 64 * 2**20
+"""bytes of an answer"""
+_NEW_CA = "get the server's ca.crt anew, by a way that you trust, and give it with --ca"
+
+
+class NoAnswer(Exception):
+    """The server didn't answer, or couldn't: try again."""
+
+
+class Rejected(Exception):
+    """The server refuses this request: asking again the same way is in vain."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status}: {why}" if why else str(status))
+        self.status = status
+
+
+def trust(ca: Path | None) -> ssl.SSLContext:
+    """TLS to a server whose certificate this authority signed, and to no other; without one, any public authority."""
+    remedy = "copy ca.crt from the server, and give it with --ca"
+    if ca is None:
+        return ssl.create_default_context()
+    if not ca.exists():
+        raise UserError(f"{ca} is missing", remedy)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_verify_locations(cafile=str(ca))
+    except ssl.SSLError:
+        raise UserError(f"{ca} is no certificate", remedy) from None
+    except OSError as error:
+        raise UserError(f"{ca}: {error.strerror}", remedy) from None
+    return context
+
+
+@dataclass
+class ConnectionFigures:
+    """What went over a node's connections, without TLS's own share, and what is known of the server's certificates."""
+
+    up: int = 0
+    """bytes of requests' bodies"""
+    down: int = 0
+    """bytes of answers' bodies"""
+    last: float = 0.0
+    """when the server answered last, in seconds since 1970"""
+    certificates: dict[str, float] = field(default_factory=dict)
+    """``server`` and ``authority``: when each expires, in seconds since 1970"""
+
+
+class ServerConnection:
+    """A server as a node calls it. Without ``tls`` the connection is plain, for a server on this machine."""
+
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, key: Ed25519PrivateKey | None = None) -> None:
+        self.host, self.port, self.traffic = host, port, ConnectionFigures()
+        self._tls, self._signer = tls, None if key is None else Signer(key)
+        self._connection: http.client.HTTPConnection | None = None
+
+    def call(
+        self, method: str, target: str, body: bytes = b"", seconds: float = _SECONDS, longest: int = _LONGEST
+    ) -> bytes:
+        """One call; empty where the server has nothing to say. A connection that it closed is opened anew, once."""
+        again = self._connection is not None
+        try:
+            return self._request(method, target, body, seconds, longest)
+        except NoAnswer:
+            if not again:
+                raise
+            return self._request(method, target, body, seconds, longest)
+
+    def _request(self, method: str, target: str, body: bytes, seconds: float, longest: int) -> bytes:
+        headers = self._signer.headers(method, target, body) if self._signer else {}
+        try:
+            if self._connection is None:
+                self._connection = self._connect(seconds)
+            if self._connection.sock is not None:
+                self._connection.sock.settimeout(seconds)
+            self._connection.request(method, target, body, headers)
+            reply = self._connection.getresponse()
+            content = reply.read(longest + 1)
+            self.traffic.up, self.traffic.down = self.traffic.up + len(body), self.traffic.down + len(content)
+            self.traffic.last = time.time()
+            if reply.will_close or len(content) > longest:
+                self.close()
+        except ssl.SSLCertVerificationError as error:
+            self.close()
+            where = f"{self.host}:{self.port}"
+            problem = f"the certificate of {where} is not signed by the authority in --ca ({error.verify_message})"
+            raise UserError(problem, f"if the operator has changed the authority, {_NEW_CA}") from None
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise NoAnswer(str(error) or type(error).__name__) from None
+        if reply.status >= 500 or reply.status in (408, 429):
+            raise NoAnswer(f"the server answered {reply.status} ({_reason(content)})")
+        if len(content) > longest:
+            raise Rejected(reply.status, f"an answer of more than {longest} bytes")
+        if reply.status not in (200, 204):
+            raise Rejected(reply.status, _reason(content))
+        return content
+
+    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
+        if self._tls is None:
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=seconds)
+        else:
+            connection = http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=self._tls)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None and isinstance(connection.sock, ssl.SSLSocket):
+            ends = {"server": _expiry(connection.sock.getpeercert())}
+            ends["authority"] = min((_expiry(one) for one in self._tls.get_ca_certs()), default=0.0)
+            self.traffic.certificates = ends
+        return connection
+
+    def close(self) -> None:
+        """Let the connection go."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+            self._connection = None
+
+
+def _expiry(certificate: Any) -> float:
+    """When a certificate expires, in seconds since 1970; 0 where it isn't known."""
+    return float(ssl.cert_time_to_seconds(certificate["notAfter"])) if certificate else 0.0
+
+
+def _reason(content: bytes) -> str:
+    """The server's reason; it goes to a terminal, so it is kept short and printable."""
+    text = content[:2000].decode("utf-8", "replace")
+    return "".join(mark for mark in text if mark.isprintable())[:200]

@@ -1,0 +1,122 @@
+"""Joining a server by a link: who it is, and a code that lets in once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection, trust
+from fedrecplus.deploy.node.file_names import NODE_KEY
+from fedrecplus.deploy.node.home import CA, MODEL
+from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.errors import UserError
+from fedrecplus.files import beside
+
+SCHEME = "fedrecplus"
+_LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
+"""bytes of an answer; the first one comes from whoever answers there"""
+_AGAIN = "ask the operator for a new link (`server invite`)"
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """What an invitation says.
+
+    >>> link = Invitation("fed.example.org", 9092, "c0de", "ab" * 32)
+    >>> Invitation.parse(str(link)) == link
+    True
+    """
+
+    host: str
+    port: int
+    code: str
+    fingerprint: str
+    """SHA-256 of the authority's certificate"""
+
+    def __str__(self) -> str:
+        return f"{SCHEME}://{self.address}/join?code={self.code}&authority={self.fingerprint}"
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Invitation:
+        """Read a link."""
+        try:
+            parts = urlsplit(text.strip())
+            facts = {name: values[0] for name, values in parse_qs(parts.query, strict_parsing=True).items()}
+            link = cls(str(parts.hostname or ""), int(parts.port or 0), facts["code"], facts["authority"].lower())
+            if parts.scheme != SCHEME or not link.host or not link.port or len(bytes.fromhex(link.fingerprint)) != 32:
+                raise ValueError
+        except (ValueError, KeyError):
+            raise UserError("this is no invitation", f"give the whole link in quotes; or {_AGAIN}") from None
+        return link
+
+
+def fingerprint(authority: bytes) -> str:
+    """SHA-256 of a certificate in PEM."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(authority.decode("ascii"))).hexdigest()
+
+
+def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
+    """Pin the server's authority, and let it take this node's key; returns the node's number and name.
+
+    The certificate is fetched over a connection that nobody vouches for, and believed only if the link's fingerprint is
+    its own; the code goes over one that it vouches for.
+    """
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    authority = _call(link, ServerConnection(link.host, link.port, unverified), "GET", "/v1/authority")
+    try:
+        same = hmac.compare_digest(fingerprint(authority), link.fingerprint)
+    except (ValueError, UnicodeError):
+        same = False
+    if not same:
+        raise UserError(f"{link.address} is not the server that the link was made by", f"don't join; {_AGAIN}")
+    with beside(home / CA) as temporary:
+        temporary.write_bytes(authority)
+    body = msgspec.msgpack.encode({"code": link.code, "name": name})
+    reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
+    return int(reply["node"]), str(reply["name"])
+
+
+def fetch_model(link: Invitation, home: Path) -> Path | None:
+    """The server's current model, so that the first list needs no round; None where it has none."""
+    server = _connection(link, home)
+    try:
+        digest = str(msgspec.msgpack.decode(_call(link, server, "GET", "/v1/status"))["model"])
+        content = _call(link, server, "GET", f"/v1/objects/{digest}", longest=_LONGEST_MODEL) if digest else b""
+    except UserError:
+        return None
+    if not content or hashlib.sha256(content).hexdigest() != digest:
+        return None
+    with beside(home / MODEL / "model.safetensors") as temporary:
+        temporary.write_bytes(content)
+    return home / MODEL
+
+
+def _connection(link: Invitation, home: Path) -> ServerConnection:
+    return ServerConnection(link.host, link.port, trust(home / CA), read_node_key(home / NODE_KEY))
+
+
+def _call(
+    link: Invitation, server: ServerConnection, method: str, target: str, body: bytes = b"", longest: int = _LONGEST
+) -> bytes:
+    try:
+        return server.call(method, target, body, 30.0, longest)
+    except Rejected as error:
+        raise UserError(f"{link.address}: {error}", _AGAIN) from None
+    except NoAnswer as error:
+        raise UserError(
+            f"{link.address} doesn't answer: {error}", "check the network, and that the server is up"
+        ) from None
+    finally:
+        server.close()

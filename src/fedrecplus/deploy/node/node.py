@@ -1,0 +1,146 @@
+"""A device's node: it asks the server for work, answers in place, and goes on after whatever interrupted it.
+
+It is one process that listens on no port, loads nothing that the answer doesn't need, and runs nothing that a server
+sends. It keeps nothing of its own between steps: a question that was not answered is handed out again, and its answer
+is the one that the device's store keeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
+from fedrecplus.deploy.node.pace import Pace
+from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
+from fedrecplus.deploy.wire.questions import CATALOGUE, WorkItem
+from fedrecplus.deploy.wire.sealing import seal
+from fedrecplus.errors import UserError
+
+log = logging.getLogger("fedrecplus")
+_LONGEST_WAIT = 50.0
+"""seconds that a poll is held: servers and proxies close a silent connection after sixty"""
+_MORE = 20.0
+"""seconds beyond that which an answer may take"""
+_UNKNOWN = 401
+Answer = Callable[[Packet], Packet]
+
+
+class Node:
+    """A node that takes steps; whoever runs it waits between them for as long as each step says."""
+
+    def __init__(
+        self, server: ServerConnection, store: Path, *, share_error: bool = False, pace: Pace | None = None,
+        reply_to: Answer | None = None, wait: float = _LONGEST_WAIT,
+    ) -> None:  # fmt: skip
+        """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most."""
+        self.server, self.store, self.pace, self.wait = server, store, pace or Pace(), min(wait, _LONGEST_WAIT)
+        self.answered = 0
+        self.stopping = False
+        """set by whoever wants it to end: it does after the answer that it is making"""
+        self._reply_to = reply_to or (lambda packet: answer(packet, store, share_error=share_error))
+        self._after = 0
+        """the last question that was dealt with"""
+        self._question: WorkItem | None = None
+        self._sealed: bytes | None = None
+        self._trouble = ""
+
+    @property
+    def at_work(self) -> bool:
+        """Whether it is answering a question."""
+        return self._question is not None
+
+    def step(self) -> float:
+        """Do the next thing; returns seconds to wait before the one after it. What can't be mended is a UserError."""
+        try:
+            pause = self._look() if self._question is None else self._work(self._question)
+            self._say_once("")
+            return pause
+        except NoAnswer as error:
+            self._say_once(f"{self.server.host}:{self.server.port} doesn't answer ({error}); trying on")
+        except Rejected as error:
+            self._rejected(error)
+        except (Refusal, msgspec.MsgspecError, ValueError) as error:
+            self._say_once(f"{self.server.host}:{self.server.port} speaks another protocol ({error}); trying on")
+        return self.pace.after_failure()
+
+    def leave(self, away: float = 0.0) -> None:
+        """Say that this node goes; with ``away``, that it is back within so many seconds, and messages wait for it."""
+        self.server.close()  # it may be in the middle of a poll
+        method, target = ("GET", f"/v1/work?wait=0&after={2**62}&away={away:.0f}") if away else ("DELETE", "/v1/work")
+        with contextlib.suppress(NoAnswer, Rejected, UserError):
+            self.server.call(method, target, seconds=5.0)
+        self.server.close()
+
+    def _look(self) -> float:
+        """Ask for work; what comes is done in the same step."""
+        before = time.monotonic()
+        target = f"/v1/work?wait={self.wait:.1f}&after={self._after}"
+        content = self.server.call("GET", target, seconds=self.wait + _MORE)
+        if not content:
+            return self.pace.after_nothing(time.monotonic() - before, self.wait)
+        self._question = msgspec.msgpack.decode(content, type=WorkItem)
+        return self._work(self._question)
+
+    def _work(self, question: WorkItem) -> float:
+        """Answer the open question: fetch, compute, send. Whatever is interrupted is gone on with by the next step."""
+        if self._sealed is None:
+            packet = question.whole(self._fetch, self._known(question))
+            content = self._reply_packet(packet).to_bytes()
+            self._sealed = seal(content, question.seal, question.context)
+        self.server.call("POST", f"/v1/work/{question.id}", self._sealed)
+        self.answered += 1
+        self._close()
+        return 0.0
+
+    def _fetch(self, digest: str) -> bytes:
+        return self.server.call("GET", f"/v1/objects/{digest}")
+
+    def _known(self, question: WorkItem) -> set[str]:
+        """Kinds of objects that the store has: the catalogue comes once."""
+        digest = Packet.of_bytes(question.packet).facts.get("catalogue")
+        try:
+            with Store.open(self.store) as store:
+                same = store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(digest))
+        except UserError as error:  # an answer says so in a word, the log in more
+            log.error("%s", error)
+            return set()
+        return {CATALOGUE} if same else set()
+
+    def _reply_packet(self, packet: Packet) -> Packet:
+        try:
+            return self._reply_to(packet)
+        except Exception:  # the server is told a word, never an error's text
+            log.exception("the round failed here")
+            return encode_refusal("fault")
+
+    def _rejected(self, error: Rejected) -> None:
+        """The server refuses: it doesn't know this node's key, or has closed the question."""
+        if error.status == _UNKNOWN:
+            self._say_once(
+                f"not let in ({error}): the operator must admit this node's key (`node key` shows it, `server admit` "
+                "takes it), and this machine's clock must be right; trying on"
+            )
+        elif self._question is not None:
+            log.warning("a round went on without this node: %s", error)
+            self._close()
+        else:
+            self._say_once(f"{self.server.host}:{self.server.port} refuses ({error}); trying on")
+
+    def _close(self) -> None:
+        assert self._question is not None
+        self._after, self._question, self._sealed = self._question.id, None, None
+
+    def _say_once(self, trouble: str) -> None:
+        if trouble.partition("(")[0] != self._trouble.partition("(")[0]:
+            if trouble:
+                log.warning("%s", trouble)
+            else:
+                log.info("back")
+        self._trouble = trouble

@@ -1,0 +1,146 @@
+"""A node from its home folder to its end: one at a time, stopped by a signal, for good or for one look."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from fedrecplus.deploy.device import answer, check_private
+from fedrecplus.deploy.node.addresses import is_loopback, split_address
+from fedrecplus.deploy.node.connection import ServerConnection, trust
+from fedrecplus.deploy.node.file_names import NODE_KEY
+from fedrecplus.deploy.node.home import LOCK, STORE
+from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.deploy.node.metrics import NodeMetrics
+from fedrecplus.deploy.node.node import Answer, Node
+from fedrecplus.deploy.node.pace import Pace
+from fedrecplus.errors import UserError
+from fedrecplus.files import locked
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")
+"""what tells a node to stop; the last one is of Windows alone"""
+_GRACE = 10.0
+"""seconds that an answer may take that is being made when the node is told to stop"""
+
+
+def prepare(
+    home: Path, address: str, ca: Path | None, *, insecure: bool, longest_pause: float = 30.0,
+    share_error: bool = False, metrics: NodeMetrics | None = None, longest_wait: float = 50.0,
+) -> Node:  # fmt: skip
+    """The node of a home folder, ready to connect."""
+    host, port = split_address(address)
+    if insecure and not is_loopback(host):
+        raise UserError(f"--insecure to {host} would send uploads in the clear", "give the server's --ca instead")
+    if not (home / STORE).exists():
+        raise UserError(f"{home / STORE}: no store of ratings here", "make one with `fedrecplus device init`")
+    check_private(home / STORE)
+    server = ServerConnection(host, port, None if insecure else trust(ca), read_node_key(home / NODE_KEY))
+    pace = Pace(min(0.2, longest_pause), longest_pause)
+    reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error)
+    if metrics is not None:
+        reply_to = metrics.measured(reply_to)
+    return Node(server, home / STORE, pace=pace, reply_to=reply_to, wait=longest_wait)
+
+
+def join(
+    home: Path, node: Node, *, wait: float | None = None, back_in: float | None = None,
+    metrics: NodeMetrics | None = None,
+) -> None:  # fmt: skip
+    """Run the node of a home until it is told to stop; with ``wait``, for one visit. A second one is refused."""
+    remedy = "stop that node first, or give this one another --home"
+    with locked(home / LOCK, f"the node in {home}", remedy), _told_to_stop(node), _noted(node, metrics) as note:
+        if wait is None:
+            run_node(node, note)
+        else:
+            run_once(node, wait, back_in, note)
+
+
+Note = Callable[[], None]
+"""called after each step"""
+
+
+def run_node(node: Node, note: Note = lambda: None) -> None:
+    """Take steps until the end."""
+    try:
+        while True:
+            pause = node.step()
+            note()
+            if node.stopping:
+                raise KeyboardInterrupt
+            time.sleep(pause)
+    finally:
+        node.leave()
+
+
+def run_once(node: Node, wait: float, back_in: float | None = None, note: Note = lambda: None) -> None:
+    """Connect, take part if asked within ``wait`` seconds, and leave.
+
+    After an answer it stays as long again: a secure sum has several stages. With ``back_in`` messages that come until
+    then wait for the next visit.
+    """
+    end, answered = time.monotonic() + wait, 0
+    node.pace.longest, node.wait = min(node.pace.longest, wait), min(node.wait, wait)
+    try:
+        while True:
+            pause = node.step()
+            note()
+            if node.answered > answered:
+                end, answered = time.monotonic() + wait, node.answered
+            if node.stopping or (time.monotonic() + pause > end and not node.at_work):
+                return
+            time.sleep(pause)
+    finally:
+        node.leave(back_in or 0.0)
+
+
+@contextmanager
+def _noted(node: Node, metrics: NodeMetrics | None) -> Iterator[Note]:
+    """What notes a step in the metrics, and the end of them."""
+    if metrics is None:
+        yield lambda: None
+        return
+    try:
+        yield lambda: metrics.note(node.server)
+    finally:
+        metrics.note(node.server, at_end=True)
+
+
+@contextmanager
+def _told_to_stop(node: Node) -> Iterator[None]:
+    """A service manager's signal ends the node as Ctrl-C does; an answer that is being made may take a while."""
+    told = False
+    last_call = threading.Timer(_GRACE, _interrupt)
+    last_call.daemon = True
+
+    def stop(_: int, __: FrameType | None) -> None:
+        nonlocal told
+        if told or not node.at_work:
+            raise KeyboardInterrupt
+        told = True
+        node.stopping = True
+        last_call.start()
+
+    signals = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    before = {name: signal.signal(name, stop) for name in signals}
+    try:
+        yield
+    finally:
+        last_call.cancel()
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _interrupt() -> None:
+    """Do to the main thread what Ctrl-C does, also while it waits for the network; Windows can't do the latter."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        _thread.interrupt_main()

@@ -1,0 +1,137 @@
+"""The home folder of a server: its certificates and tokens, how it was started, and where its database is."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import ssl
+import time
+import urllib.request
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fedrecplus.deploy.device import check_private
+from fedrecplus.deploy.node import Invitation, fingerprint, is_loopback, split_address
+from fedrecplus.deploy.operate.certificates import CA, SERVER, SERVER_KEY, days_left, make_server_certificates
+from fedrecplus.deploy.server import Database
+from fedrecplus.deploy.server.published import PublishedModels
+from fedrecplus.deploy.server.roster import Roster
+from fedrecplus.errors import UserError
+from fedrecplus.files import write_json, write_private
+
+_SETTINGS, DATABASE, TOKEN = "server.json", "server.db", "metrics.token"
+
+
+@dataclass(frozen=True)
+class ServerHome:
+    """A folder with what a server keeps beside its database."""
+
+    path: Path
+    host: str = "127.0.0.1"
+    port: int = 9092
+    insecure: bool = False
+    name: str = ""
+    """what nodes call it"""
+    address: str = ""
+    """of the database; empty: SQLite in this folder"""
+
+    @classmethod
+    def load(cls, path: Path) -> ServerHome:
+        """The server that ``prepare`` made ready here."""
+        try:
+            return cls(path, **json.loads((path / _SETTINGS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise UserError(f"{path} is no server's home", "start one with `fedrecplus server up`") from None
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of certificates; nodes need its ``ca.crt`` alone."""
+        return self.path / "certificates"
+
+    @property
+    def certificate_days(self) -> float:
+        """Days until the certificate expires."""
+        return days_left(self.certificates / SERVER)
+
+    @cached_property
+    def database(self) -> Database:
+        """The server's database."""
+        return Database(self.address or f"sqlite:///{self.path.absolute() / DATABASE}")
+
+    @cached_property
+    def roster(self) -> Roster:
+        """Who may connect."""
+        return Roster(self.database)
+
+    @cached_property
+    def models(self) -> PublishedModels:
+        """What it has published; nodes that join get the current one."""
+        return PublishedModels(self.database)
+
+    def prepare(self, names: list[str]) -> None:
+        """Make certificates and tables on first use, and note how to reach the server."""
+        if self.insecure and not is_loopback(self.host):
+            remedy = "leave --insecure away, or listen on 127.0.0.1 behind a proxy that has TLS"
+            raise UserError(f"--insecure on {self.host} would let everybody read", remedy)
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.chmod(0o700)
+        make_server_certificates(self.certificates, names)
+        facts = {"host": self.host, "port": self.port, "insecure": self.insecure, "name": self.name}
+        write_json(self.path / _SETTINGS, {**facts, "address": self.address})
+        (self.path / _SETTINGS).chmod(0o600)  # the database's address may have a password
+        if not (self.path / TOKEN).exists():
+            write_private(self.path / TOKEN, secrets.token_hex(32).encode())
+        check_private(self.path / TOKEN, *(self.certificates / name for name in ("ca.key", SERVER_KEY)))
+        self.database.check()
+        self.database.upgrade()
+        if self.database.is_sqlite:
+            for suffix in ("", "-wal", "-shm"):
+                if (file := self.path / f"{DATABASE}{suffix}").exists():
+                    file.chmod(0o600)
+
+    @property
+    def authority(self) -> bytes:
+        """The certificate that links name."""
+        return (self.certificates / CA).read_bytes()
+
+    def invite(self, name: str, hours: float, address: str = "") -> Invitation:
+        """A link that lets one node in, once."""
+        host, port = split_address(address) if address else (self.name or self.host, self.port)
+        if host in ("0.0.0.0", "::"):
+            raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
+        return Invitation(host, port, self.roster.invite(name, 3600.0 * hours), fingerprint(self.authority))
+
+    def listening(self) -> socket.socket:
+        """The socket that workers share; an error in words where it can't be had."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listener = socket.socket(family)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((self.host, self.port))
+            listener.listen(4096)
+        except OSError as error:
+            listener.close()
+            why = f"{self.host}:{self.port}: {error.strerror}"
+            raise UserError(why, "is a server up already? Else choose another --port") from None
+        return listener
+
+    def is_up(self) -> bool:
+        """Whether a worker answers, and reaches the database."""
+        scheme, host = ("http" if self.insecure else "https"), self.host
+        host = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        tls = None if self.insecure else ssl.create_default_context(cafile=str(self.certificates / CA))
+        try:
+            with urllib.request.urlopen(f"{scheme}://{host}:{self.port}/healthz", timeout=5, context=tls) as reply:
+                return bool(reply.status == 200)
+        except OSError:  # of which urllib's errors are
+            return False
+
+    def wait_until_up(self, seconds: float = 60.0) -> None:
+        """Wait for a worker to answer."""
+        end = time.monotonic() + seconds
+        while not self.is_up():
+            if time.monotonic() > end:
+                raise UserError(f"the server on port {self.port} doesn't answer", "look into its log")
+            time.sleep(0.1)

@@ -1,0 +1,127 @@
+"""A server's processes on one machine: workers that share a port, and a coordinator. What ends is started again.
+
+A service manager starts and stops the whole; containers may run `server work` and `server coordinate` by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+_AGAIN, _STEADY, _LONGEST = 0.5, 30.0, 15.0
+"""seconds before a process is started again, more for each time it ends within the second number"""
+_LOOK = 1.0
+
+
+@dataclass
+class Child:
+    """One process and its successors."""
+
+    command: Sequence[str]
+    log: Path | None = None
+    """where its output goes; None: where ours goes"""
+    descriptors: tuple[int, ...] = ()
+    environment: dict[str, str] | None = None
+    """None: ours"""
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    _ending: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Start it once."""
+        with contextlib.ExitStack() as stack:
+            out: IO[bytes] | None = stack.enter_context(self.log.open("ab")) if self.log else None
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if out else None,
+                pass_fds=self.descriptors, env=self.environment, start_new_session=True,
+            )  # fmt: skip
+
+    def keep_alive(self) -> None:
+        """Start it again whenever it ends, until ``end`` is called."""
+        delay = _AGAIN
+        while not self._ending.is_set():
+            began = time.monotonic()
+            self.start()
+            assert self.process is not None
+            self.process.wait()
+            delay = _AGAIN if time.monotonic() - began > _STEADY else min(2 * delay, _LONGEST)
+            self.restarts += 1
+            self._ending.wait(delay)
+
+    def ask_to_end(self) -> None:
+        """Tell it to end, and start it no more."""
+        self._ending.set()
+        if self.process is not None:
+            self.process.terminate()
+
+    def end(self, patience: float = 5.0) -> None:
+        """End it for good, gently first."""
+        self.ask_to_end()
+        if self.process is not None:
+            try:
+                self.process.wait(patience)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+@contextlib.contextmanager
+def kept_alive(children: Sequence[Child]) -> Iterator[Sequence[Child]]:
+    """Keep processes alive in the background, until the block ends."""
+    keepers = [threading.Thread(target=child.keep_alive, daemon=True) for child in children]
+    for keeper in keepers:
+        keeper.start()
+    try:
+        yield children
+    finally:
+        for child in children:
+            child.ask_to_end()
+        for child in children:
+            child.end()
+
+
+def python_module(name: str, *arguments: str) -> list[str]:
+    """What starts a module of this package with this interpreter."""
+    return [sys.executable, "-m", name, *arguments]
+
+
+def end_with_parent() -> None:
+    """Watch the parent from now on; when it is gone, end this process, gently first."""
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5.0)
+    os._exit(1)
+
+
+def server_port() -> int:
+    """A free port for a server, which may be down for a while and come back to it.
+
+    It is none of those that the system deals out to whoever asks for any: now and then one of its own nodes would get
+    it while the server is down.
+    """
+    try:
+        first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    except (OSError, ValueError):
+        first, last = 32_768, 2**16 - 1
+    others = [port for port in range(10_000, 2**16) if not first <= port <= last]
+    for port in [*random.sample(others, min(100, len(others))), 0]:
+        with contextlib.suppress(OSError), socket.socket() as probe:  # somebody has it
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise OSError("no port is free")

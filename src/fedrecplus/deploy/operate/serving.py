@@ -1,0 +1,91 @@
+"""``python -m fedrecplus.deploy.operate.serving``: one process of a server, a worker or a coordinator."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedrecplus.deploy.operate.certificates import SERVER, SERVER_KEY
+from fedrecplus.deploy.operate.homes import TOKEN, ServerHome
+from fedrecplus.deploy.operate.processes import Child, end_with_parent, python_module
+from fedrecplus.deploy.server.lease import SECONDS
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_MOST_CONNECTIONS = 30_000
+_KEEP_ALIVE, _SHUTDOWN = 75, 1
+"""seconds that an idle connection stays open, and that requests have left when the worker ends"""
+
+
+def worker(home: ServerHome) -> uvicorn.Server:
+    """What answers devices."""
+    import uvicorn
+
+    from fedrecplus.deploy.http.app import Served, make_app
+
+    served = Served(
+        home.database, f"{socket.gethostname()[:40]}:{os.getpid()}", home.authority,
+        (home.path / TOKEN).read_text(encoding="ascii").strip(), home.certificate_days,
+    )  # fmt: skip
+    certificate, key = (None if home.insecure else str(home.certificates / name) for name in (SERVER, SERVER_KEY))
+    config = uvicorn.Config(
+        make_app(served), log_level="warning", access_log=False, ws="none", backlog=4096,
+        limit_concurrency=_MOST_CONNECTIONS, timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_SHUTDOWN,
+        server_header=False, forwarded_allow_ips="127.0.0.1,::1", ssl_certfile=certificate, ssl_keyfile=key,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def coordinate(home: ServerHome, lease_seconds: float = SECONDS) -> None:
+    """Run rounds whenever no other process does, until told to end."""
+    from fedrecplus.deploy.server.coordinator import coordinate as run
+
+    def stop(*_: object) -> None:
+        raise SystemExit(0)  # the lease is let go on the way out, and another takes over at once
+
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, stop)
+    run(home.database, threading.Event(), lease_seconds)
+
+
+def children(
+    home: ServerHome, listener: socket.socket, workers: int, log: Path | None = None, lease: float = SECONDS
+) -> list[Child]:
+    """The processes of a server: a coordinator, and workers that share a socket."""
+    name, where = "fedrecplus.deploy.operate.serving", ("--home", str(home.path.absolute()))
+    descriptor = listener.fileno()
+    command = python_module(name, "work", "--fd", str(descriptor), *where)
+    return [
+        Child(python_module(name, "coordinate", "--lease", str(lease), *where), log),
+        *(Child(command, log, (descriptor,)) for _ in range(workers)),
+    ]
+
+
+def main() -> int:
+    """One process, which ends with its parent."""
+    options = argparse.ArgumentParser(prog="fedrecplus.deploy.operate.serving")
+    options.add_argument("role", choices=["work", "coordinate"])
+    options.add_argument("--home", type=Path, required=True)
+    options.add_argument("--fd", type=int)
+    options.add_argument("--lease", type=float, default=SECONDS)
+    given = options.parse_args()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    end_with_parent()
+    home = ServerHome.load(given.home)
+    if given.role == "coordinate":
+        coordinate(home, given.lease)
+    else:
+        worker(home).run(sockets=[socket.socket(fileno=given.fd)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""A server's database: SQLite in its home by default, PostgreSQL by its address. Layouts are alembic's business."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+
+from fedrecplus.errors import UserError
+
+log = logging.getLogger("fedrecplus")
+Result = TypeVar("Result")
+_PATIENCE = 30.0
+"""seconds that a writer waits for another"""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+
+
+class Database:
+    """Connections to one database."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            url = make_url(address)
+            self.is_sqlite = url.get_backend_name() == "sqlite"
+            options: dict[str, Any] = {} if self.is_sqlite else {"pool_size": 5, "max_overflow": 10}
+            self.engine = create_engine(url, pool_pre_ping=True, **options)
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
+            remedy = "write postgresql+psycopg://USER@HOST/NAME, and pip install 'psycopg[binary]'"
+            raise UserError(f"--database {address.partition('@')[0]}: {error}", remedy) from None
+        self.address = address
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", _set_up)
+            event.listen(self.engine, "begin", _begin_immediate)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """A transaction; what it did is there as a whole, or not at all."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read from, of one moment; it waits for no writer."""
+        with self.engine.connect().execution_options(reads_only=True) as connection:
+            yield connection
+
+    def upgrade(self) -> None:
+        """Make the tables, or bring them to this version's layout; one process at a time."""
+        from alembic import command
+        from alembic.config import Config
+
+        settings = Config()
+        settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        settings.attributes["database"] = self
+        command.upgrade(settings, "head")
+
+    def check(self) -> None:
+        """Refuse a database that doesn't answer, in words."""
+        try:
+            with self.reading() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except DBAPIError as error:
+            where = self.engine.url.render_as_string(hide_password=True)
+            raise UserError(f"{where}: {first_line(error)}", "check the address, and that the database is up") from None
+
+    def close(self) -> None:
+        """Let all connections go."""
+        self.engine.dispose()
+
+
+def patiently(call: Callable[[], Result], give_up: Callable[[], bool] = lambda: False) -> Result:
+    """Call again while the database is away: it may be restarted in the middle of a round."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return call()
+        except OperationalError as error:
+            if give_up():
+                raise
+            log.warning("the database doesn't answer (%s); trying on", first_line(error))
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def first_line(error: DBAPIError) -> str:
+    """What the driver says, without the statement."""
+    return (str(error.orig).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _set_up(connection: Any, _: Any) -> None:
+    """A SQLite connection: readers and a writer at once, writers in turn."""
+    connection.isolation_level = None  # transactions begin by _begin_immediate
+    for setting in (
+        f"busy_timeout = {int(1000 * _PATIENCE)}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
+        "secure_delete = ON",
+    ):  # fmt: skip
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin_immediate(connection: Connection) -> None:
+    reads = connection.get_execution_options().get("reads_only", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

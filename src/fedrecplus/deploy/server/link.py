@@ -1,0 +1,115 @@
+"""A round's link to its nodes through the database: questions are rows of ``work``, which workers hand out.
+
+A question waits in the database until its time is up: a node that was killed gets it again when it is back, from
+whichever worker. Answers are sealed to a key that only this process has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select
+
+from fedrecplus.deploy.server.database import patiently
+from fedrecplus.deploy.server.presence import present_nodes
+from fedrecplus.deploy.server.schema import answers, objects, work
+from fedrecplus.deploy.server.stored_run import CoordinatedRun
+from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire.questions import WorkItem, answer_context, object_digest, split
+from fedrecplus.deploy.wire.sealing import SealingKey
+
+_KEPT = 3600.0
+"""seconds that an object outlives the question that named it"""
+_MOST_IN_QUERY = 500
+
+
+class DatabaseLink:
+    """``server.Link`` over a database."""
+
+    def __init__(self, run: CoordinatedRun) -> None:
+        self.run, self.key = run, SealingKey()
+        self._asked: dict[str, int] = {}
+        """question → node"""
+        self._encoded: tuple[Packet, bytes, dict[str, bytes]] | None = None
+
+    def nodes(self) -> list[int]:
+        """Nodes that are connected."""
+        return patiently(lambda: present_nodes(self.run.database))
+
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        """Put a question for each node into the database; what nobody can answer any more goes."""
+        until = time.time() + seconds
+
+        def write(connection: Connection) -> dict[str, int]:
+            self._encoded, first = None, _next_number(connection)
+            self._tidy(connection)
+            rows: list[dict[str, Any]] = []
+            for number, (node, packet) in enumerate(packets.items(), first):
+                content, named = self._objects(connection, packet, until)
+                question = WorkItem(number, node, until, self.key.public, content, named)
+                facts = {"round": packet.facts["round"], "stage": packet.facts.get("stage", "upload")}
+                facts |= {"id": number, "node": node, "run": self.run.number, "until": until}
+                attempt = f"{self.run.lease.number}.{first}"
+                rows.append({**facts, "attempt": attempt, "question": msgspec.msgpack.encode(question)})
+            connection.execute(insert(work), rows)
+            return {str(row["id"]): int(row["node"]) for row in rows}
+
+        asked = self.run.change(write)
+        self._asked.update(asked)
+        return asked
+
+    def replies(self, messages: Iterable[str]) -> list[tuple[str, Packet | Refusal]]:
+        """Answers that came to these questions."""
+        wanted = sorted(int(message) for message in messages)
+        return [(str(number), self._opened(number, content)) for number, content in self._rows(wanted)]
+
+    def _rows(self, wanted: list[int]) -> list[tuple[int, bytes]]:
+        def read() -> list[tuple[int, bytes]]:
+            rows: list[tuple[int, bytes]] = []
+            with self.run.database.reading() as connection:
+                self.run.lease.check(connection)  # or else it waits for answers that nobody is asked for any more
+                for first in range(0, len(wanted), _MOST_IN_QUERY):
+                    some = wanted[first : first + _MOST_IN_QUERY]
+                    query = select(answers.c.work, answers.c.content).where(answers.c.work.in_(some))
+                    rows += [(int(number), bytes(content)) for number, content in connection.execute(query)]
+            return rows
+
+        return patiently(read)
+
+    def _opened(self, number: int, content: bytes) -> Packet | Refusal:
+        try:
+            return Packet.of_bytes(self.key.open(content, answer_context(number, self._asked[str(number)])))
+        except Refusal as refusal:
+            return refusal
+
+    def _objects(self, connection: Connection, packet: Packet, until: float) -> tuple[bytes, dict[str, str]]:
+        """A packet's small part and the names of its objects, which are put where workers find them."""
+        if self._encoded is None or self._encoded[0] is not packet:
+            content, parts = split(packet)
+            self._encoded = (packet, content, parts)
+            for part in parts.values():
+                digest = object_digest(part)
+                same = objects.c.digest == digest
+                if connection.execute(select(objects.c.until).where(same)).first() is None:
+                    connection.execute(insert(objects).values(digest=digest, content=part, until=until + _KEPT))
+                else:
+                    connection.execute(
+                        objects.update().where(same & objects.c.until.is_not(None)).values(until=until + _KEPT)
+                    )
+        return self._encoded[1], {kind: object_digest(part) for kind, part in self._encoded[2].items()}
+
+    def _tidy(self, connection: Connection) -> None:
+        """Delete questions whose time is up, their answers, and objects that nobody names any more."""
+        over = select(work.c.id).where(work.c.until < time.time())
+        connection.execute(delete(answers).where(answers.c.work.in_(over)))
+        connection.execute(delete(work).where(work.c.until < time.time()))
+        connection.execute(delete(objects).where(objects.c.until < time.time()))
+
+
+def _next_number(connection: Connection) -> int:
+    """Questions are numbered upwards for ever, also after old ones were deleted: nodes ask for later ones."""
+    last = connection.execute(select(func.max(work.c.id))).scalar() or 0
+    return max(int(last) + 1, int(1e6 * time.time()))

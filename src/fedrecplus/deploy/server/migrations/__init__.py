@@ -1,0 +1,1 @@
+"""Layouts of the database, by alembic."""

@@ -1,0 +1,273 @@
+"""A run in the database: its settings, journal, checkpoint and pending sum; read by anybody, written by one.
+
+The coordinator writes within ``CoordinatedRun.changing``, which holds its lease: a round's journal line, ledger and
+checkpoint are there together or not at all, and nothing comes from a coordinator that isn't one any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from fedrecplus.config import Config, dumps, loads
+from fedrecplus.deploy.server.database import Database, Result, patiently
+from fedrecplus.deploy.server.lease import Lease
+from fedrecplus.deploy.server.schema import journal, ledger, runs, work
+from fedrecplus.deploy.server.terms import Deployment
+from fedrecplus.deploy.wire import ItemCatalogue, Packet
+from fedrecplus.engines import SimulationState
+from fedrecplus.errors import UserError
+from fedrecplus.training.checkpoint import Checkpoint, Tally
+
+QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
+_BETWEEN = 0.5
+"""seconds between two words on where a run is"""
+
+
+class Stopped(Exception):
+    """The operator wants the run to end."""
+
+
+@dataclass
+class StoredRun:
+    """A run as anybody with the database reads it."""
+
+    database: Database
+    number: int
+
+    @classmethod
+    def create(
+        cls, connection: Connection, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
+        data: Mapping[str, Any], checkpoint: Checkpoint | None = None,
+    ) -> int:  # fmt: skip
+        """A run that waits for a coordinator; returns its number."""
+        facts = {
+            "model": deployment.model, "config": dumps(config), "deployment": json.dumps(asdict(deployment)),
+            "data": json.dumps(data), "catalogue": Packet({}, catalogue.arrays()).to_bytes(), "phase": QUEUED,
+            "stop": False, "progress": "{}", "begun_at": time.time(),
+            "checkpoint": None if checkpoint is None else _to_bytes(checkpoint),
+        }  # fmt: skip
+        result = connection.execute(insert(runs).values(**facts))
+        assert result.inserted_primary_key is not None
+        return int(result.inserted_primary_key[0])
+
+    @classmethod
+    def newest(cls, database: Database) -> StoredRun | None:
+        """The run that began last."""
+        with database.reading() as connection:
+            number = connection.execute(select(runs.c.id).order_by(runs.c.id.desc()).limit(1)).scalar()
+        return None if number is None else cls(database, int(number))
+
+    @classmethod
+    def next_in_line(cls, database: Database) -> StoredRun | None:
+        """The oldest run that somebody should work on: one whose coordinator died, or that nobody began."""
+        open_ones = runs.c.phase.in_([QUEUED, RUNNING])
+        with database.reading() as connection:
+            number = connection.execute(select(runs.c.id).where(open_ones).order_by(runs.c.id).limit(1)).scalar()
+        return None if number is None else cls(database, int(number))
+
+    def config(self, allow: list[str] | None = None) -> Config:
+        """Its settings."""
+        return loads(self._value(runs.c.config), f"run {self.number}", allow=allow)
+
+    @property
+    def deployment(self) -> Deployment:
+        """When its rounds begin and end."""
+        return Deployment.of_json(self._value(runs.c.deployment))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it is trained on."""
+        return dict(json.loads(self._value(runs.c.data)))
+
+    @property
+    def catalogue(self) -> ItemCatalogue:
+        """Its items."""
+        return ItemCatalogue.of_arrays(Packet.of_bytes(bytes(self._value(runs.c.catalogue))).arrays)
+
+    @property
+    def phase(self) -> str:
+        """Where it is: ``queued``, ``running``, ``finished``, ``failed`` or ``stopped``."""
+        return str(self._value(runs.c.phase))
+
+    def progress(self) -> dict[str, Any]:
+        """What its coordinator said last."""
+        return dict(json.loads(self._value(runs.c.progress)))
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The state after its last round."""
+        content = self._value(runs.c.checkpoint)
+        return None if content is None else _of_bytes(bytes(content))
+
+    def pending(self) -> bytes | None:
+        """A secure sum that is being unmasked."""
+        content = self._value(runs.c.pending)
+        return None if content is None else bytes(content)
+
+    def lines(self, after: int = 0) -> list[dict[str, Any]]:
+        """The journal: a line for each round, of those after one."""
+        later = (journal.c.run == self.number) & (journal.c.round > after)
+        return self._texts(select(journal.c.line).where(later).order_by(journal.c.round))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of ``metrics.jsonl``."""
+        return self._texts(select(journal.c.metrics).where(journal.c.run == self.number).order_by(journal.c.round))
+
+    def stop(self) -> None:
+        """Ask its coordinator to end it; a run that nobody works on is ended here."""
+        with self.database.changing() as connection:
+            mine = runs.c.id == self.number
+            connection.execute(update(runs).where(mine).values(stop=True))
+            connection.execute(update(runs).where(mine & (runs.c.phase == QUEUED)).values(phase=STOPPED))
+
+    def resume(self) -> None:
+        """Put it in line again."""
+        with self.database.changing() as connection:
+            ended = (runs.c.id == self.number) & runs.c.phase.in_([FAILED, STOPPED])
+            connection.execute(update(runs).where(ended).values(phase=QUEUED, stop=False, progress="{}"))
+
+    def pardon(self) -> None:
+        """Forget strikes and who spoke for whom: all nodes are asked again, and people may come through other ones."""
+        if self.phase in (QUEUED, RUNNING):
+            raise UserError(f"run {self.number} is at work", "stop it first")
+        with self.database.changing() as connection:
+            for line in self.lines():
+                line["bound"], line.setdefault("refusals", {})["strikes"] = {}, {}
+                where = (journal.c.run == self.number) & (journal.c.round == line["round"])
+                connection.execute(update(journal).where(where).values(line=json.dumps(line)))
+
+    @cached_property
+    def book(self) -> DatabaseBook:
+        """The ledger's lines of its model."""
+        model = str(self._value(runs.c.model))
+        return DatabaseBook(self.database, model, self.database.changing)
+
+    def _value(self, column: Any) -> Any:
+        def read() -> Any:
+            with self.database.reading() as connection:
+                return connection.execute(select(column).where(runs.c.id == self.number)).first()
+
+        row = patiently(read)
+        if row is None:
+            raise UserError(f"there is no run {self.number} in the database", "check --home and --out")
+        return row[0]
+
+    def _texts(self, query: Any) -> list[dict[str, Any]]:
+        def read() -> list[dict[str, Any]]:
+            with self.database.reading() as connection:
+                return [json.loads(text) for (text,) in connection.execute(query)]
+
+        return patiently(read)
+
+
+@dataclass
+class DatabaseBook:
+    """The releases of one model, in the table ``ledger``."""
+
+    database: Database
+    model: str
+    changing: Callable[[], contextlib.AbstractContextManager[Connection]]
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All that were noted."""
+        with self.database.reading() as connection:
+            query = select(ledger.c.line).where(ledger.c.model == self.model).order_by(ledger.c.number)
+            return [json.loads(text) for (text,) in connection.execute(query)]
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Note one more, in the transaction that is open or in one of its own."""
+        with self.changing() as connection:
+            connection.execute(insert(ledger).values(model=self.model, line=json.dumps(line)))
+
+
+class CoordinatedRun(StoredRun):
+    """A run while this process works on it."""
+
+    def __init__(self, lease: Lease, number: int) -> None:
+        super().__init__(lease.database, number)
+        self.lease = lease
+        self._open: Connection | None = None
+        self._said, self._said_at = "", 0.0
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """The coordinator's transaction; within another one it is that one."""
+        if self._open is not None:
+            yield self._open
+            return
+        with self.lease.changing() as connection:
+            self._open = connection
+            try:
+                yield connection
+            finally:
+                self._open = None
+
+    def change(self, call: Callable[[Connection], Result]) -> Result:
+        """Do something in a transaction, again while the database is away."""
+
+        def once() -> Result:
+            with self.changing() as connection:
+                return call(connection)
+
+        return once() if self._open is not None else patiently(once)
+
+    @cached_property
+    def book(self) -> DatabaseBook:
+        """Its lines are written under the lease."""
+        return DatabaseBook(self.database, str(self._value(runs.c.model)), self.changing)
+
+    def set(self, **facts: Any) -> None:
+        """Change columns of the run."""
+        self.change(lambda connection: connection.execute(update(runs).where(runs.c.id == self.number).values(**facts)))
+
+    def begin(self) -> None:
+        """Say that this process works on it; questions that an earlier one asked are nobody's any more."""
+        self.set(phase=RUNNING)
+        self.change(lambda connection: connection.execute(update(work).values(until=0.0)))
+
+    def set_catalogue(self, catalogue: ItemCatalogue) -> None:
+        """Go on with other figures of the items."""
+        self.set(catalogue=Packet({}, catalogue.arrays()).to_bytes(), pending=None)
+
+    def set_progress(self, **facts: Any) -> None:
+        """Say where the run is now, to whoever follows it, now and then; ``Stopped`` where somebody wants it to end."""
+        text = json.dumps(facts)
+        if text == self._said or (time.monotonic() - self._said_at < _BETWEEN and facts.get("phase") == "round"):
+            return
+        self._said, self._said_at = text, time.monotonic()
+        self.set(progress=json.dumps({**facts, "pid": os.getpid(), "at": time.time()}))
+        self.check_stop()
+
+    def check_stop(self) -> None:
+        """Refuse to go on where the operator wants it to end."""
+        if self._value(runs.c.stop):
+            raise Stopped
+
+    def close_round(self, line: Mapping[str, Any], metrics: Mapping[str, Any], checkpoint: Checkpoint) -> None:
+        """A round's journal line, metrics and checkpoint, at once; its sum is not needed any more."""
+        facts = {"line": json.dumps(line), "metrics": json.dumps(metrics)}
+
+        def write(connection: Connection) -> None:
+            connection.execute(insert(journal).values(run=self.number, round=line["round"], **facts))
+            self.set(checkpoint=_to_bytes(checkpoint), pending=None)
+
+        self.change(write)
+
+
+def _to_bytes(checkpoint: Checkpoint) -> bytes:
+    facts = {"tally": checkpoint.tally.to_dict(), "retries": checkpoint.retries}
+    return Packet({"facts": json.dumps(facts)}, checkpoint.state.arrays()).to_bytes()
+
+
+def _of_bytes(content: bytes) -> Checkpoint:
+    packet = Packet.of_bytes(content)
+    facts = json.loads(str(packet.facts["facts"]))
+    return Checkpoint(SimulationState.of_arrays(packet.arrays), Tally(**facts["tally"]), facts["retries"])

@@ -1,0 +1,113 @@
+"""Who sends a request: a signature by the node's Ed25519 key over method, path, query and body, with time and nonce.
+
+After: RFC 9421 (HTTP Message Signatures) and RFC 9530 (Content-Digest). The host is not covered: proxies change it, and
+another server doesn't know the key. Headers are verified before a byte of the body is read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from http_message_signatures import (
+    HTTPMessageSigner,
+    HTTPMessageVerifier,
+    HTTPSignatureKeyResolver,
+    algorithms,
+)
+from http_message_signatures.exceptions import HTTPMessageSignaturesException
+
+WINDOW = 300.0
+"""seconds that a signature is good for, and that clocks may differ by"""
+_COVERED = ("@method", "@path", "@query", "content-digest")
+_TAG = "fedrecplus"
+_NAMES = ("content-digest", "signature", "signature-input")
+
+
+class Unsigned(Exception):
+    """A request that nobody proves to have sent."""
+
+
+@dataclass
+class _Message:
+    """A request as the library looks at it."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+
+
+class _Resolver(HTTPSignatureKeyResolver):
+    def __init__(self, private: Ed25519PrivateKey | None, key_of: Callable[[str], bytes | None] | None) -> None:
+        self._private, self._key_of = private, key_of
+
+    def resolve_public_key(self, key_id: str) -> Ed25519PublicKey | None:
+        key = self._key_of(key_id) if self._key_of else None
+        return None if key is None else Ed25519PublicKey.from_public_bytes(key)
+
+    def resolve_private_key(self, key_id: str) -> Ed25519PrivateKey:
+        assert self._private is not None
+        return self._private
+
+
+class Signer:
+    """Signs a node's requests."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self.name = key.public_key().public_bytes_raw().hex()
+        """the public key in hexadecimal, by which a server looks it up"""
+        self._signer = HTTPMessageSigner(signature_algorithm=algorithms.ED25519, key_resolver=_Resolver(key, None))
+
+    def headers(self, method: str, target: str, body: bytes) -> dict[str, str]:
+        """The headers that go with a request; ``target`` is its path and query."""
+        message = _Message(method, f"https://server{target}", {})
+        self._signer.sign(
+            message, key_id=self.name, nonce=secrets.token_urlsafe(12), tag=_TAG, covered_component_ids=_COVERED,
+            body=body,
+        )  # fmt: skip
+        return {name.lower(): value for name, value in message.headers.items()}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A request's proven sender, and what the body must be."""
+
+    key: str
+    nonce: str
+    _check: Callable[[bytes], Any]
+
+    def check_body(self, body: bytes) -> None:
+        """Refuse a body that the signature isn't of."""
+        try:
+            self._check(body)
+        except HTTPMessageSignaturesException as error:
+            raise Unsigned(str(error)) from None
+
+
+class Verifier:
+    """Verifies requests by the keys that ``key_of`` has for their names."""
+
+    def __init__(self, key_of: Callable[[str], bytes | None]) -> None:
+        self._verifier = HTTPMessageVerifier(
+            signature_algorithm=algorithms.ED25519, key_resolver=_Resolver(None, key_of)
+        )
+        self._verifier.max_clock_skew = timedelta(seconds=WINDOW)
+
+    def verify(self, method: str, target: str, headers: Mapping[str, str]) -> Verified:
+        """Who signed these headers; ``Unsigned`` where nobody did who is known."""
+        message = _Message(
+            method, f"https://server{target}", {name: headers[name] for name in _NAMES if name in headers}
+        )
+        try:
+            results = self._verifier.verify(message, max_age=timedelta(0), expect_tag=_TAG, require_components=_COVERED)
+        except (HTTPMessageSignaturesException, ValueError, KeyError, TypeError, OverflowError) as error:
+            raise Unsigned(type(error).__name__) from None
+        parameters = results[0].parameters
+        key, nonce = str(parameters.get("keyid", "")), str(parameters.get("nonce", ""))
+        if not nonce:
+            raise Unsigned("no nonce")
+        return Verified(key, nonce, lambda body: self._verifier.verify_body(message, results, body))

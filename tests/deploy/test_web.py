@@ -1,0 +1,341 @@
+"""The HTTP API: who is let in, what is answered once, what caches may keep; strangers, replays, bodies without end."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import func, select
+
+from fedrecplus.cli.main import exit_code_of
+from fedrecplus.deploy.node.connection import NoAnswer, Rejected
+from fedrecplus.deploy.server import Lease, StoredRun
+from fedrecplus.deploy.server.link import DatabaseLink
+from fedrecplus.deploy.server.presence import present_nodes
+from fedrecplus.deploy.server.roster import MOST_OPEN, Roster
+from fedrecplus.deploy.server.schema import answers, metadata, workers
+from fedrecplus.deploy.server.stored_run import CoordinatedRun
+from fedrecplus.deploy.wire import Packet, Refusal
+from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.sealing import seal
+from fedrecplus.errors import UserError
+from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
+from tests.deploy.running import Running, signed
+from tests.small_data import small_ratings
+from tests.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("web")
+    prepared(folder, small_ratings(), small_config(), nodes=1)
+    with Running(folder / "home", database_of(folder / "run").address) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def link(server: Running) -> DatabaseLink:
+    """The coordinator's side of the same database."""
+    lease = Lease(server.home.database, seconds=1e6)
+    assert lease.take()
+    run = StoredRun.newest(server.home.database)
+    assert run is not None
+    return DatabaseLink(CoordinatedRun(lease, run.number))
+
+
+def asked(text: str = "hello") -> Packet:
+    return Packet({"round": 0, "text": text}, {})
+
+
+def next_question(server: Running, key: Ed25519PrivateKey, after: int = 0) -> WorkItem | None:
+    content = server.call(key, "GET", f"/v1/work?wait=5&after={after}")
+    return msgspec.msgpack.decode(content, type=WorkItem) if content else None
+
+
+def test_a_question_is_handed_out_until_it_is_answered_once(server: Running, link: DatabaseLink) -> None:
+    node, key = server.admitted()
+    (name,) = link.ask({node: asked()}, 60.0)
+    for _ in range(2):  # a node that was killed asks again
+        question = next_question(server, key)
+        assert question is not None
+        assert (str(question.id), Packet.of_bytes(question.packet).facts["text"]) == (name, "hello")
+    assert next_question(server, key, after=question.id) is None, "one that it dealt with doesn't come again"
+    sealed = seal(Packet({"answer": 1}, {}).to_bytes(), question.seal, question.context)
+    target = f"/v1/work/{question.id}"
+    server.call(key, "POST", target, sealed)
+    with pytest.raises(Rejected, match="409"):
+        server.call(key, "POST", target, sealed)
+    assert [(number, packet.facts) for number, packet in link.replies([name]) if isinstance(packet, Packet)] == [
+        (name, {"answer": 1})
+    ]
+    assert next_question(server, key) is None
+
+
+def test_nobody_answers_for_another_and_nothing_that_is_over(server: Running, link: DatabaseLink) -> None:
+    (node, key), (_, other) = server.admitted(), server.admitted()
+    (name,) = link.ask({node: asked()}, 60.0)
+    with pytest.raises(Rejected, match="404"):
+        server.call(other, "POST", f"/v1/work/{name}", b"x")
+    with pytest.raises(Rejected, match="404"):
+        server.call(key, "POST", "/v1/work/17", b"x")
+    (over,) = link.ask({node: asked("too late")}, 0.0)
+    with pytest.raises(Rejected, match="410"):
+        server.call(key, "POST", f"/v1/work/{over}", b"x")
+    server.call(key, "POST", f"/v1/work/{name}", b"sealed to nobody")
+    ((_, reply),) = link.replies([name])
+    assert isinstance(reply, Refusal)
+    assert reply.blame
+
+
+def test_what_was_answered_lies_sealed_in_the_database(server: Running, link: DatabaseLink) -> None:
+    node, key = server.admitted()
+    (name,) = link.ask({node: asked()}, 60.0)
+    question = next_question(server, key)
+    assert question is not None
+    content = Packet({"secret": "canary-7163"}, {}).to_bytes()
+    server.call(key, "POST", f"/v1/work/{name}", seal(content, question.seal, question.context))
+    with server.home.database.reading() as connection:
+        kept = connection.execute(select(answers.c.content).where(answers.c.work == int(name))).scalar_one()
+    assert b"canary-7163" not in kept
+    moved = seal(content, question.seal, b"another question")
+    with pytest.raises(Refusal):
+        link.key.open(moved, question.context)
+    other = DatabaseLink(link.run)  # a coordinator that takes over has another key
+    other._asked[name] = node
+    assert isinstance(other.replies([name])[0][1], Refusal)
+
+
+def test_a_request_counts_once_and_only_as_it_was_signed(server: Running) -> None:
+    _, key = server.admitted()
+    target = "/v1/status"
+    headers = signed(key, "GET", target)
+    assert server.raw("GET", target, headers=headers)[0] == 200
+    assert server.raw("GET", target, headers=headers)[:2] == (401, b"a request that was sent before")
+    for method, place, body, given in (
+        ("GET", target, b"", {}),
+        ("GET", target, b"", signed(Ed25519PrivateKey.generate(), "GET", target)),
+        ("GET", target, b"", signed(key, "GET", "/v1/work")),
+        ("GET", f"{target}?x=1", b"", signed(key, "GET", target)),
+        ("POST", "/v1/work/5", b"", signed(key, "GET", "/v1/work/5")),
+        ("POST", "/v1/work/5", b"other", signed(key, "POST", "/v1/work/5", b"signed")),
+    ):
+        assert server.raw(method, place, body, given)[0] == 401, (method, place)
+    old = signed(key, "GET", target)
+    old["signature-input"] = re.sub(r"created=\d+", f"created={int(time.time()) - 400}", old["signature-input"])
+    assert server.raw("GET", target, headers=old)[0] == 401
+
+
+def test_signatures_are_good_for_a_while_and_no_longer(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datetime
+
+    from fedrecplus.deploy.wire import signatures
+
+    _, key = server.admitted()
+    sign = signatures.HTTPMessageSigner.sign
+    for age, status in ((250, 200), (-250, 200), (700, 401), (-700, 401)):
+        when = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=age)
+        monkeypatch.setattr(signatures.HTTPMessageSigner, "sign", lambda *a, w=when, **k: sign(*a, created=w, **k))
+        assert server.raw("GET", "/v1/status", headers=signed(key, "GET", "/v1/status"))[0] == status, age
+
+
+def test_whoever_is_expelled_is_out_and_comes_back_by_no_old_link(server: Running, tmp_path: Path) -> None:
+    link = server.home.invite("anna", 1.0)
+    home = ["--home", str(tmp_path / "anna")]
+    assert exit_code_of(["join", str(link), "--leave", *home]) == 0
+    everybody = {node["name"]: node["number"] for node in server.home.roster.everybody()}
+    assert exit_code_of(["join", str(link), "--leave", *home]) == 0, "the answer may have been lost on the way"
+    assert exit_code_of(["join", str(link), "--leave", "--home", str(tmp_path / "ben")]) == 2, "one key for a link"
+    assert exit_code_of(["server", "expel", str(everybody["anna"]), "--home", str(server.home.path)]) == 0
+    assert exit_code_of(["join", str(link), "--leave", *home]) == 2
+    assert exit_code_of(["server", "admit", str(tmp_path / "anna" / "node.pub"), "--home", str(server.home.path)]) == 0
+    assert {node["name"]: node["status"] for node in server.home.roster.everybody()}["anna"] == "offline"
+
+
+def test_expulsion_reaches_a_worker_that_knows_the_key(server: Running) -> None:
+    node, key = server.admitted()
+    assert server.call(key, "GET", "/v1/status")
+    server.home.roster.expel(node)
+
+    def is_out() -> bool:
+        return server.raw("GET", "/v1/status", headers=signed(key, "GET", "/v1/status"))[0] == 401
+
+    wait_until(is_out, 10.0)
+
+
+def test_a_body_is_bounded_and_read_from_nobody_who_is_unknown(server: Running) -> None:
+    _, key = server.admitted()
+    huge = {**signed(key, "POST", "/v1/work/5", b""), "content-length": str(10**9)}
+    status, said, _ = _cut_off(server, "/v1/work/5", huge)
+    assert (status, said[:2]) == (413, b"10")
+    stranger = {**signed(Ed25519PrivateKey.generate(), "POST", "/v1/work/5"), "content-length": "1000000"}
+    assert _cut_off(server, "/v1/work/5", stranger)[0] == 401, "before a byte of it was sent"
+
+
+def _cut_off(server: Running, target: str, headers: dict[str, str]) -> tuple[int, bytes, float]:
+    """Send headers alone, and read what is answered."""
+    import http.client
+
+    from fedrecplus.deploy.node import trust
+
+    connection = http.client.HTTPSConnection("127.0.0.1", server.home.port, timeout=30, context=trust(server.ca))
+    began = time.monotonic()
+    connection.putrequest("POST", target)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    reply = connection.getresponse()
+    content = reply.read()
+    connection.close()
+    return reply.status, content, time.monotonic() - began
+
+
+def test_objects_never_change_and_caches_may_keep_them(server: Running, link: DatabaseLink) -> None:
+    import numpy as np
+
+    node, key = server.admitted()
+    table = np.arange(5000.0).reshape(-1, 5)
+    link.ask({node: Packet({"round": 0, "catalogue": "ab"}, {"V": table, "catalogue.content": table})}, 60.0)
+    question = next_question(server, key)
+    assert question is not None
+    assert set(question.objects) == {"tables", "catalogue"}
+    assert len(question.packet) < 200
+    whole = question.whole(_fetch(server), set())
+    np.testing.assert_array_equal(whole.arrays["V"], table)
+    assert "catalogue.content" in whole.arrays
+    assert "catalogue.content" not in question.whole(_fetch(server), {"catalogue"}).arrays
+    digest = question.objects["tables"]
+    status, _, headers = server.raw("GET", f"/v1/objects/{digest}")
+    assert (status, headers["etag"]) == (200, f'"{digest}"')
+    assert "immutable" in headers["cache-control"]
+    assert server.raw("GET", f"/v1/objects/{digest}", headers={"if-none-match": f'"{digest}"'})[0] == 304
+    assert server.raw("GET", "/v1/objects/" + "0" * 64)[0] == 404
+    with pytest.raises(Refusal, match="digest"):
+        question.whole(lambda _: b"another object", {"catalogue"})
+
+
+def _fetch(server: Running):  # type: ignore[no-untyped-def]
+    return lambda digest: server.raw("GET", f"/v1/objects/{digest}")[1]
+
+
+def test_idle_polls_write_nothing_and_one_query_serves_all(server: Running) -> None:
+    nodes = [server.admitted() for _ in range(20)]
+    polls = [threading.Thread(target=lambda key=key: server.call(key, "GET", "/v1/work?wait=3")) for _, key in nodes]
+    for poll in polls:
+        poll.start()
+    numbers = {number for number, _ in nodes}
+    wait_until(lambda: numbers <= set(present_nodes(server.home.database)), 20.0)
+    before = _counts(server)
+    for poll in polls:
+        poll.join()
+    assert _counts(server) == before
+    assert numbers <= set(present_nodes(server.home.database)), "who polls again soon is still here"
+    gone, key = nodes[0]
+    server.call(key, "DELETE", "/v1/work")
+    wait_until(lambda: gone not in present_nodes(server.home.database), 5.0)
+
+
+def _counts(server: Running) -> dict[str, int]:
+    with server.home.database.reading() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in metadata.sorted_tables
+            if table is not workers
+        }
+
+
+def test_metrics_and_health_and_the_page_of_the_api(server: Running) -> None:
+    assert server.raw("GET", "/healthz")[:2] == (200, b"ok")
+    assert server.raw("GET", "/metrics")[0] == 401
+    token = (server.home.path / "metrics.token").read_text().strip()
+    status, text, _ = server.raw("GET", "/metrics", headers={"authorization": f"Bearer {token}"})
+    assert status == 200
+    families = {family.name for family in text_string_to_metric_families(text.decode())}
+    assert {"fedrecplus_nodes", "fedrecplus_certificate_days", "fedrecplus_answers", "fedrecplus_round"} <= families
+    status, text, _ = server.raw("GET", "/v1/openapi.json")
+    assert {"/v1/join", "/v1/work", "/v1/work/{number}", "/v1/objects/{digest}", "/v1/status"} <= set(
+        msgspec.json.decode(text)["paths"]
+    )
+
+
+def test_without_its_authority_or_without_tls_nobody_is_spoken_to(server: Running, tmp_path: Path) -> None:
+    from fedrecplus.deploy.node import ServerConnection, trust
+    from fedrecplus.deploy.operate.certificates import make_server_certificates
+
+    make_server_certificates(tmp_path, ["localhost"])
+    with pytest.raises(UserError, match="not signed by the authority"):
+        ServerConnection("127.0.0.1", server.home.port, trust(tmp_path / "ca.crt")).call("GET", "/healthz")
+    with pytest.raises(NoAnswer):
+        ServerConnection("127.0.0.1", server.home.port, None).call("GET", "/healthz")
+    with socket.create_connection(("127.0.0.1", server.home.port)) as plain, pytest.raises((ssl.SSLError, OSError)):
+        ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
+
+
+def test_when_the_database_is_away_a_device_is_told_to_come_back(tmp_path: Path) -> None:
+    with Running(tmp_path) as broken:
+        with broken.home.database.changing() as connection:
+            connection.exec_driver_sql("ALTER TABLE nodes RENAME TO gone")
+        status, _, headers = broken.raw("GET", "/healthz")
+        assert (status, headers["retry-after"]) == (503, "2")
+        with broken.home.database.changing() as connection:
+            connection.exec_driver_sql("ALTER TABLE gone RENAME TO nodes")
+        assert broken.raw("GET", "/healthz")[0] == 200
+
+
+def test_nodes_that_join_get_the_current_model_and_after_a_rollback_the_one_before(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, fetched = ["--server", "--home", str(server.home.path)], []
+    assert exit_code_of(["models", *place]) == 0
+    assert "has no models" in capsys.readouterr().out
+    for rounds in (1, 2):
+        folder = tmp_path / str(rounds)
+        homes = prepared(folder, small_ratings(), small_config(rounds=rounds), nodes=1)
+        serve(InProcessLink(homes), folder / "run")
+        assert exit_code_of(["publish", str(folder / "run"), *place]) == 0
+    capsys.readouterr()
+    assert exit_code_of(["models", *place]) == 0
+    assert capsys.readouterr().out.count("fedrec+private") == 2
+    for name in ("now", "before"):
+        invitation = server.home.invite(name, 1.0)
+        assert exit_code_of(["join", str(invitation), "--leave", "--home", str(tmp_path / name)]) == 0
+        fetched.append((tmp_path / name / "model" / "model.safetensors").read_bytes())
+        assert exit_code_of(["rollback", *place]) == (0 if name == "now" else 2)
+    for content, rounds in zip(fetched, (2, 1), strict=True):
+        assert content == (tmp_path / str(rounds) / "run" / "model.safetensors").read_bytes()
+
+
+def test_a_link_of_another_server_is_refused_before_the_code_is_sent(server: Running, tmp_path: Path) -> None:
+    link = str(server.home.invite("x", 1.0))
+    wrong = link[:-4] + ("0000" if link[-4:] != "0000" else "1111")
+    assert exit_code_of(["join", wrong, "--leave", "--home", str(tmp_path)]) == 2
+    assert not (tmp_path / "ca.crt").exists()
+    assert exit_code_of(["join", link.replace("127.0.0.1", "127.0.0.2"), "--leave", "--home", str(tmp_path)]) == 2
+    assert exit_code_of(["join", "https://evil.example/", "--leave", "--home", str(tmp_path)]) == 2
+    assert Roster(server.home.database).everybody(), "nobody else was touched"
+
+
+def test_codes_expire_are_counted_and_strangers_try_few(server: Running, tmp_path: Path) -> None:
+    roster = server.home.roster
+    key = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
+    assert roster.enrol(roster.invite("late", -1.0), key, "") is None
+    assert roster.enrol("guess", key, "") is None
+    codes = [roster.invite(f"{number}", 60.0) for number in range(3)]
+    assert roster.enrol(codes[0], key, "")[1] == "0"  # type: ignore[index]
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr("fedrecplus.deploy.server.roster.MOST_OPEN", 2)
+        with pytest.raises(UserError, match="invitations are open"):
+            roster.invite("too many", 60.0)
+    assert MOST_OPEN > 100
+    stranger = Ed25519PrivateKey.generate()
+    body = msgspec.msgpack.encode({"code": "guess", "name": "x"})
+    said = [server.raw("POST", "/v1/join", body, signed(stranger, "POST", "/v1/join", body))[0] for _ in range(14)]
+    assert set(said) == {403, 429}, "and then they are told to wait"
