@@ -28,6 +28,7 @@ from fedrecplus.deploy.wire import Packet, Refusal
 from fedrecplus.deploy.wire.questions import WorkItem
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
+from fedrecplus.training.registry import finished_model
 from tests.deploy.in_process import InProcessLink, database_of, prepared, serve, small_config
 from tests.deploy.running import Running, signed
 from tests.small_data import small_ratings
@@ -310,7 +311,9 @@ def test_nodes_that_join_get_the_current_model_and_after_a_rollback_the_one_befo
         fetched.append((tmp_path / name / "model" / "model.safetensors").read_bytes())
         assert exit_code_of(["rollback", *place]) == (0 if name == "now" else 2)
     for content, rounds in zip(fetched, (2, 1), strict=True):
-        assert content == (tmp_path / str(rounds) / "run" / "model.safetensors").read_bytes()
+        model, _ = finished_model(tmp_path / str(rounds) / "run", ())
+        model.write(tmp_path / f"published-{rounds}")
+        assert content == (tmp_path / f"published-{rounds}" / "model.safetensors").read_bytes()
 
 
 def test_a_link_of_another_server_is_refused_before_the_code_is_sent(server: Running, tmp_path: Path) -> None:

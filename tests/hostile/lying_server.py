@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fedrecplus.deploy.process import NodeHome
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.node import NodeHome
 from fedrecplus.deploy.wire import (
     ItemCatalogue,
     Packet,
