@@ -49,8 +49,9 @@ def test_figures_by_rarity_cover_the_items_in_question(recorded) -> None:
 @pytest.mark.slow
 def test_on_ml_100k_rare_items_show_most() -> None:
     training, test = split(load("ml-100k"), 0)
-    extent = AuditExtent(6, 100, ("knows-some",))
-    row = audit_case(cases({"mine": preset("fedrec+secure")})[-1], training, test, extent)[0]
+    extent = AuditExtent(3, 50, ("knows-some",))
+    config = assign(preset("fedrec+secure"), ["channel.fewest_contributors=3"])
+    row = audit_case(cases({"mine": config})[-1], training, test, extent)[0]
     assert row["auc"] - row["auc_control"] > 0.02
     rare = {bucket["raters"]: bucket for bucket in row["by_rarity"]}
     assert rare["3–5"]["auc"] > 0.8

@@ -62,8 +62,10 @@ def test_directions_and_coefficients_come_back_from_a_mixture(people: int, least
 @pytest.mark.parametrize(
     ("people", "found", "named", "values"), [(10, 1.0, 0.99, 0.96), (28, 0.98, 0.97, 0.8), (100, 0.2, 0.02, 0.0)]
 )
-def test_cohorts_of_ml_100k_fall_apart_by_their_size(people: int, found: float, named: float, values: float) -> None:
-    row = row_of_ml_100k(people)
+def test_cohorts_of_ml_100k_fall_apart_by_their_size_where_all_rows_are_summed(
+    people: int, found: float, named: float, values: float
+) -> None:
+    row = row_of_ml_100k(people, "channel.fewest_contributors=1")
     assert row["found"] >= found * row["users"]
     assert row["named"] >= named
     assert row["rating_exact"] >= values
@@ -71,13 +73,14 @@ def test_cohorts_of_ml_100k_fall_apart_by_their_size(people: int, found: float, 
 
 
 @pytest.mark.slow
-def test_the_sum_over_everybody_names_nobody_of_ml_100k() -> None:
-    row = row_of_ml_100k(943)
+@pytest.mark.parametrize("people", [10, 28, 100, 943])
+def test_rows_that_six_are_expected_to_have_rated_name_nobody_of_ml_100k(people: int) -> None:
+    row = row_of_ml_100k(people)
     assert (row["found"], row["named"]) == (0, 0.0)
 
 
-def row_of_ml_100k(people: int):
+def row_of_ml_100k(people: int, *settings: str):
     training, test = split(load("ml-100k"), 0)
-    config = assign(preset("fedrec+secure"), [f"cohort.fraction={people / 943}"])
+    config = assign(preset("fedrec+secure"), [f"cohort.fraction={people / 943}", *settings])
     extent = AuditExtent(3, min(people, 30), ("unmix",), {"unmix": {"rounds": 1}})
     return audit_case(cases({"mine": config})[-1], training, test, extent)[0]
