@@ -59,17 +59,10 @@ def test_directions_and_coefficients_come_back_from_a_mixture(people: int, least
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("people", "found", "named", "values"), [(10, 1.0, 0.99, 0.96), (28, 0.98, 0.97, 0.8), (100, 0.2, 0.02, 0.0)]
-)
-def test_cohorts_of_ml_100k_fall_apart_by_their_size_where_all_rows_are_summed(
-    people: int, found: float, named: float, values: float
-) -> None:
-    row = row_of_ml_100k(people, "channel.fewest_contributors=1")
-    assert row["found"] >= found * row["users"]
-    assert row["named"] >= named
-    assert row["rating_exact"] >= values
-    assert row["named_control"] < 0.02
+def test_ten_people_of_ml_100k_are_found_where_rows_that_one_is_expected_to_have_rated_are_summed() -> None:
+    row = row_of_ml_100k(10, "channel.fewest_contributors=1")
+    assert row["found"] == row["users"]
+    assert row["named"] >= 0.5
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ class Popular(Reconstruction):
     scores_lists = True
 
     def list_weights(self, w: Any, X: Any, items: Any, ratings: Any, public: Any) -> Any:
-        assert len(items) > 0, "asked of nobody without ratings"
+        rated = (np.asarray(items) >= 0).sum(axis=-1)
+        assert (rated > 0).all(), "asked of nobody without ratings"
         z = 0.5 * np.asarray(w)
-        z[POPULARITY] += 5.0 * len(items)
+        z[..., POPULARITY] += 5.0 * rated
         return z

@@ -245,9 +245,17 @@ def strongest_score(
         scores = [({**score(dict.fromkeys(transcript.clients, ()), truth, share), "blind": []}, transcript, {})]
     best, view, said = max(scores, key=lambda found: (found[0]["auc"], found[0]["rating_exact"]))
     if applies:
-        of_noise = guesses(randomised(view, Attack.choose(attack).SEES), attack, settings)
-        best["blind"] = unmoved(said, of_noise)
+        best["blind"] = unmoved(said, _of_noise(view, attack, settings))
     return {**best, "applies": applies, "against": truth.against}
+
+
+def _of_noise(view: Transcript, attack: str, settings: Settings | None) -> dict[int, Sequence[Guess]]:
+    """What an attack says of noise; nothing where noise leads its search beyond all numbers, which noise alone does."""
+    with np.errstate(all="ignore"):
+        try:
+            return guesses(randomised(view, Attack.choose(attack).SEES), attack, settings)
+        except np.linalg.LinAlgError:
+            return dict.fromkeys(view.clients, ())
 
 
 def guesses(transcript: Transcript, attack: str, settings: Settings | None = None) -> dict[int, Sequence[Guess]]:
