@@ -158,6 +158,7 @@ import numpy as np
 
 from fedrecplus.parts.channel import Channel
 from fedrecplus.protocol import Broadcast, Upload
+from fedrecplus.randomness import Key
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as Base
 
@@ -174,7 +175,7 @@ class Rounded(Channel[Settings]):
 
     VIEW = "uploads"
 
-    def protect(self, upload: Upload, secret: int, broadcast: Broadcast) -> Upload:
+    def protect(self, upload: Upload, secret: Key, broadcast: Broadcast) -> Upload:
         return replace(upload, delta=np.round(upload.delta, self.settings.decimals))
 ''',
     "my_model": '''
