@@ -43,6 +43,7 @@ def small_town(seed: int = 0, clients: int = CLIENTS) -> Ratings:
         np.arange(clients),
         np.arange(ITEMS),
         catalogue,
+        listed=True,
     )
 
 
