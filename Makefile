@@ -57,7 +57,7 @@ frontier: $(DEV) ## every protection against every attack as runs/frontier/repor
 page: ## build the person's page from page/ into the package (needs node and npm; users of the package don't)
 	cd page && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
-# What a change breaks first: the core, which needs neither torch, ray, flwr, tenseal, playwright nor mlflow. A test that
+# What a change breaks first: the core, which needs neither torch, ray, tenseal, playwright nor mlflow. A test that
 # wants an extra is skipped here where it isn't installed; `make test` installs all of them.
 CORE_TESTS := tests/config tests/contracts tests/rounds tests/secure tests/training tests/outside tests/data \
   tests/test_architecture.py tests/test_files.py tests/test_provenance.py tests/test_randomness.py tests/test_rates.py

@@ -186,7 +186,7 @@ def test_the_commands(tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.Ca
 
 
 def test_a_registry_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("flwr")
+    pytest.importorskip("sqlalchemy")
     for command in ("models", "rollback"):
         assert exit_code_of([command, "--registry", str(tmp_path / "nope")]) == 2
         assert "no such registry" in capsys.readouterr().err
