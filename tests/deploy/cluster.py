@@ -145,7 +145,7 @@ class Cluster:
         wait_until(lambda: all(node["status"] == "online" for node in self.server.roster.everybody()))
 
     def take_away_at(self, number: int, what: Callable[[dict[str, Any]], bool]) -> None:
-        """Take a node away when the run's progress is so. It moves by ticks until then, so no stage that needs it ends."""
+        """Take a node away when the run's progress is so. It moves by ticks until then: no stage ends without it."""
         child = self.nodes[number]
         end = time.monotonic() + GIVE_UP
         while not what(self.journal.progress() or {}):

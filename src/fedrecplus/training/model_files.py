@@ -70,6 +70,12 @@ class SharedModel:
         z: NDArray[np.float64] = model.list_weights(w, self.X, items, ratings, self.public)
         return z
 
+    def weight_shares(self, items: NDArray[np.int64], ratings: NDArray[np.float64], by: str) -> NDArray[np.float64]:
+        """Row k is what rating k adds to the weights that rank by ``by``."""
+        model = self.config.model
+        shares = model.list_weight_shares if by == "list" and model.scores_lists else model.weight_shares
+        return shares(self.X, items, ratings, self.public)
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
