@@ -189,6 +189,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import namespace, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as Base
@@ -208,12 +209,8 @@ class Settings(Base):
 class Means(Model[Settings]):
     """Ours: a test."""
 
-    def tables(self) -> dict[str, int]:
-        return {"deviation": 1}
-
-    @property
-    def user_columns(self) -> int:
-        return 1
+    def tree(self) -> dict[str, Leaf]:
+        return {"deviation": Leaf.table(1), "own": Leaf.private(1)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         return np.zeros((items, 1))

@@ -14,6 +14,7 @@ from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Trained
 from fedrecplus.parts.model.mf import Mf
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast
 from tests.small_data import small_ratings
 
@@ -23,9 +24,8 @@ RATINGS = small_ratings(clients=20)
 class Counting(Mf):
     """mf that counts its clients' ratings."""
 
-    @property
-    def statistic_size(self) -> int:
-        return 2
+    def tree(self) -> dict[str, Leaf]:
+        return {**super().tree(), "counts": Leaf.statistic(2)}
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         rated = (device.items >= 0).sum(-1)
@@ -46,5 +46,5 @@ def test_it_is_summed_with_the_weights(engine: str, weigh_on: str) -> None:
 
 
 def test_a_deployment_in_the_clear_refuses_it() -> None:
-    with pytest.raises(UserError, match="statistic"):
+    with pytest.raises(UserError, match="beside its rows"):
         check_deployable(Config(model=Counting()))

@@ -155,11 +155,11 @@ def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: s
     Leave one out: a fold-in without each of the person's ratings, once for all wanted items; of a person with very many
     ratings, without those whose items are most like the wanted ones.
     """
-    columns, asked = model.X[wanted], _asked(model, own, wanted)
-    whole = columns @ list_or_rating_weights(model, own, ratings, by)
+    asked = _asked(model, own, wanted)
+    whole = model.scores(list_or_rating_weights(model, own, ratings, by), wanted)
     kept = np.ones((len(asked), len(own)), dtype=bool)
     kept[np.arange(len(asked)), asked] = False
-    without = [columns @ list_or_rating_weights(model, own[mask], ratings[mask], by) for mask in kept]
+    without = [model.scores(list_or_rating_weights(model, own[mask], ratings[mask], by), wanted) for mask in kept]
     contributions = whole - np.array(without).reshape(len(asked), len(wanted))
     return [tuple(_strongest(model, own[asked], contributions[:, place])) for place in range(len(wanted))]
 
