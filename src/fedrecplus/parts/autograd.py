@@ -216,8 +216,16 @@ def _for_each(one: Callable[..., Any], many: bool, table: Any, dense: Any, priva
     return one(table, dense, private, batch)
 
 
+@functools.cache
 def _torch() -> Any:
-    return importlib.import_module("torch")  # here: it takes seconds to load
+    """Torch, loaded at first use, since that takes seconds.
+
+    On the processor it gets one thread: engines run batches on threads of their own, and where both do, they wait for
+    each other (ten times as long on two busy cores).
+    """
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    return torch
 
 
 def _tensor(array: Any) -> Any:
