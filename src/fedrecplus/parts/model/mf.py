@@ -15,6 +15,7 @@ from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, outer,
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -50,14 +51,10 @@ class Mf(Model[Settings]):
 
     BIASES: ClassVar[bool] = False
 
-    def tables(self) -> dict[str, int]:
-        """V, with a column for the item bias where there are biases."""
-        return {"V": self.settings.factors + self.BIASES}
-
-    @property
-    def user_columns(self) -> int:
-        """U."""
-        return self.settings.factors + self.BIASES + 1
+    def tree(self) -> dict[str, Leaf]:
+        """V, with a column for the item bias where there are biases, and U."""
+        columns = self.settings.factors + self.BIASES
+        return {"V": Leaf.table(columns), "U": Leaf.private(columns + 1)}
 
     @property
     def local_epochs(self) -> int:
