@@ -1,4 +1,4 @@
-r"""Tables and figures of docs/audit-results.md, frontier.md, audit.md and threat-model.md are of schemes and attacks that there are.
+r"""Tables and figures of the audit in docs/ are of schemes and attacks that there are.
 
 After a change of presets or attacks, to write new ones::
 
