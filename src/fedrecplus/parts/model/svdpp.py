@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import namespace, product, rows_of
+from fedrecplus.arrays import namespace, outer, product, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained, mf
 from fedrecplus.protocol import Broadcast, PublicItems
@@ -77,19 +77,21 @@ class Svdpp(Model[mf.Settings]):
         for _ in range(settings.local_epochs):
             for batch in batches:
                 used = batch if settings.user_step == "all" else batch & rated
-                z = implicit(O, rated)
-                U = user_step(U, z, V, targets, used, rate, decay)
-                V_step, O = item_steps(U, z, V, O, targets, (used, rated), rate, decay)
+                left = targets - implicit_part(V, O, rated)
+                U = user_step(U, V, left, used, rate, decay)
+                e = left - product(V, U)
+                V_step, O = item_step(U, V, O, e, rated, rate, decay), implicit_step(V, O, e, used, rated, rate, decay)
                 V = xp.where(batch[..., None], V_step, V)
         return Trained(U, xp.concat([V, O], axis=-1) - start)
 
     def predict(self, items: Items, device: Device, broadcast: Broadcast, steps: int = 0) -> Array:
         """The client's own predictions, after ``steps`` more U steps over its rated rows with V and O fixed."""
         U, own, d, used = device.U, rows_of(broadcast.V, device.items), self.settings.factors, device.items >= 0
-        z, rate = implicit(own[..., d:], used), self.without_implicit.local_rate(broadcast.round)
+        V, O, rate = own[..., :d], own[..., d:], self.without_implicit.local_rate(broadcast.round)
+        left = device.ratings - implicit_part(V, O, used) if steps else device.ratings
         for _ in range(steps):
-            U = user_step(U, z, own[..., :d], device.ratings, used, rate, self.settings.regularisation)
-        return product(rows_of(broadcast.V, items)[..., :d], U + whole_implicit(own[..., d:], used))
+            U = user_step(U, V, left, used, rate, self.settings.regularisation)
+        return product(rows_of(broadcast.V, items)[..., :d], U + implicit_sum(O, used))
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (V, O)."""
@@ -98,13 +100,13 @@ class Svdpp(Model[mf.Settings]):
     def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """U + Σ_j O_j/√n over all rated items, and 0 for O's columns."""
         xp, d = namespace(X), self.settings.factors
-        of_V = U + whole_implicit(rows_of(X, items)[..., d:], items >= 0)
+        of_V = U + implicit_sum(rows_of(X, items)[..., d:], items >= 0)
         return xp.concat([of_V, xp.zeros_like(of_V)], axis=-1)  # type: ignore[no-any-return]
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """U where its steps come to rest, with O as it is: see ``mf``."""
-        xp, d, own = namespace(X), self.settings.factors, rows_of(X, items)
-        left = ratings - xp.sum(own[..., :d] * implicit(own[..., d:], items >= 0), axis=-1)
+        d, own = self.settings.factors, rows_of(X, items)
+        left = ratings - implicit_part(own[..., :d], own[..., d:], items >= 0)
         columns = self.without_implicit.item_columns(X[:, :d], public)
         U = self.without_implicit.fold_in(columns, items, left, public)[..., :d]
         return self.user_weights(U, X, items, ratings, public)
@@ -114,18 +116,16 @@ class Svdpp(Model[mf.Settings]):
         return np.asarray((delta[:, self.settings.factors :] != 0).any(axis=1))
 
 
-def implicit(O: Array, rated: Mask) -> Array:
-    """z_i = Σ_j O_j/√n over the n rated items j ≠ i, for every row; zero where there is no other."""
-    xp = namespace(O)
-    own = xp.where(rated[..., None], O, 0.0)
-    return (xp.sum(own, axis=-2)[..., None, :] - own) * share(O, rated)[..., None]  # type: ignore[no-any-return]
+def total(O: Array, rated: Mask) -> Array:
+    """S = Σ_j O_j over the rated items."""
+    return product(namespace(O).matrix_transpose(O), namespace(O).astype(rated, O.dtype))
 
 
-def whole_implicit(O: Array, rated: Mask) -> Array:
-    """Σ_j O_j/√n over all n rated items, for whatever isn't rated."""
+def implicit_sum(O: Array, rated: Mask) -> Array:
+    """S/√n over all n rated items: what goes with items that aren't rated."""
     xp = namespace(O)
     n = xp.sum(xp.astype(rated, O.dtype), axis=-1)[..., None]
-    return xp.sum(xp.where(rated[..., None], O, 0.0), axis=-2) / xp.clip(n, 1.0, None) ** 0.5  # type: ignore[no-any-return]
+    return total(O, rated) / xp.clip(n, 1.0, None) ** 0.5  # type: ignore[no-any-return]
 
 
 def share(O: Array, rated: Mask) -> Array:
@@ -135,30 +135,34 @@ def share(O: Array, rated: Mask) -> Array:
     return xp.where(n > 0, xp.clip(n, 1.0, None) ** -0.5, 0.0)  # type: ignore[no-any-return]
 
 
-def errors(U: Array, z: Array, V: Array, targets: Array) -> Array:
-    """e_i = r_i − (U + z_i)·V_i."""
-    return targets - namespace(V).sum(V * (U[..., None, :] + z), axis=-1)  # type: ignore[no-any-return]
+def implicit_part(V: Array, O: Array, rated: Mask) -> Array:
+    """z_i·V_i of every row, where z_i = (S − O_i)/√n for a rated row and S/√n for another."""
+    own = rated * namespace(V).sum(V * O, axis=-1)
+    return share(O, rated) * (product(V, total(O, rated)) - own)  # type: ignore[no-any-return]
 
 
-def user_step(U: Array, z: Array, V: Array, targets: Array, used: Mask, rate: float, decay: float) -> Array:
-    """U ← U − η_L (λ U − mean of e_i V_i over the used rows): that of ``mf``."""
+def user_step(U: Array, V: Array, left: Array, used: Mask, rate: float, decay: float) -> Array:
+    """U ← U − η_L (λ U − mean of e_i V_i over the used rows), where e = left − V·U: that of ``mf``."""
     xp = namespace(V)
     n = xp.sum(xp.astype(used, V.dtype), axis=-1)[..., None]
-    pull = product(xp.matrix_transpose(V), used * errors(U, z, V, targets)) / xp.clip(n, 1.0, None)
+    pull = product(xp.matrix_transpose(V), used * (left - product(V, U))) / xp.clip(n, 1.0, None)
     return xp.where(n > 0, U - rate * (decay * U - pull), U)  # type: ignore[no-any-return]
 
 
-def item_steps(
-    U: Array, z: Array, V: Array, O: Array, targets: Array, rows: tuple[Mask, Mask], rate: float, decay: float
-) -> tuple[Array, Array]:
-    """V_i ← V_i − η_L (λ V_i − e_i (U + z_i)); O_j ← O_j − η_L (λ O_j − mean of e_i V_i/√n over the used rows i ≠ j).
+def item_step(U: Array, V: Array, O: Array, e: Array, rated: Mask, rate: float, decay: float) -> Array:
+    """V_i ← V_i − η_L (λ V_i − e_i (U + z_i))."""
+    by_sum = e * share(O, rated)
+    pull = outer(e, U) + outer(by_sum, total(O, rated)) - (rated * by_sum)[..., None] * O
+    return (1.0 - rate * decay) * V + rate * pull  # type: ignore[no-any-return]
 
-    Ours: O's step is a mean over rows as U's is. Their sum would grow with the number of ratings, and diverge for many.
+
+def implicit_step(V: Array, O: Array, e: Array, used: Mask, rated: Mask, rate: float, decay: float) -> Array:
+    """O_j ← O_j − η_L (λ O_j − mean of e_i V_i/√n over the used rows i ≠ j), for rated items j.
+
+    Ours: a mean over rows as in U's step. Their sum would grow with the number of ratings, and diverge for many.
     """
-    xp, (used, rated) = namespace(V), rows
-    e = errors(U, z, V, targets)
-    V_step = V - rate * (decay * V - e[..., None] * (U[..., None, :] + z))
-    terms = (used * e * share(O, rated))[..., None] * V
+    xp, weight = namespace(V), used * e * share(O, rated)
     n = xp.sum(xp.astype(used, V.dtype), axis=-1)[..., None, None]
-    pull = (xp.sum(terms, axis=-2)[..., None, :] - terms) / xp.clip(n, 1.0, None)
-    return V_step, xp.where(rated[..., None] & (n > 0), O - rate * (decay * O - pull), O)
+    pull = product(xp.matrix_transpose(V), weight)[..., None, :] - weight[..., None] * V
+    moved = (1.0 - rate * decay) * O + rate * pull / xp.clip(n, 1.0, None)
+    return xp.where(rated[..., None] & (n > 0), moved, O)  # type: ignore[no-any-return]
