@@ -45,7 +45,7 @@ class Extent:
     engine: str = "fast"
     workers: int = 0
     folds: int = 5
-    seeds: int = 1
+    seeds: int = 5
     """of the study of heterogeneity, 1 to 5"""
     points: int = 32
     models: tuple[str, ...] = MODELS
@@ -76,7 +76,7 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
         found += _of_set(extent, name, parts)
     first = ("--dataset", extent.sets[0])
     if "heterogeneity" in parts:
-        how = ("--set", "server.rounds=60", *extent.common, "--folds", str(extent.seeds))
+        how = ("--set", "server.rounds=30", *extent.common, "--folds", str(extent.seeds))
         found.append(("ablate", "heterogeneity", *first, *how, "--json", extent.file("heterogeneity.json")))
     if "theory" in parts:
         found += _theory(extent, first)
