@@ -76,7 +76,7 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
         found += _of_set(extent, name, parts)
     first = ("--dataset", extent.sets[0])
     if "heterogeneity" in parts:
-        how = ("--set", "server.rounds=30", *extent.common, "--folds", str(extent.seeds))
+        how = ("--set", "server.rounds=25", *extent.common, "--folds", str(extent.seeds))
         found.append(("ablate", "heterogeneity", *first, *how, "--json", extent.file("heterogeneity.json")))
     if "theory" in parts:
         found += _theory(extent, first)
