@@ -200,6 +200,10 @@ class Model(Part[S]):
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
         return None
 
+    def shown_rated(self, delta: Array) -> NDArray[np.bool_] | None:
+        """Which rows of an upload show that they are rated, by what moved; None: none does."""
+        return None
+
     def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
         """A from an upload's rows Δ, where A_i = e_i·w over the columns that ``attacker`` says are shown."""
         return delta
