@@ -85,8 +85,7 @@ def ials(training: Ratings, **settings: Any) -> Predictor:
 
 
 def _judged(training: Ratings, test: Ratings, predictor: Predictor) -> dict[str, float]:
-    everything = np.ones(training.item_count, dtype=bool)  # peers have a score for every item, chosen or not
-    fallback = replace(Fallback.of(training), known_item=everything)
+    fallback = replace(Fallback.of(training), ranked_item=np.ones(training.item_count, dtype=bool))
     found = rank(training, test, predictor, fallback, (10,))
     return {name: found[f"{name}@10"] for name in ("ndcg", "recall", "coverage")}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from fedrecplus.training.ranking import rank
 
 Array = NDArray[np.float64]
 
-_ITEM_DAMPING, _CLIENT_DAMPING, _SWEEPS = 10.0, 15.0, 10
+_ITEM_DAMPING, _CLIENT_DAMPING, _SWEEPS = 10.0, 5.0, 15
 
 
 def global_mean(training: Ratings) -> Predictor:
@@ -48,22 +47,18 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
 
 def measured(predictor: Predictor, training: Ratings, test: Ratings, relevant_from: float) -> Evaluation:
     """How good a predictor is that has an answer for clients and items without training ratings, too."""
-    return measure(training, test, predictor, _knows_everything(training), relevant_from=relevant_from)
-
-
-def _knows_everything(training: Ratings) -> Fallback:
-    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
-    return replace(Fallback.of(training), known_client=clients, known_item=items)
+    everything = Fallback.of(training).knowing_everything()
+    return measure(training, test, predictor, everything, relevant_from=relevant_from)
 
 
 def rmse_of_means(training: Ratings, test: Ratings) -> float:
     """The error of damped means alone."""
-    return score(test, bias_only(training).predict, _knows_everything(training)).rmse
+    return score(test, bias_only(training).predict, Fallback.of(training).knowing_everything()).rmse
 
 
 def ndcg_of_popular(training: Ratings, test: Ratings, relevant_from: float) -> float | None:
     """NDCG@10 of a list of the most popular items."""
-    known = _knows_everything(training)
+    known = Fallback.of(training).knowing_everything()
     figures = rank(training, test, global_mean(training), known, (10,), relevant_from)
     value: float | None = figures["ndcg@10"]
     return value

@@ -252,9 +252,9 @@ def _scores(
 ) -> NDArray[np.float64]:
     """What ranks all items; of a client without ratings nothing is known, so popularity ranks for it."""
     scores = predictor.scores(clients)
-    if not fallback.known_item.all():
+    if not fallback.ranked_item.all():
         unknown = fallback.client_mean[clients][:, None] if predictor.Z is None else scores.min(axis=1, keepdims=True)
-        scores[:, ~fallback.known_item] = unknown
+        scores[:, ~fallback.ranked_item] = unknown
     scores[~fallback.known_client[clients]] = popularity
     return scores
 

@@ -84,7 +84,7 @@ class Run:
         """Errors by client, for paired tests."""
         training, test = join(training, test)
         predictor = Predictor(self.recommender.clients.W, self.recommender.model.X)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config, self.recommender.model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:

@@ -169,7 +169,7 @@ class Training:
     @cached_property
     def fallback(self) -> Fallback:
         """What is predicted where a client or an item has no training rating."""
-        return Fallback.of(self.problem.ratings, self.config)
+        return Fallback.of(self.problem.ratings, self.config, self.problem.public)
 
     @cached_property
     def judges_likes(self) -> bool:
