@@ -53,6 +53,7 @@ from fedrecplus.experiments.report import (
 )
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
+from fedrecplus.training.choosing import AUTO
 
 
 @reads_own_files
@@ -62,7 +63,8 @@ def compare_command(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Presets, TOML files, run folders, popularity, or import paths of your own models; "
+            help="Presets, auto for what suits the ratings, TOML files, run folders, popularity, or import paths of "
+            "your own models; "
             "global-mean and bias-only are added.",
         ),
     ],
@@ -191,14 +193,14 @@ def write_reports(
 
 def _trains(algorithm: Any) -> TypeGuard[Config]:
     """Whether it is an algorithm of ours, whose settings may be changed: no trivial predictor, nobody else's model."""
-    return isinstance(algorithm, Config) and algorithm.algorithm not in TRIVIAL
+    return isinstance(algorithm, Config) and algorithm.algorithm not in (*TRIVIAL, AUTO)
 
 
 def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
     """Configs, and the import paths of models from outside as they are."""
     configs: list[Config | str] = []
     for name in names:
-        if name in TRIVIAL:
+        if name in (*TRIVIAL, AUTO):
             configs.append(Config(algorithm=name))
         elif is_import_path(name) and not Path(name).exists():
             configs.append(name)

@@ -137,7 +137,7 @@ def fedrecplus(
     \b
     Start with:
       fedrecplus demo       # a comparison on MovieLens-100K
-      fedrecplus train --dataset ml-100k --algorithm fedrec+ --out runs/first
+      fedrecplus train --dataset ml-100k --out runs/first
       fedrecplus recommend runs/first --client 196   # its top ten
       fedrecplus presets    # the algorithms
       fedrecplus settings   # everything that --set can change

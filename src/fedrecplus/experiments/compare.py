@@ -17,10 +17,12 @@ from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_va
 from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.training.choosing import AUTO
 from fedrecplus.training.run_folder import RunFolder
 
 Algorithm = Any
-"""a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
+"""a preset's or trivial predictor's name, ``auto`` for what suits each fold's training part, a config, or somebody's
+own: an estimator, a function, an import path"""
 
 
 def compare(
@@ -125,10 +127,10 @@ def _outside_models(algorithms: Sequence[Algorithm]) -> dict[str, OutsideModel]:
 
 
 def _config_by_name(name: str) -> Config:
-    if name in TRIVIAL:
+    if name in (*TRIVIAL, AUTO):
         return Config(algorithm=name)
     if name not in presets():
-        raise unknown_name("algorithm", name, [*presets(), *TRIVIAL])
+        raise unknown_name("algorithm", name, [AUTO, *presets(), *TRIVIAL])
     return preset(name)
 
 

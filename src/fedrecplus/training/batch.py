@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import Predictor, client_means
+from fedrecplus.training.evaluation import Fallback, Predictor, client_means
 from fedrecplus.training.lists import Wish
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
@@ -25,15 +25,20 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     """
     model, parts = recommender.model, recommender.clients
     who, what = _places(parts.client_ids, users), _places(model.item_ids, items)
-    has_ratings = np.diff(parts.indptr) > 0
-    known_user = (who >= 0) & has_ratings[who] if len(has_ratings) else np.zeros(len(who), np.bool_)
-    warm = known_user & (what >= 0) & (model.public.popularity[what] > 0)
-    of_item = np.where(what >= 0, model.public.averages()[what], model.public.mean)
-    values = model.scale.standardise(model.scale.values(parts.codes))
-    of_user = np.append(client_means(parts.indptr, values, model.public.mean), model.public.mean)
-    standard = np.where(known_user, of_user[who], of_item)
-    standard[warm] = Predictor(parts.W, model.X).predict(who[warm], what[warm])
-    return model.scale.restore(standard)
+    values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
+    # one more client and item, −1, of whom nothing is known
+    fallback = Fallback(
+        np.append(client_means(parts.indptr, values, public.mean), public.mean),
+        np.append(public.averages(), public.mean),
+        np.append(np.diff(parts.indptr) > 0, False),
+        np.append(public.popularity > 0, False),
+        np.append(model.known, False),
+        public.mean,
+    )
+    standard = np.zeros(len(who))
+    both = (who >= 0) & (what >= 0)
+    standard[both] = Predictor(parts.W, model.X).predict(who[both], what[both])
+    return model.scale.restore(fallback.mend(standard, who, what))
 
 
 def recommend_many(recommender: Recommender, users: Sequence[Any], wish: Wish) -> dict[str, list[Any]]:

@@ -64,8 +64,9 @@ class Fallback:
     """What is predicted where a client or an item has no training rating.
 
     Of a client without ratings the items are known: each gets its damped mean, as everybody may know it. Of an item
-    without ratings the client is known: its damped mean says how it rates, and which items it meets. Where neither is
-    known, that is everybody's mean. Ours: on cold items a client's own mean beat the features of the catalogue.
+    without ratings the client is known: its damped mean says how it rates, and which items it meets. Where the model
+    has a prediction, too, it is the mean of both. Where neither is known, it is everybody's mean. Ours: the model takes
+    an unrated item for a bad one, which is right of what nobody chose and wrong of what is new.
     """
 
     client_mean: Array
@@ -105,9 +106,12 @@ class Fallback:
         cold: NDArray[np.bool_] = ~(self.known_client[clients] & self.known_item[items])
         return cold
 
-    def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
-        """Predictions for such pairs, in standard units."""
-        return np.asarray(np.where(self.known_client[clients], self.client_mean[clients], self.item_mean[items]))
+    def mend(self, raw: Array, clients: NDArray[Any], items: NDArray[Any]) -> Array:
+        """The model's predictions, with those for cold pairs in the place of what it knows nothing about."""
+        mean = self.client_mean[clients]
+        of_client = np.where(self.ranked_item[items], (raw + mean) / 2, mean)
+        known = np.where(self.known_item[items], raw, of_client)
+        return np.asarray(np.where(self.known_client[clients], known, self.item_mean[items]))
 
 
 def client_means(indptr: NDArray[np.int64], values: Array, mean: float) -> Array:
@@ -248,5 +252,5 @@ def _blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[_Bl
         items = test.items[places].astype(np.int64)
         truth = scale.values(test.codes[places])
         cold = fallback.cold(clients, items)
-        raw = np.where(cold, fallback.predict(clients, items), predict(clients, items))
+        raw = fallback.mend(predict(clients, items), clients, items)
         yield _Block(clients, items, truth, scale.restore(raw), raw - scale.standardise(truth), cold)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import client_means
+from fedrecplus.training.evaluation import Fallback, client_means
 from fedrecplus.training.lists import (
     Price,
     Reason,
@@ -95,14 +95,14 @@ class Person:
     def _raw(self) -> Array:
         """Predictions for all items in standard units, as evaluations have them (``Fallback``).
 
-        Items nobody rated get the client's damped mean; for a client without ratings, items get theirs.
+        Items nobody rated get the client's damped mean, or half of it; for a client without ratings, items get theirs.
         """
-        public, own = self.model.public, len(self.items)
-        if own == 0:
-            return public.averages().astype(np.float64)
-        raw: Array = self.model.X @ self.w.astype(np.float64)
-        raw[public.popularity == 0] = client_means(np.array([0, own]), self.ratings, public.mean)[0]
-        return raw
+        model, own, everything = self.model, len(self.items), np.arange(len(self.model.item_ids))
+        mean = client_means(np.array([0, own]), self.ratings, model.public.mean)
+        rated = model.public.popularity > 0
+        fallback = Fallback(mean, model.public.averages(), np.array([own > 0]), rated, model.known, model.public.mean)
+        raw: Array = model.X @ self.w.astype(np.float64)
+        return fallback.mend(raw, np.zeros(len(everything), np.int64), everything)
 
 
 @dataclass(frozen=True)
