@@ -18,6 +18,7 @@ from fedrecplus.cli.options import (
     Epsilon,
     JsonFile,
     MarkdownFile,
+    Negatives,
     Noise,
     Rows,
     Seed,
@@ -71,6 +72,7 @@ def compare_command(
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     split_by: SplitBy = None,
     test_file: TestFile = None,
+    negatives: Negatives = 0,
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
@@ -120,7 +122,8 @@ def compare_command(
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
     flags = {"simulation_only": simulation_only, "seeded_noise": seeded_noise}
-    changes = [*(f"{name}=true" for name, given in flags.items() if given), *before]
+    changes = [f"{name}=true" for name, given in flags.items() if given] + before
+    changes += [f"evaluation.negatives={negatives}"] if negatives else []
     configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)

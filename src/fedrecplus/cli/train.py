@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from fedrecplus.cli.options import (
     Delta,
     Epsilon,
     JsonFile,
+    Negatives,
     Noise,
     Rows,
     Seed,
@@ -92,6 +93,7 @@ def train_command(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
     split_by: SplitBy = None,
     test_file: TestFile = None,
+    negatives: Negatives = 0,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
@@ -158,6 +160,8 @@ def train_command(
     start = with_channel(named, channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
+    if negatives:
+        start = change(start, "evaluation.negatives", negatives, "--negatives")
     if seeded_noise:
         start = change(start, "seeded_noise", True, "--seeded-noise")
     budget = budget_of(epsilon, delta, noise)
@@ -182,7 +186,9 @@ def train_command(
     training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
     about = data.to_dict()
     if unnamed:
-        chosen, about["choice"] = _what_suits(training, start, chosen, changed=chosen != named)
+        judged = replace(named, evaluation=chosen.evaluation)
+        chosen, about["choice"] = _what_suits(training, start, chosen, changed=chosen != judged)
+        chosen = replace(chosen, evaluation=judged.evaluation)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -290,6 +296,9 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
+    if (sampled := (result["ranking"] or {}).get("sampled_hr@10")) is not None:
+        share, ndcg = result["config"]["evaluation"]["negatives"], result["ranking"]["sampled_ndcg@10"]
+        say(f"each test item among {share} drawn ones: HR@10 {sampled:.4f}, NDCG@10 {ndcg:.4f}; above, among all")
     if result.get("likes_alone"):
         say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     if result["cold_test_ratings"]:

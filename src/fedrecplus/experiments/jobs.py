@@ -154,7 +154,7 @@ def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcom
     watch, started = Stopwatch(), time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
-    found = measured(predictor, training, test, job.config.evaluation.relevant_from)
+    found = measured(predictor, training, test, job.config.evaluation, job.config.seed)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,

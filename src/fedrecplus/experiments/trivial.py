@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import EvaluationSettings
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import Evaluation, measure
 from fedrecplus.training.ranking import rank
+from fedrecplus.training.sampled import sampled_ranking
 
 Array = NDArray[np.float64]
 
@@ -45,10 +47,15 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
     return means
 
 
-def measured(predictor: Predictor, training: Ratings, test: Ratings, relevant_from: float) -> Evaluation:
+def measured(
+    predictor: Predictor, training: Ratings, test: Ratings, judging: EvaluationSettings, seed: int
+) -> Evaluation:
     """How good a predictor is that has an answer for clients and items without training ratings, too."""
     everything = Fallback.of(training).knowing_everything()
-    return measure(training, test, predictor, everything, relevant_from=relevant_from)
+    evaluation = measure(training, test, predictor, everything, relevant_from=judging.relevant_from)
+    if judging.negatives:
+        evaluation.ranking.update(sampled_ranking(training, test, predictor, everything, judging.negatives, seed))
+    return evaluation
 
 
 def rmse_of_means(training: Ratings, test: Ratings) -> float:

@@ -1,8 +1,9 @@
 """Biases of people and items alone: what nobody should do worse than, under any protection that the others have.
 
-r̂ = μ + b_i + b_u. b_i is the one shared column, b_u stays on the device. A round is an alternation of the ridge regression: the
-device solves for b_u given the items', and uploads the residuals of its rows; the server solves for b_i. Rows start at
-the items' public damped means, so that a row which is never summed still has those. Lists are what is popular.
+r̂ = μ + b_i + b_u. b_i is the one shared column, b_u stays on the device. A round is an alternation of the ridge
+regression: the device solves for b_u given the items', and uploads its rows' residuals; the server solves for b_i. Rows
+start at the items' public damped means, so that a row which is never summed still has those. Lists are what is
+popular.
 
 After: Koren 2010 (baseline estimates)
 """
