@@ -60,6 +60,9 @@ class EvaluationSettings(Settings):
     relevant_from: Annotated[
         float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
     ] = 4.0
+    negatives: Annotated[
+        int, number(0, 10**6, "rank each test item among so many unrated items, too, drawn by the seed; 0: no")
+    ] = 0
 
 
 class ClusterSettings(Settings):

@@ -91,7 +91,7 @@ def evaluations(
     when asked to stop.
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
-    fallback, likes_alone = Fallback.of(cut.fitted, config), cut.held_out.likes_alone
+    fallback, likes_alone = Fallback.of(cut.fitted, config, problem.public), cut.held_out.likes_alone
     mean = score_of_mean(cut.held_out, fallback)
 
     def untrained() -> Scores:

@@ -47,6 +47,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "retries": training.retries,
         "learning_rate": step_size(training.problem.config)[1],
         "fingerprint": data.get("fingerprint"),
+        "choice": data.get("choice"),
         "began_with": training.earlier.figures(ratings.item_ids) if training.earlier else None,
         "config": to_tables(config),
         "made": data["made"],

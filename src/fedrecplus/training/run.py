@@ -85,7 +85,7 @@ class Run:
         training, test = join(training, test)
         model = self.recommender.model
         predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config, model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:

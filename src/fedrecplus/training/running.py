@@ -25,6 +25,7 @@ from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
 
 MOST_JUDGED = 200_000
@@ -169,7 +170,7 @@ class Training:
     @cached_property
     def fallback(self) -> Fallback:
         """What is predicted where a client or an item has no training rating."""
-        return Fallback.of(self.problem.ratings, self.config)
+        return Fallback.of(self.problem.ratings, self.config, self.problem.public)
 
     @cached_property
     def judges_likes(self) -> bool:
@@ -207,7 +208,11 @@ class Training:
             return None, predictor
         least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
         lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
-        return evaluation_of(ratings, errors, lists), predictor
+        evaluation, negatives = evaluation_of(ratings, errors, lists), self.config.evaluation.negatives
+        if negatives:
+            judged = (ratings, self.test, predictor, self.fallback)
+            evaluation.ranking.update(sampled_ranking(*judged, negatives, self.config.seed))
+        return evaluation, predictor
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""
