@@ -176,6 +176,26 @@ class Model(Part[S]):
         """Weights z over X such that lists are ranked by X·z."""
         return w
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Row k is what rating k adds to the weights of ``fold_in``: by default, what leaving it out takes away."""
+        whole = self.fold_in(X, items, ratings, public)
+        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
+        return np.asarray(whole - [self.fold_in(X, *others, public) for others in rest])
+
+    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Row k is what rating k adds to ``list_weights``: by default, what leaving it out takes away.
+
+        Reasons are made of it. Who overrides another model's ``fold_in`` or ``list_weights`` overrides its shares.
+        """
+        if not self.scores_lists:
+            return self.weight_shares(X, items, ratings, public)
+
+        def weights(items: Items, ratings: Array) -> Array:
+            return self.list_weights(self.fold_in(X, items, ratings, public), X, items, ratings, public)
+
+        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
+        return np.asarray(weights(items, ratings) - [weights(*others) for others in rest])
+
     def attacker(self) -> OfModel | None:
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
         return None

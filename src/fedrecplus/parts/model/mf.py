@@ -167,6 +167,15 @@ class Mf(Model[Settings]):
         U[..., free] = solve(add_to_diagonal(transposed @ A, ridge[..., None]), product(transposed, targets))[0]
         return U
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A⁻¹ x_k times the rating less what is no weight of the person."""
+        free, x = np.flatnonzero(self.trained_columns()), X[items]
+        A, targets = x[:, free], ratings - self.BIASES * x[:, self.settings.factors]
+        gram = add_to_diagonal(A.T @ A, max(self.settings.regularisation * len(items), 1e-9))
+        shares = np.zeros(x.shape)
+        shares[:, free] = np.linalg.solve(gram, (targets[:, None] * A).T).T
+        return shares
+
     def attacker(self) -> OfModel:
         """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""
         factors = self.settings.factors
