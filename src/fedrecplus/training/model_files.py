@@ -93,16 +93,6 @@ class SharedModel:
         shares = model.list_weight_shares if by == "list" and model.scores_lists else model.weight_shares
         return shares(self.X, items, ratings, self.public)
 
-    def score_shares(
-        self, items: NDArray[np.int64], ratings: NDArray[np.float64], wanted: NDArray[np.int64], by: str
-    ) -> NDArray[np.float64]:
-        """Row k is what rating k adds to the scores of wanted items; of those that are not X·w, by leaving it out."""
-        if self.scored_by is None:
-            return np.asarray(self.weight_shares(items, ratings, by) @ self.X[wanted].T)
-        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
-        whole, *without = (self.scores(self.fold_in(*given), wanted) for given in [(items, ratings), *rest])
-        return np.asarray(whole - np.array(without))
-
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items that the model can say something about."""
