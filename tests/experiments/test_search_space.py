@@ -109,3 +109,12 @@ def test_privacy_and_the_price_of_a_trial_are_searched_only_by_name() -> None:
 def test_nearest_is_the_value_itself_or_an_end() -> None:
     assert [Dimension("model.factors", (5, 10), "range").nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
     assert Dimension("server_optimizer.rule", ("adam", "momentum")).nearest("sgd") == "adam"
+
+
+def test_lists_are_searched_by_what_ranks_them() -> None:
+    config = preset("fedrec+secure")
+    plain, lists = ({one.name: one for one in default_dimensions(config, lists=lists)} for lists in (False, True))
+    assert "model.popularity_weight" not in plain
+    assert {"model.popularity_weight", "model.rating_weight", "model.interaction_factors"} <= set(lists)
+    assert lists["model.rating_weight"].values[0] == 0.0
+    assert set(plain) <= set(lists)
