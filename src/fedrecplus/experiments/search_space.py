@@ -20,6 +20,7 @@ _NEVER = {
     "algorithm": "the algorithm is a name, not a setting",
 }
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
+_ALWAYS |= {"model.person_ridge", "model.item_ridge"}
 """searched by default even where the config leaves them as they are"""
 _OF_LISTS = re.compile(
     r"model\.(interaction_.*|unobserved_weight|rating_weight|popularity_weight|confidence.*|popular_choices)"
@@ -86,12 +87,10 @@ def default_dimensions(config: Config, *, lists: bool = False) -> list[Dimension
     for name, setting in settings_in(config):
         if setting.low is None or setting.high is None or name in _NEVER or _ON_REQUEST.fullmatch(name):
             continue
-        value = value_of(config, name)
-        if lists and _OF_LISTS.fullmatch(name) and name.endswith("_weight"):
+        value, ranks = value_of(config, name), lists and _OF_LISTS.fullmatch(name) is not None
+        if ranks and name.endswith("_weight"):
             dimensions.append(Dimension(name, (0.0, _short(4 * value or 1.0)), "range"))
-        elif (lists and _OF_LISTS.fullmatch(name) and value > setting.low) or (
-            value > max(setting.low, 0) and (value != setting.default or name in _ALWAYS)
-        ):
+        elif value > max(setting.low, 0) and (ranks or value != setting.default or name in _ALWAYS):
             dimensions.append(_around(name, value, setting.low, setting.high))
     return dimensions
 

@@ -81,8 +81,8 @@ def cut(
 ) -> Cut:
     """A validation cut of the ratings outside one fold of a split; ``cut_seed`` draws it, ``seed`` if not given.
 
-    Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are chosen
-    by what they will be asked for.
+    Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are
+    chosen by what they will be asked for.
     """
     training, _ = split(ratings, fold, FOLDS, seed, how)
     drawn = seed if cut_seed is None else cut_seed
