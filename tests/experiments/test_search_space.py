@@ -86,7 +86,7 @@ def test_a_choice_may_need_another_choice_beside_it() -> None:
 def test_every_preset_has_a_search_around_itself(name: str) -> None:
     config = preset(name)
     dimensions = default_dimensions(config)
-    assert len(dimensions) >= 3
+    assert len(dimensions) >= 2
     assert parse_dimensions([str(dimension) for dimension in dimensions], config) == dimensions
     described = dict(settings_in(config))
     for dimension in dimensions:

@@ -37,7 +37,7 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     )
     standard = np.zeros(len(who))
     both = (who >= 0) & (what >= 0)
-    standard[both] = Predictor(parts.W, model.X).predict(who[both], what[both])
+    standard[both] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(who[both], what[both])
     return model.scale.restore(fallback.mend(standard, who, what))
 
 

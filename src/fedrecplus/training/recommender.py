@@ -88,7 +88,7 @@ class Person:
             return self.model.public.popularity.astype(np.float64)
         if self.z is None or by == "rating":
             return self._raw()
-        scores: Array = self.model.X @ self.z.astype(np.float64)
+        scores: Array = self.model.scores(self.z)
         scores[~self.model.known] = scores.min()
         return scores
 
@@ -101,7 +101,7 @@ class Person:
         mean = client_means(np.array([0, own]), self.ratings, model.public.mean)
         rated = model.public.popularity > 0
         fallback = Fallback(mean, model.public.averages(), np.array([own > 0]), rated, model.known, model.public.mean)
-        raw: Array = model.X @ self.w.astype(np.float64)
+        raw: Array = model.scores(self.w)
         return fallback.mend(raw, np.zeros(len(everything), np.int64), everything)
 
 

@@ -16,7 +16,16 @@ from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import uniform
-from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, score, score_of_mean
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    ScoredBy,
+    Scores,
+    errors_of,
+    score,
+    score_of_mean,
+)
 from fedrecplus.training.groups import tail_items
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.ranking import Lists, ListTerms, clients_with_ratings, drawn_clients, judged_lists
@@ -28,6 +37,8 @@ class Question(NamedTuple):
 
     X: NDArray[Any]
     """public columns of items; none: predict the mean everywhere"""
+    dense: NDArray[Any]
+    """the model's dense arrays"""
     public: PublicItems
     config: Config
     share: float
@@ -97,7 +108,7 @@ class ShardedTraining(Training):
 
     def _question(self, X: NDArray[Any]) -> Question:
         share = 0.0 if self.ratings.fold is not None else min(1.0, MOST_JUDGED / max(len(self.ratings), 1))
-        return Question(X, self.problem.public, self.config, share)
+        return Question(X, self.state.server.dense, self.problem.public, self.config, share)
 
     def _scores(self, state: SimulationState, X: NDArray[Any]) -> Scores:
         return Scores.together(self._look(state, _scores_in_shard, self._question(X), self._ends))
@@ -143,7 +154,8 @@ def _to_judge(view: ShardView, question: Question, before: int) -> tuple[Any, Pr
     fallback = Fallback.of(training, question.config, question.public)
     X = np.array(question.X)
     W = view.engine.user_weights(view.problem, view.private, X) if len(X) else np.zeros((0, 0))
-    return test, Predictor(W, X), fallback
+    scored_by = ScoredBy.of(view.problem.config.model, np.array(question.dense))
+    return test, Predictor(W, X, scored_by=scored_by), fallback
 
 
 def _largest_in_shard(view: ShardView, question: None, own: None) -> int:

@@ -19,6 +19,7 @@ from fedrecplus.arrays import like, namespace, outer, product, rows_of, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained, prediction_columns
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as _Settings
@@ -41,9 +42,9 @@ class Biases(Model[Settings]):
 
     CHOICES = True
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """b."""
-        return {"b": 1}
+        return {"b": Leaf.table(1)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Deviations of the items' public means."""
