@@ -191,7 +191,7 @@ def _trained(task: Task, config: Config) -> dict[str, Any]:
         "sees": "every upload" if config.channel.VIEW == "uploads" else "sums",
         "kb_up": run.result["bytes_up_per_client_round"] * run.result["rounds"] / 1000,
         "seconds": time.perf_counter() - began,
-        **_figures(task, Predictor(parts.W, model.X, parts.Z), fallback),
+        **_figures(task, Predictor(parts.W, model.X, parts.Z, model.scored_by), fallback),
     }
 
 
