@@ -52,6 +52,7 @@ class SimulationState:
         server = self.server
         named: dict[str, NDArray[Any]] = {
             "round": np.array([server.round]),
+            "head": np.array(server.head, dtype=np.int64),
             "V": server.V,
             "last_step": server.last_step,
             "last_covariance": server.last_covariance,
@@ -64,7 +65,9 @@ class SimulationState:
     def of_arrays(cls, named: dict[str, NDArray[Any]]) -> SimulationState:
         """The state that ``arrays`` wrote."""
         moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
-        server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments)
+        number, head = int(named["round"][0]), tuple(named["head"].tolist())
+        V, last_step, last_covariance = (named[name] for name in ("V", "last_step", "last_covariance"))
+        server = ServerState(number, V, last_step, last_covariance, moments, head)
         private = (named[name] for name in PRIVATE_ARRAYS)
         return cls(server, PrivateState(*private))
 

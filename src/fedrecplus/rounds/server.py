@@ -37,6 +37,8 @@ class ServerState:
     last_step: NDArray[Any]
     last_covariance: NDArray[Any]
     moments: list[NDArray[Any]]
+    head: tuple[int, ...] = ()
+    """which candidates of the model's ``head_choices`` federated validation chose"""
 
 
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
@@ -96,7 +98,7 @@ def server_round(
         covariance = optimizer.rate(state.round) ** 2 * covariance / max(sums.clients, 1)
     else:
         covariance = state.last_covariance
-    return ServerState(state.round + 1, state.V + step, step, covariance, moments)
+    return ServerState(state.round + 1, state.V + step, step, covariance, moments, state.head)
 
 
 def cooldown(config: Config, round_number: int) -> float:

@@ -48,6 +48,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "learning_rate": step_size(training.problem.config)[1],
         "fingerprint": data.get("fingerprint"),
         "began_with": training.earlier.figures(ratings.item_ids) if training.earlier else None,
+        "chosen": config.model.head_changes(training.state.server.head),
         "config": to_tables(config),
         "made": data["made"],
     }
