@@ -52,7 +52,6 @@ class SimulationState:
         server = self.server
         named: dict[str, NDArray[Any]] = {
             "round": np.array([server.round]),
-            "head": np.array(server.head, dtype=np.int64),
             "V": server.V,
             "last_step": server.last_step,
             "last_covariance": server.last_covariance,
@@ -62,6 +61,8 @@ class SimulationState:
         if server.dense.size:  # files of models without any stay as they were
             named["dense"] = server.dense
             named.update({f"dense_moment_{number}": array for number, array in enumerate(server.dense_moments)})
+        if server.head:
+            named["head"] = np.array(server.head)
         return named
 
     @classmethod

@@ -21,8 +21,10 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform
-from fedrecplus.training.evaluation import Fallback, Predictor, predictor_of, score, with_head
-from fedrecplus.training.ranking import rank
+from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of, with_head
+from fedrecplus.training.ranking import lists_of
+
+Array = NDArray[np.float64]
 
 DEPTH = 10
 """of the lists that are judged"""
@@ -69,32 +71,45 @@ class HeldBack:
         numbers = 0
         for choice in self.problem.config.model.head_choices():
             states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
-            judged = self._errors(engine, states) if choice.by == "errors" else self._losses(engine, states)
-            head = (*head, int(np.argmin(judged)))
-            numbers += 2 * len(judged)
+            losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
+            head = (*head, surely_best(losses))
+            numbers += 2 * len(losses)
         return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
 
-    def _errors(self, engine: Engine, states: list[SimulationState]) -> list[float]:
-        """RMSE; 0 of likes alone, where no head is better than another."""
+    def _errors(self, engine: Engine, states: list[SimulationState]) -> Array:
+        """Squared errors by state and client; of likes alone there are none."""
         if self.problem.ratings.likes_alone:
-            return [0.0]
+            return np.zeros((1, 1))
         predictors = (predictor_of(engine, self.problem, state) for state in states)
-        return [score(self.ratings, predictor.predict, self._fallback).rmse for predictor in predictors]
+        return np.stack([errors_of(self.ratings, each.predict, self._fallback).squared for each in predictors])
 
-    def _losses(self, engine: Engine, states: list[SimulationState]) -> list[float]:
-        """1 − NDCG, of people who kept back what they like. What predicts ratings is the same in all these states."""
-        plain = predictor_of(engine, self.problem, states[0])
-        Z = (engine.list_weights(with_head(self.problem, state), plain.W, plain.X) for state in states)
-        return [1.0 - self._gain(replace(plain, Z=weights)) for weights in Z]
-
-    def _gain(self, predictor: Predictor) -> float:
-        least = self.problem.config.evaluation.relevant_from
-        figures = rank(self.problem.ratings, self.ratings, predictor, self._fallback, (DEPTH,), least)
-        return float(figures[f"ndcg@{DEPTH}"] or 0.0)
+    def _of_lists(self, engine: Engine, states: list[SimulationState]) -> Array:
+        """1 − NDCG by state and client, of those who kept back what they like; ratings are predicted the same."""
+        plain, least = predictor_of(engine, self.problem, states[0]), self.problem.config.evaluation.relevant_from
+        weights = (engine.list_weights(with_head(self.problem, state), plain.W, plain.X) for state in states)
+        predictors = (replace(plain, Z=Z) for Z in weights)
+        lists = (
+            lists_of(self.problem.ratings, self.ratings, predictor, self._fallback, (DEPTH,), least)
+            for predictor in predictors
+        )
+        return np.stack([1.0 - each.by_client[f"ndcg@{DEPTH}"] for each in lists])
 
     @property
     def _fallback(self) -> Fallback:
         return Fallback.of(self.problem.ratings, self.problem.config)
+
+
+def surely_best(losses: Array) -> int:
+    """The row that is below the first by most after a standard error; the first where none is.
+
+    Two sums of each row say it: of its differences from the first, and of their squares.
+
+    >>> surely_best(np.array([[1.0, 1.0, 1.0], [0.8, 0.9, 0.7], [0.0, 2.0, 0.9]]))
+    1
+    """
+    lead = losses - losses[0]
+    clients = max(lead.shape[1], 1)
+    return int(np.argmin(lead.sum(axis=1) / clients + np.sqrt((lead**2).sum(axis=1)) / clients))
 
 
 def kept_back(ratings: Ratings, share: float, seed: int) -> NDArray[np.bool_]:

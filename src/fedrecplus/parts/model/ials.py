@@ -68,8 +68,8 @@ class Settings(PublicSettings):
     """a, weight of s = 0 over all items"""
     interaction_ridge: ClassVar[float] = 0.175
     """λ, ridge of u, times √(choices + a × items)"""
-    interaction_item_ridge: ClassVar[float] = 1.75
-    """λ_w, ridge of a row of W, times √(people who chose it + those who chose the average item)"""
+    interaction_item_ridge: ClassVar[float] = 1.15
+    """λ_w, ridge of a row of W, times √(people who chose it + 4 × those who chose the average item)"""
     interaction_curvature: ClassVar[float] = 2.0
     """κ, how much more alike those are who chose an item than everybody: damps its steps"""
     popular_choices: ClassVar[float] = 1.0
@@ -180,16 +180,16 @@ class Ials(Model[C]):
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
 
-        λ_i = λ_w √(n_i + n̄), where n̄ is the mean of n_i. All items' matrices have S's eigenvectors, so one
+        λ_i = λ_w √(n_i + 4 n̄), where n̄ is the mean of n_i. All items' matrices have S's eigenvectors, so one
         decomposition solves for all.
 
-        After: Rendle et al. 2022, who have a n for n̄. Ours: in sparse data that is many times n_i, and leaves no row.
+        After: Rendle et al. 2022, who have a n for 4 n̄. Ours: in sparse data that is many times n_i, and leaves no row.
         """
         settings, W = self.settings, V.astype(np.float64)
         S = _symmetric(sums.statistic, W.shape[1])
         mean_weight = sums.overall / sums.clients if sums.clients else 0.0
         people = np.maximum(sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W)), 0.0)
-        ridge = np.sqrt(people + people.mean())[:, None]
+        ridge = np.sqrt(people + 4.0 * people.mean())[:, None]
         ridge *= settings.interaction_item_ridge * mean_weight
         gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
         share = people / max(sums.clients, 1)
