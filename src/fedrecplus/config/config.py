@@ -51,6 +51,10 @@ class ServerSettings(Settings):
 
     rounds: Annotated[int, number(1, 10**7, "T, communication rounds")] = 100
     cooldown: Annotated[float, number(0, 1, "share of the rounds, at the end, in which the step falls to 0")] = 0.0
+    held_back: Annotated[
+        float,
+        number(0, 0.5, "simulation: share of the ratings that choose priors and lists, and are trained on after that"),
+    ] = 0.0
 
 
 class EvaluationSettings(Settings):
