@@ -33,7 +33,7 @@ def renewed(text: str, found: Sequence[Found]) -> str:
 
 def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
     """Every table that can be made, by name."""
-    families = [each.content for each in found if each.kind == "family"]
+    families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
     for model in dict.fromkeys(content["model"] for content in families):
         own = sorted((content for content in families if content["model"] == model), key=column)
         sets = ", ".join(dict.fromkeys(content["dataset"] for content in own))
