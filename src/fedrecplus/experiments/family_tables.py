@@ -51,11 +51,12 @@ def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
 def _change(claim: dict[str, Any] | None) -> str:
     if claim is None:
         return "–"
-    verdict = _verdict(claim)
-    return f"{claim['difference']:+.4f}" + (f" ({verdict})" if verdict in ("no difference", "mixed") else "")
+    outcome = verdict(claim)
+    return f"{claim['difference']:+.4f}" + (f" ({outcome})" if outcome in ("no difference", "mixed") else "")
 
 
-def _verdict(claim: dict[str, Any]) -> str:
+def verdict(claim: dict[str, Any]) -> str:
+    """Whether a claim holds."""
     return verdict_of(claim["difference"], PairedTest(**claim["test"]))
 
 
@@ -84,7 +85,7 @@ def claims_table(content: dict[str, Any]) -> Table:
     rows = [
         [
             claim["says"],
-            _verdict(claim),
+            verdict(claim),
             f"{claim['difference']:+.4f}",
             f"{claim['test']['difference']:+.4f}",
             _p(claim),
@@ -103,7 +104,7 @@ def findings(content: dict[str, Any]) -> list[str]:
         "no difference": "No difference is shown",
     }
     return [
-        f"{words[_verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
+        f"{words[verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
         f"{claim['test']['difference']:+.4f}, p = {_p(claim)})."
         for claim in content["claims"]
     ]
