@@ -39,6 +39,9 @@ def run_command(
     items: Annotated[Path | None, typer.Option(metavar="FILE", help="The item catalogue; see `deploy items`.")] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Begin when so many nodes are connected.")] = 1,
     rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
+    rounds_in_all: Annotated[
+        int, typer.Option(min=0, help="Rounds that devices agree to, later runs --after this one included; 0: of this.")
+    ] = 0,
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
@@ -103,10 +106,11 @@ def run_command(
             is_secure(chosen) and chosen.seed == 0
         ):  # nodes unmask one sum of a table, so each run needs its own first one
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
+        chosen = _with_devices(chosen, nodes)
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
         deployment = Deployment(
             nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
-            identities=keys,
+            identities=keys, rounds=rounds_in_all,
         )  # fmt: skip
         if every is not None:
             data = {"dataset": items.name}
@@ -212,6 +216,15 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
     if is_secure(config):  # a simulation may skip what hides nothing in it
         config = change(config, "channel.masks", "computed")
     return check(config)
+
+
+def _with_devices(config: Config, nodes: int) -> Config:
+    """Settings that say how many devices share the noise: as many as the run waits for, if nobody said."""
+    if config.privacy.NOISE_ON_DEVICES and not config.privacy.settings.devices:
+        return change(config, "privacy.devices", nodes)
+    if config.privacy.rule == "none" and config.statistics.epsilon > 0.0 and not config.statistics.devices:
+        return change(config, "statistics.devices", nodes)
+    return config
 
 
 def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:

@@ -73,7 +73,7 @@ def policy_command(
     least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
     largest_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of one noised task.")] = None,
     most_sharing: Annotated[
-        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the server says.")
+        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the task says.")
     ] = None,
     lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
     demonstration: Annotated[
@@ -81,6 +81,10 @@ def policy_command(
         typer.Option(
             "--allow-demonstration/--refuse-demonstration", help="Whether sums may be of so few that they tell on you."
         ),
+    ] = None,
+    any_task: Annotated[
+        bool | None,
+        typer.Option("--allow-any-task/--refuse-unagreed", help="Whether to do whatever a server asks: for tries."),
     ] = None,
     allow_bare: Annotated[
         bool | None,
@@ -106,6 +110,7 @@ def policy_command(
         "most_sharing": most_sharing,
         "demonstration": demonstration,
         "bare": allow_bare,
+        "any_task": any_task,
     }
     with Store.open(home_of(home).store) as store, store.changing():
         new = msgspec.structs.replace(

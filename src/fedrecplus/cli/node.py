@@ -11,7 +11,18 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.deploy.device import CHANNELS, Store, load_policy, own_key, pin_identities, save_policy
+from fedrecplus.deploy.device import (
+    CHANNELS,
+    Store,
+    agree,
+    known_tasks,
+    load_policy,
+    own_key,
+    pin_identities,
+    save_policy,
+    task_named,
+    withdraw,
+)
 from fedrecplus.deploy.node import NodeHome, NodeMetrics, prepare
 from fedrecplus.deploy.node import join as run
 from fedrecplus.deploy.wire import read_identities
@@ -36,6 +47,34 @@ def identity(home: Home = DEFAULT_HOME) -> None:
     """
     with Store.open(home_of(home).store) as store:
         say(own_key(store).public_key().public_bytes_raw().hex())
+
+
+@node_app.command()
+def consent(
+    task: Annotated[str, typer.Argument(help="Digest of a task, or how it begins; none: list them all.")] = "",
+    withdrawn: Annotated[bool, typer.Option("--withdraw", help="Take part in it no more.")] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show in plain words what servers ask this device to compute, and agree to one of them.
+
+    A device takes part in tasks that were agreed to, and refuses whatever is none of theirs. Joining by a link agrees
+    to the task that the link names.
+    """
+    with Store.open(home_of(home).store) as store:
+        if task:
+            (withdraw if withdrawn else agree)(store, task_named(store, task))
+        show_tasks(store)
+
+
+def show_tasks(store: Store) -> None:
+    """All tasks that are known here, in plain words."""
+    tasks = known_tasks(store)
+    for known in tasks:
+        for line in known.task.words(store.allowed_rules):
+            say(line)
+        say("  you agreed to it" if known.agreed else "  not agreed to: it is refused")
+    if not tasks and not load_policy(store).any_task:
+        say("no task is agreed to yet: what a server asks first is refused, and `fedrecplus node consent` shows it")
 
 
 Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
@@ -94,6 +133,8 @@ def join(
         device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
     )
     _log_to_terminal()
+    with Store.open(device.store) as store:
+        show_tasks(store)
     say(f"joining {address} with the ratings in {device.store}")
     run(device.path, node, metrics=figures)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.device.private_files import check_private
     from fedrecplus.deploy.device.round import answer, load_clients
     from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
+    from fedrecplus.deploy.device.tasks import KnownTask, agree, known_tasks, propose, task_named, withdraw
 
 _HOMES = {
     "budget": ("spent",),
@@ -40,15 +41,17 @@ _HOMES = {
     "private_files": ("check_private",),
     "round": ("answer", "load_clients"),
     "store": ("BATCH", "OWNER", "StorageFull", "Store", "remove_store"),
+    "tasks": ("KnownTask", "agree", "known_tasks", "propose", "task_named", "withdraw"),
 }  # fmt: skip
 """module → its names here; it is imported when one is first used: who only rates an item waits for no model"""
 
 __all__ = [
-    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "Policy", "StorageFull", "Store",
-    "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
-    "is_chosen", "is_paused", "known_catalogues", "last_upload", "load_clients", "load_policy", "mark_item",
-    "marks_of", "own_key", "pause", "pin_identities", "recommend", "remove_store",
-    "save_policy", "seen_tables", "spent", "top_list", "unknown_items", "use_newest", "used_model", "with_pin",
+    "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "KnownTask", "Policy", "StorageFull", "Store",
+    "agree", "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
+    "is_chosen", "is_paused", "known_catalogues", "known_tasks", "last_upload", "load_clients", "load_policy",
+    "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose", "recommend",
+    "remove_store", "save_policy", "seen_tables", "spent", "task_named", "top_list", "unknown_items", "use_newest",
+    "used_model", "with_pin", "withdraw",
 ]  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public,
 from fedrecplus.deploy.device.statistics import check_statistics, statistics_uploads
 from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, check_sum, unmasked_rounds
+from fedrecplus.deploy.device.tasks import check_task
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Decoys, Device
@@ -95,6 +96,7 @@ def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: b
     """
     _check_unchanged(store, request)
     load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
+    check_task(store, request, catalogue)
     if request.round == wire.STATISTICS_ROUND:
         check_statistics(store, request)
     else:

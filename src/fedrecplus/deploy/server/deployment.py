@@ -12,12 +12,14 @@ import numpy as np
 
 from fedrecplus.config import Config, change, dumps, load_config, to_tables
 from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRun
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
+    Task,
     check_deployable,
     check_vector,
     deployed_budget,
@@ -55,16 +57,20 @@ def begin(
         _check_claim(config, deployment, catalogue)
     elif awaits_statistics(config, catalogue):
         check_delta(config.statistics.delta, deployment.nodes)
+    if not deployment.task:
+        task = Task.of(deployment.model, config, catalogue, deployment.rounds)
+        deployment = replace(deployment, task=task.text)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
     for name in (JOURNAL, LAST, LEDGER):
         (folder / name).unlink(missing_ok=True)
     with database.changing() as connection:
         number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint)
+        keep_object(connection, deployment.task.encode())  # whoever joins reads it
     run = StoredRun(database, number)
     if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
-    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model})
+    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model, "task": deployment.task})
     catalogue.write(folder / ITEMS)
     return run
 
@@ -149,8 +155,11 @@ def go_on(
             f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
-    model = str(json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))["model"])
-    deployment, data = replace(deployment, model=model), RunFolder(previous).data()
+    before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
+    task = Task.parse(before["task"]) if before.get("task") else None
+    if task is None or task.rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
+        task = Task.of(str(before["model"]), config, catalogue, deployment.rounds)
+    deployment, data = replace(deployment, model=task.model, task=task.text), RunFolder(previous).data()
     return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last)
 
 

@@ -22,6 +22,7 @@ from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, Coord
 from fedrecplus.deploy.wire import (
     Packet,
     RoundTerms,
+    Task,
     check_deployable,
     encode_request,
     is_secure,
@@ -72,6 +73,8 @@ class _ServedRun:
     def __init__(self, link: Link, run: CoordinatedRun) -> None:
         self.link, self.run = link, run
         self.config, self.catalogue, self.deployment = check_deployable(run.config()), run.catalogue, run.deployment
+        agreed = self.deployment.task
+        self.task = Task.parse(agreed) if agreed else Task.of(self.deployment.model, self.config, self.catalogue)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(run.book, self.config, self.deployment.model)
         self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
@@ -206,7 +209,8 @@ class _ServedRun:
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
         """The round's request, the catalogue with it, to each node: who has that doesn't fetch it again."""
-        packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **sum_of)
+        told = {"task": self.task, **sum_of}
+        packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **told)
         return dict.fromkeys(nodes, packet)
 
     def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:

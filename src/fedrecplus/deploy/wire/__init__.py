@@ -9,7 +9,6 @@ from fedrecplus.deploy.wire.request import (
     check_deployable,
     decode_request,
     encode_request,
-    fixed_settings,
     is_secure,
 )
 from fedrecplus.deploy.wire.ring import (
@@ -22,6 +21,7 @@ from fedrecplus.deploy.wire.ring import (
     sum_layout,
     sum_terms,
 )
+from fedrecplus.deploy.wire.settings import fixed_settings
 from fedrecplus.deploy.wire.stages import (
     FIRST,
     LARGEST_MESSAGE,
@@ -35,10 +35,12 @@ from fedrecplus.deploy.wire.stages import (
     mask_context,
     message_of,
 )
+from fedrecplus.deploy.wire.task import LONGEST_TASK, Task
 
 __all__ = [
-    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "SESSION_BYTES", "STATISTICS_ROUND", "VERSION",
-    "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "check_deployable",
+    "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "LONGEST_TASK", "SESSION_BYTES", "STATISTICS_ROUND",
+    "VERSION", "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "Task",
+    "check_deployable",
     "check_vector", "decode_reply", "decode_request", "decode_stage_reply", "decode_stage_request", "deployed_budget",
     "encode_refusal", "encode_reply", "encode_request", "encode_stage", "fixed_settings", "identity_number",
     "is_later_stage", "is_secure", "longest_message", "mask_context", "message_of", "persons_bound",

@@ -6,7 +6,6 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +17,9 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config, check, loads
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.settings import told_settings, told_text
+from fedrecplus.deploy.wire.settings import fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
 from fedrecplus.parts.channel import RingSettings
 from fedrecplus.parts.channel.secure import Settings as SecureSettings
@@ -44,6 +44,8 @@ class Request:
     """V and, where clients weigh themselves, the last step and covariance"""
     catalogue: str
     """digest of the catalogue"""
+    task: Task
+    """what the owner agreed to, as the server says"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
     size: int
@@ -73,6 +75,7 @@ class Request:
         """
         facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
         facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
+        facts["task"] = self.task.digest
         return Packet(facts, self.tables).sha256
 
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
@@ -84,18 +87,20 @@ class Request:
 
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
-    pinned: bool = False,
+    pinned: bool = False, task: Task | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
 
-    With a session it is the first stage of a secure sum as well.
+    With a session it is the first stage of a secure sum as well. Where no ``task`` is given, it is the one of a run
+    with these settings and items.
     """
     told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
     names = ("V", "last_step", "last_covariance") if told else ("V",)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
-    facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    task = task or Task.of(model, config, catalogue)
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "task": task.text}
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
@@ -135,6 +140,7 @@ def _decode(packet: Packet, config: Config) -> Request:
         round=int(facts["round"]),
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
+        task=Task.parse(str(facts["task"])),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         size=packet.size,
         session=_session(facts, config),
@@ -239,15 +245,3 @@ def _check_noise(config: Config) -> None:
             f"privacy.clip={clip:g} beyond channel.bound or statistic_bound, which would clip what the noise is for",
             f"set channel.bound and channel.statistic_bound to {clip:g} or more",
         )
-
-
-def fixed_settings(config: Config) -> str:
-    """The settings that must not change while a model is trained, as text.
-
-    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
-    """
-    tables = told_settings(config)
-    tables.pop("evaluation", None)
-    if config.privacy.rule == "none":
-        tables.get("server", {}).pop("rounds", None)
-    return json.dumps({name: told for name, told in tables.items() if told != {}}, sort_keys=True)
