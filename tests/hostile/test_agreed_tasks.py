@@ -62,7 +62,8 @@ def test_the_agreed_task_is_taken_part_in(server: AskingServer) -> None:
 @pytest.mark.parametrize(
     "setting",
     [{"channel__bound": 1e-3}, {"channel__fewest_contributors": 1}, {"model__factors": 5}, {"seed": 9},
-     {"channel__least_cohort": 4}, {"rounds": 4}, {"statistics__source": "public", "privacy__rule": "distributed", "privacy__devices": 5}],
+     {"channel__least_cohort": 4}, {"rounds": 4},
+     {"statistics__source": "public", "privacy__rule": "distributed", "privacy__devices": 5}],
     ids=str,
 )  # fmt: skip
 def test_other_settings_are_refused_by_all(server: AskingServer, setting: dict[str, object]) -> None:

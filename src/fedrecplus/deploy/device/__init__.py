@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.device.policy import CHANNELS, Policy, load_policy, save_policy, with_pin
     from fedrecplus.deploy.device.private_files import check_private
     from fedrecplus.deploy.device.round import answer, load_clients
+    from fedrecplus.deploy.device.steps import stepped_tables
     from fedrecplus.deploy.device.store import BATCH, OWNER, StorageFull, Store, remove_store
     from fedrecplus.deploy.device.tasks import KnownTask, agree, known_tasks, propose, task_named, withdraw
 
@@ -40,6 +41,7 @@ _HOMES = {
     "policy": ("CHANNELS", "Policy", "load_policy", "save_policy", "with_pin"),
     "private_files": ("check_private",),
     "round": ("answer", "load_clients"),
+    "steps": ("stepped_tables",),
     "store": ("BATCH", "OWNER", "StorageFull", "Store", "remove_store"),
     "tasks": ("KnownTask", "agree", "known_tasks", "propose", "task_named", "withdraw"),
 }  # fmt: skip
@@ -49,8 +51,8 @@ __all__ = [
     "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "KnownTask", "Policy", "StorageFull", "Store",
     "agree", "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
     "is_chosen", "is_paused", "known_catalogues", "known_tasks", "last_upload", "load_clients", "load_policy",
-    "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose", "recommend",
-    "remove_store", "save_policy", "seen_tables", "spent", "task_named", "top_list", "unknown_items", "use_newest",
+    "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose", "recommend", "remove_store",
+    "save_policy", "seen_tables", "spent", "stepped_tables", "task_named", "top_list", "unknown_items", "use_newest",
     "used_model", "with_pin", "withdraw",
 ]  # fmt: skip
 

@@ -12,14 +12,16 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from numpy.typing import NDArray
 
-from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.device import Store, answer, stepped_tables
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
-from fedrecplus.deploy.wire.questions import CATALOGUE, WorkItem
+from fedrecplus.deploy.wire.questions import CATALOGUE, SUMS, TABLES, WorkItem, object_digest
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
 
@@ -91,7 +93,7 @@ class Node:
     def _work(self, question: WorkItem) -> float:
         """Answer the open question: fetch, compute, send. Whatever is interrupted is gone on with by the next step."""
         if self._sealed is None:
-            packet = question.whole(self._fetch, self._known(question))
+            packet = self._whole(question)
             content = self._reply_packet(packet).to_bytes()
             self._sealed = seal(content, question.seal, question.context)
         self.server.call("POST", f"/v1/work/{question.id}", self._sealed)
@@ -102,16 +104,25 @@ class Node:
     def _fetch(self, digest: str) -> bytes:
         return self.server.call("GET", f"/v1/objects/{digest}")
 
-    def _known(self, question: WorkItem) -> set[str]:
-        """Kinds of objects that the store has: the catalogue comes once."""
-        digest = Packet.of_bytes(question.packet).facts.get("catalogue")
+    def _whole(self, question: WorkItem) -> Packet:
+        """The question with its objects, but for those that the store has or this node computes: the catalogue comes
+        once, and who has the table before fetches the sum, and makes the step by itself.
+        """
+        asked, known, own = Packet.of_bytes(question.packet), {SUMS}, dict[str, NDArray[Any]]()
         try:
             with Store.open(self.store) as store:
-                same = store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(digest))
+                if store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(asked.facts.get("catalogue"))):
+                    known.add(CATALOGUE)
+                steps = store.value("SELECT 1 FROM states WHERE model = ?", str(asked.facts.get("model")))
+                if steps and {SUMS, TABLES} <= question.objects.keys():
+                    sums = question.object(SUMS, self._fetch)
+                    tables, own = stepped_tables(store, asked, sums), sums.arrays
+                    if tables is not None and object_digest(tables.to_bytes()) == question.objects[TABLES]:
+                        own, known = {**own, **tables.arrays}, {*known, TABLES}
         except UserError as error:  # an answer says so in a word, the log in more
             log.error("%s", error)
-            return set()
-        return {CATALOGUE} if same else set()
+        packet = question.whole(self._fetch, known)
+        return Packet(packet.facts, {**packet.arrays, **own})
 
     def _reply_packet(self, packet: Packet) -> Packet:
         try:

@@ -25,29 +25,33 @@ from fedrecplus.deploy.wire import (
     deployed_budget,
     fixed_settings,
     is_secure,
+    sum_arrays,
     sum_terms,
 )
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_json, write_text
+from fedrecplus.files import write_json, write_tensors, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.model_files import nobodys_parts
+from fedrecplus.training.model_files import nobodys_parts, read_tensors
 from fedrecplus.training.privacy import LEDGER, Ledger, privacy_of
 from fedrecplus.training.publishing import PUBLIC_LIST
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CONFIG, METRICS, RunFolder
 
-DEPLOYMENT, JOURNAL, LAST = "deployment.json", "journal.jsonl", "last.safetensors"
-"""which run of the database a folder is of; a line for each round; the server's state after the last, to go on from"""
+DEPLOYMENT, JOURNAL = "deployment.json", "journal.jsonl"
+"""which run of the database a folder is of; a line for each round"""
+LAST, TOLD = "last.safetensors", "told.safetensors"
+"""the server's state after the last round, and the sum that made it, to go on from"""
 
 
 def begin(
     database: Database, folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
     data: Mapping[str, Any], *, overwrite: bool = False, checkpoint: Checkpoint | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> StoredRun:  # fmt: skip
     """Put a run in line, and make its folder ready."""
     check_deployable(config)
@@ -62,10 +66,10 @@ def begin(
         deployment = replace(deployment, task=task.text)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
-    for name in (JOURNAL, LAST, LEDGER):
+    for name in (JOURNAL, LAST, TOLD, LEDGER):
         (folder / name).unlink(missing_ok=True)
     with database.changing() as connection:
-        number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint)
+        number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint, told)
         keep_object(connection, deployment.task.encode())  # whoever joins reads it
     run = StoredRun(database, number)
     if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
@@ -160,7 +164,8 @@ def go_on(
     if task is None or task.rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
         task = Task.of(str(before["model"]), config, catalogue, deployment.rounds)
     deployment, data = replace(deployment, model=task.model, task=task.text), RunFolder(previous).data()
-    return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last)
+    told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None
+    return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last, told=told)
 
 
 def export(run: StoredRun, folder: Path) -> None:
@@ -192,6 +197,8 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
     state, catalogue = last.state.server, run.catalogue
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
+    if (sums := run.sums()) is not None:
+        write_tensors(folder.path / TOLD, sum_arrays(sums, config), {}, private=False)
     catalogue.model(config, state.V).write(folder.path)
     nobodys_parts().write(folder.path)
     public = catalogue.public

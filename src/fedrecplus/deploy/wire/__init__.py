@@ -10,6 +10,7 @@ from fedrecplus.deploy.wire.request import (
     decode_request,
     encode_request,
     is_secure,
+    told_tables,
 )
 from fedrecplus.deploy.wire.ring import (
     STATISTICS_ROUND,
@@ -35,14 +36,16 @@ from fedrecplus.deploy.wire.stages import (
     mask_context,
     message_of,
 )
+from fedrecplus.deploy.wire.steps import as_told, first_state, next_state, sum_arrays, sums_told
 from fedrecplus.deploy.wire.task import LONGEST_TASK, Task
 
 __all__ = [
     "FEWEST", "FIRST", "ITEMS", "LARGEST_MESSAGE", "LONGEST_TASK", "SESSION_BYTES", "STATISTICS_ROUND",
     "VERSION", "ItemCatalogue", "Packet", "Refusal", "Request", "RoundTerms", "Stage", "SumTerms", "Task",
-    "check_deployable",
+    "as_told", "check_deployable",
     "check_vector", "decode_reply", "decode_request", "decode_stage_reply", "decode_stage_request", "deployed_budget",
-    "encode_refusal", "encode_reply", "encode_request", "encode_stage", "fixed_settings", "identity_number",
-    "is_later_stage", "is_secure", "longest_message", "mask_context", "message_of", "persons_bound",
-    "read_identities", "statistics_ring", "sum_layout", "sum_terms",
+    "encode_refusal", "encode_reply", "encode_request", "encode_stage", "first_state", "fixed_settings",
+    "identity_number", "is_later_stage", "is_secure", "longest_message", "mask_context", "message_of", "next_state",
+    "persons_bound", "read_identities", "statistics_ring", "sum_arrays", "sum_layout", "sum_terms", "sums_told",
+    "told_tables",
 ]  # fmt: skip

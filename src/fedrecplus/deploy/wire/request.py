@@ -19,13 +19,14 @@ from fedrecplus.deploy.wire.catalogue import ItemCatalogue
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
 from fedrecplus.deploy.wire.settings import fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
+from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
 from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
 from fedrecplus.parts.channel import RingSettings
 from fedrecplus.parts.channel.secure import Settings as SecureSettings
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.privacy.distributed import Distributed
-from fedrecplus.protocol import Broadcast
+from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
@@ -50,6 +51,8 @@ class Request:
     """the catalogue itself, for nodes that may not have it"""
     size: int
     """bytes"""
+    sums: Sums | None = None
+    """of the round before, which V was moved by; None in the first round, and where it was not asked for"""
     session: bytes = b""
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
@@ -87,16 +90,16 @@ class Request:
 
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
-    pinned: bool = False, task: Task | None = None,
+    pinned: bool = False, task: Task | None = None, sums: Sums | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
 
     With a session it is the first stage of a secure sum as well. Where no ``task`` is given, it is the one of a run
-    with these settings and items.
+    with these settings and items. ``sums`` are those that V was moved by, as they were told.
     """
-    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
-    names = ("V", "last_step", "last_covariance") if told else ("V",)
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
+    arrays = told_tables(state, config)
+    if sums is not None:
+        arrays.update(sum_arrays(sums, config))
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
     task = task or Task.of(model, config, catalogue)
@@ -104,6 +107,13 @@ def encode_request(
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
+
+
+def told_tables(state: ServerState, config: Config) -> dict[str, NDArray[Any]]:
+    """The tables of a request; whoever makes the server's step by itself has the same."""
+    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
+    names = ("V", "last_step", "last_covariance") if told else ("V",)
+    return {name: getattr(state, name).astype(config.precision) for name in names}
 
 
 def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
@@ -130,6 +140,7 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
 def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
     attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
+    summed = {name: tables.pop(name) for name in packet.arrays if name.startswith(SUM)}
     V = tables["V"]
     for name, table in tables.items():
         _check_table(name, table, V)
@@ -143,6 +154,7 @@ def _decode(packet: Packet, config: Config) -> Request:
         task=Task.parse(str(facts["task"])),
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         size=packet.size,
+        sums=_sums(summed, V),
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )
@@ -156,6 +168,14 @@ def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
         raise ValueError("a last step of other items than V's")
     if not (np.abs(table) <= _LARGEST[name]).all():  # not a number is refused too
         raise ValueError(f"{name} has numbers beyond {_LARGEST[name]:g}")
+
+
+def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> Sums | None:
+    """The sums that V was moved by; a ValueError where they are another table's."""
+    sums = sums_told(arrays) if arrays else None
+    if sums is not None and sums.total.shape != V.shape:
+        raise ValueError("a sum of another table")
+    return sums
 
 
 def _session(facts: Facts, config: Config) -> bytes:

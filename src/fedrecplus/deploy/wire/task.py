@@ -133,9 +133,9 @@ def _noise_of(config: Config) -> list[str]:
             f"  noise ({config.privacy.rule}): ε = {budget.epsilon:g}, δ = {budget.delta:g} for all of it{shared}"
         )
     if config.statistics.epsilon > 0.0 and config.privacy.rule == "none":
-        shared = config.statistics.devices or "as many as the server says"
+        sharing = config.statistics.devices or "as many as the server says"
         lines.append(
             f"  before it a count of who rated what, with noise: ε = {config.statistics.epsilon:g}, "
-            f"shared by {shared} devices"
+            f"shared by {sharing} devices"
         )
     return lines
