@@ -11,9 +11,9 @@ import pytest
 from fedrecplus.config import Config
 from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
 from fedrecplus.deploy.node import Node, NodeHome, ServerConnection
-from fedrecplus.deploy.wire import Packet, Refusal, Task, questions
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Task, questions
 from fedrecplus.deploy.wire.questions import WorkItem
-from tests.deploy.in_process import InProcessLink, prepared, serve, stored
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, stored
 from tests.deploy.summing import secure_config
 from tests.small_data import small_ratings
 
@@ -21,9 +21,10 @@ RATINGS = small_ratings(clients=6, items=30)
 OPTIMIZERS = {"sgd": {}, "momentum": {"server_optimizer__rule": "momentum"}, "adam": {"server_optimizer__rule": "adam"}}
 
 
-def agreed(folder: Path, config: Config, nodes: int = 3) -> list[NodeHome]:
-    """Nodes whose owners agreed to the run's task and to no other."""
-    homes = prepared(folder, RATINGS, config, nodes)
+def agreed(folder: Path, config: Config, nodes: int = 3, *, logged: bool = True) -> list[NodeHome]:
+    """Nodes whose owners agreed to the run's task and to no other; without a log, tables are all that is looked at."""
+    task = "" if logged else Task.of(MODEL, config, ItemCatalogue.of(RATINGS)).text
+    homes = prepared(folder, RATINGS, config, nodes, task=task)
     for home in homes:
         with Store.open(home.store) as store:
             agree(store, Task.parse(stored(folder / "run").deployment.task))
@@ -91,7 +92,8 @@ def with_sum(packet: Packet, times: float) -> Packet:
 def test_a_table_that_is_not_the_task_s_is_refused(
     tmp_path: Path, lie: Callable[[Packet], Packet], in_round: int
 ) -> None:
-    link = LyingLink(agreed(tmp_path, secure_config(rounds=3, channel__fewest_contributors=1)), lie, in_round)
+    config = secure_config(rounds=3, channel__fewest_contributors=1)
+    link = LyingLink(agreed(tmp_path, config, logged=False), lie, in_round)
     serve(link, tmp_path / "run")
     assert link.refusals == ["task"]
 

@@ -16,6 +16,9 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
+from fedrecplus.deploy.node import ServerConnection, split_address, trust
+from fedrecplus.deploy.node.witness import HEADS, fetch_log, witness_key
+from fedrecplus.deploy.node.witness import witness as keep_witness
 from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.runs import run_local, run_to_the_end
 from fedrecplus.deploy.operate.schedule import seconds_of, train_again
@@ -154,6 +157,26 @@ def items_command(
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}, {catalogue.figures}")
     if catalogue.tells_participants:
         say("these are exact figures of the participants: write them once, before anybody else joins, and never again")
+
+
+@deploy_app.command("witness")
+def witness_command(
+    address: Annotated[str, typer.Argument(help="The server as HOST:PORT.")],
+    task: Annotated[list[str], typer.Option(help="Digest of a task; may be repeated.")],
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    home: Annotated[Path, typer.Option(metavar="DIR", help="Where the witness keeps heads and key.")] = Path("witness"),
+) -> None:
+    """Keep the heads of a server's logs and sign them, on a machine that isn't the server's; run it now and then.
+
+    Hand out heads.jsonl: devices compare it with `fedrecplus device log --witness`.
+    """
+    host, port = split_address(address)
+    server = ServerConnection(host, port, None if insecure else trust(ca))
+    for one in task:
+        line = keep_witness(home, *fetch_log(server, one))
+        say(f"task {one[:16]}: {line['size']} leaves, root {line['root']}")
+    say(f"{home / HEADS}, signed by {witness_key(home)}")
 
 
 @deploy_app.command("local")

@@ -10,7 +10,7 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.node import AllowClear, Metrics, show_tasks
+from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks
 from fedrecplus.cli.node import join as run_node
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import Store, agree, import_own, remove_store
@@ -35,6 +35,7 @@ def join_command(
         str | None, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on. Default: 1:5:1.")
     ] = None,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -61,9 +62,12 @@ def join_command(
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
     if stay:
-        run_node(invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, metrics=metrics, home=home)
+        run_node(
+            invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, allow_any_task=allow_any_task,
+            metrics=metrics, home=home,
+        )  # fmt: skip
     else:
-        word = " --allow-clear" if allow_clear else ""
+        word = " --allow-clear" * allow_clear + " --allow-any-task" * allow_any_task
         say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{word}{elsewhere}")
 
 

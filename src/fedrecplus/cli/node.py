@@ -99,6 +99,10 @@ AllowClear = Annotated[
     bool,
     typer.Option("--allow-clear", help="Take part although the server would see each upload: rows and changes."),
 ]
+AnyTask = Annotated[
+    bool,
+    typer.Option("--allow-any-task", help="Agree to whatever the server asks, now and later; else see `node consent`."),
+]
 Pin = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Identities of all nodes, this one included; secure sums with no others."),
@@ -121,13 +125,14 @@ def join(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: a server that is away is waited for."""
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
+    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
         device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
@@ -153,6 +158,7 @@ def once(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -164,7 +170,7 @@ def once(
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
     """
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
+    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
         device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error, metrics=figures
@@ -174,9 +180,7 @@ def once(
     say(f"answered {node.answered} messages")
 
 
-def _note_demands(
-    device: NodeHome, allow_rule: list[str] | None, allow_bare: bool, allow_clear: bool, pin: Path | None
-) -> None:
+def _note_demands(device: NodeHome, allow_rule: list[str] | None, pin: Path | None, **allowed: bool) -> None:
     """Keep in the store what the owner says on the command line."""
     keys = read_identities(pin) if pin else None
     with Store.open(device.store) as store:
@@ -184,15 +188,17 @@ def _note_demands(
         if keys is not None:
             pin_identities(store, keys)
         store.allow_rules(allow_rule or [])
-        allow_weaker(store, bare=allow_bare, clear=allow_clear)
+        allow_weaker(store, **allowed)
     device.make_key()
 
 
-def allow_weaker(store: Store, *, bare: bool, clear: bool) -> None:
+def allow_weaker(store: Store, *, bare: bool, clear: bool, any_task: bool = False) -> None:
     """Keep the owner's word that less protection will do; without it nothing changes."""
     words: dict[str, Any] = {"bare": True} if bare else {}
     if clear:
         words["channels"] = CHANNELS
+    if any_task:
+        words["any_task"] = True
     with store.changing():
         save_policy(store, msgspec.structs.replace(load_policy(store), **words))
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.device.budget import spent
     from fedrecplus.deploy.device.identity import Identities, own_key, pin_identities
     from fedrecplus.deploy.device.items import FoundItem, find_item
+    from fedrecplus.deploy.device.log import forks, known_logs
     from fedrecplus.deploy.device.marks import MARKS, mark_item, marks_of
     from fedrecplus.deploy.device.models import choose_table, chosen_table, is_chosen, seen_tables, use_newest
     from fedrecplus.deploy.device.owner import (
@@ -31,6 +32,7 @@ _HOMES = {
     "budget": ("spent",),
     "identity": ("Identities", "own_key", "pin_identities"),
     "items": ("FoundItem", "find_item"),
+    "log": ("forks", "known_logs"),
     "marks": ("MARKS", "mark_item", "marks_of"),
     "models": ("choose_table", "chosen_table", "is_chosen", "seen_tables", "use_newest"),
     "owner": (
@@ -49,11 +51,11 @@ _HOMES = {
 
 __all__ = [
     "BATCH", "CHANNELS", "MARKS", "OWNER", "FoundItem", "Identities", "KnownTask", "Policy", "StorageFull", "Store",
-    "agree", "answer", "check_private", "choose_table", "chosen_table", "find_item", "import_many", "import_own",
-    "is_chosen", "is_paused", "known_catalogues", "known_tasks", "last_upload", "load_clients", "load_policy",
-    "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose", "recommend", "remove_store",
-    "save_policy", "seen_tables", "spent", "stepped_tables", "task_named", "top_list", "unknown_items", "use_newest",
-    "used_model", "with_pin", "withdraw",
+    "agree", "answer", "check_private", "choose_table", "chosen_table", "find_item", "forks", "import_many",
+    "import_own", "is_chosen", "is_paused", "known_catalogues", "known_logs", "known_tasks", "last_upload",
+    "load_clients", "load_policy", "mark_item", "marks_of", "own_key", "pause", "pin_identities", "propose",
+    "recommend", "remove_store", "save_policy", "seen_tables", "spent", "stepped_tables", "task_named", "top_list",
+    "unknown_items", "use_newest", "used_model", "with_pin", "withdraw",
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from fedrecplus.deploy.device.catalogues import (
     load_catalogue,
 )
 from fedrecplus.deploy.device.identity import Identities
+from fedrecplus.deploy.device.log import check_log, keep_log
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
@@ -90,6 +91,8 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
         if state is not None:
             with store.changing():
                 save_state(store, request.model, state)
+                if request.log is not None:
+                    keep_log(store, request.log)
     return advertise(store, request, reply, started) if request.session else reply
 
 
@@ -108,6 +111,7 @@ def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: b
     else:
         check_table(request, catalogue)
         if not load_policy(store).any_task:
+            check_log(store, request)
             state = checked_state(store, request, catalogue)
         if not again:
             _check_budget(store, request)

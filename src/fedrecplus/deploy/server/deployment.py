@@ -15,6 +15,7 @@ from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRun
+from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import (
     ITEMS,
@@ -62,7 +63,11 @@ def begin(
     elif awaits_statistics(config, catalogue):
         check_delta(config.statistics.delta, deployment.nodes)
     if not deployment.task:
-        task = Task.of(deployment.model, config, catalogue, deployment.rounds)
+        first = 0 if checkpoint is None else checkpoint.state.server.round
+        first = -1 if awaits_statistics(config, catalogue) else first
+        with database.changing() as connection:
+            signer = log_key(connection).public_key().public_bytes_raw().hex()
+        task = Task.of(deployment.model, config, catalogue, deployment.rounds, first, signer)
         deployment = replace(deployment, task=task.text)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
@@ -71,6 +76,7 @@ def begin(
     with database.changing() as connection:
         number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint, told)
         keep_object(connection, deployment.task.encode())  # whoever joins reads it
+        append(connection, Task.parse(deployment.task).digest, 0, deployment.task)
     run = StoredRun(database, number)
     if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
@@ -160,10 +166,10 @@ def go_on(
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
     before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
-    task = Task.parse(before["task"]) if before.get("task") else None
-    if task is None or task.rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
-        task = Task.of(str(before["model"]), config, catalogue, deployment.rounds)
-    deployment, data = replace(deployment, model=task.model, task=task.text), RunFolder(previous).data()
+    agreed = str(before.get("task", ""))
+    if agreed and Task.parse(agreed).rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
+        agreed = ""
+    deployment, data = replace(deployment, model=str(before["model"]), task=agreed), RunFolder(previous).data()
     told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None
     return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last, told=told)
 

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
@@ -19,6 +20,7 @@ from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, CoordinatedRun, Stopped
+from fedrecplus.deploy.server.task_log import append, head_of
 from fedrecplus.deploy.wire import (
     Packet,
     RoundTerms,
@@ -29,7 +31,10 @@ from fedrecplus.deploy.wire import (
     first_state,
     is_secure,
     next_state,
+    round_leaf,
     sum_arrays,
+    sum_digest,
+    told_tables,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.engines import Diverged, RoundReport
@@ -217,9 +222,25 @@ class _ServedRun:
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
         """The round's request, the catalogue with it, to each node: who has that doesn't fetch it again."""
-        told = {"task": self.task, "sums": self.sums if state.round > 0 else None, **sum_of}
+        told = {"task": self.task, "sums": self.sums if state.round > 0 else None, **self._logged(state), **sum_of}
         packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **told)
         return dict.fromkeys(nodes, packet)
+
+    def _logged(self, state: ServerState) -> dict[str, Any]:
+        """This round's entry in the task's log, written before anybody is asked, and the log with it."""
+        task, sums = self.task, self.sums
+        if not task.log:
+            return {}
+        before = "" if sums is None or state.round <= 0 else sum_digest(sums, self.config)
+        people, spent = self.lines[-1]["uploads"] if self.lines else 0, self.ledger.spent() if self.ledger else 0.0
+        tables = Packet({}, told_tables(state, self.config)).digest
+        leaf = round_leaf(state.round, tables, before, people, round(spent, 6))
+
+        def write(connection: Connection) -> dict[str, Any]:
+            written = append(connection, task.digest, state.round - task.first + 1, leaf)
+            return {"leaf": written, "log": head_of(connection, task.digest)}
+
+        return self.run.change(write)
 
     def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
         ours, packets = self.deployment, self._requests(state, cohort.asked)

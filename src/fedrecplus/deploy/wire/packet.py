@@ -26,7 +26,7 @@ PROTOCOL = 10
 other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
     "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
-    "paused", "task",
+    "paused", "task", "log",
 )  # fmt: skip
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 

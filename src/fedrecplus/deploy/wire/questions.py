@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
+from fedrecplus.deploy.wire.log import LOG
 from fedrecplus.deploy.wire.packet import Packet, Refusal
 from fedrecplus.deploy.wire.steps import SUM
 
@@ -69,12 +70,13 @@ def split(packet: Packet) -> tuple[bytes, dict[str, bytes]]:
     """A packet's small part, and its objects by kind: the catalogue, the round's tables, the sums behind them."""
     kinds = {CATALOGUE: _of_prefix(packet, _PREFIX), SUMS: _of_prefix(packet, SUM)}
     objects = {kind: Packet({}, arrays).to_bytes() for kind, arrays in kinds.items() if arrays}
-    beside = {name for arrays in kinds.values() for name in arrays}
+    small = _of_prefix(packet, LOG)
+    beside = {name for arrays in (*kinds.values(), small) for name in arrays}
     tables = {name: table for name, table in packet.arrays.items() if name not in beside}
     if "message" not in tables and sum(table.nbytes for table in tables.values()) > _INLINE:
         objects[TABLES] = Packet({}, tables).to_bytes()
         tables = {}
-    return Packet(packet.facts, tables).to_bytes(), objects
+    return Packet(packet.facts, {**small, **tables}).to_bytes(), objects
 
 
 def _of_prefix(packet: Packet, prefix: str) -> dict[str, NDArray[Any]]:

@@ -7,7 +7,7 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check, loads
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.log import LogHead
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
 from fedrecplus.deploy.wire.settings import fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
@@ -53,6 +54,11 @@ class Request:
     """bytes"""
     sums: Sums | None = None
     """of the round before, which V was moved by; None in the first round, and where it was not asked for"""
+    told: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """the tables as they came"""
+    leaf: str = ""
+    """this round's entry in the task's log"""
+    log: LogHead | None = None
     session: bytes = b""
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
@@ -78,7 +84,7 @@ class Request:
         """
         facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
         facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
-        facts["task"] = self.task.digest
+        facts |= {"task": self.task.digest, "log": "" if self.log is None else self.log.root.hex()}
         return Packet(facts, self.tables).sha256
 
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
@@ -91,6 +97,7 @@ class Request:
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
     pinned: bool = False, task: Task | None = None, sums: Sums | None = None,
+    leaf: str = "", log: LogHead | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
 
@@ -100,10 +107,12 @@ def encode_request(
     arrays = told_tables(state, config)
     if sums is not None:
         arrays.update(sum_arrays(sums, config))
+    if log is not None:
+        arrays.update(log.arrays())
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
     task = task or Task.of(model, config, catalogue)
-    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "task": task.text}
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "task": task.text, "leaf": leaf}
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
@@ -141,7 +150,8 @@ def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
     attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
     summed = {name: tables.pop(name) for name in packet.arrays if name.startswith(SUM)}
-    V = tables["V"]
+    task = Task.parse(str(facts["task"]))
+    log, V = LogHead.of_arrays(task.digest, tables), tables["V"]
     for name, table in tables.items():
         _check_table(name, table, V)
     int(str(facts["model"]), 16)
@@ -151,10 +161,13 @@ def _decode(packet: Packet, config: Config) -> Request:
         round=int(facts["round"]),
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
-        task=Task.parse(str(facts["task"])),
+        task=task,
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         size=packet.size,
         sums=_sums(summed, V),
+        told=tables,
+        leaf=str(facts.get("leaf", "")),
+        log=log,
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )

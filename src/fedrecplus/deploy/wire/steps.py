@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
+from fedrecplus.deploy.wire.packet import Packet
 from fedrecplus.protocol import PublicItems, Sums
 from fedrecplus.rounds import ServerState, move_items, start_server
 
@@ -32,6 +33,11 @@ def sum_arrays(sums: Sums, config: Config) -> dict[str, NDArray[Any]]:
     arrays = {name: getattr(sums, name).astype(np.float64) for name in _ARRAYS}
     arrays |= {"total": sums.total.astype(config.precision), "scalars": np.array([getattr(sums, n) for n in _SCALARS])}
     return {SUM + name: table for name, table in arrays.items()}
+
+
+def sum_digest(sums: Sums, config: Config) -> str:
+    """The name of a sum in a task's log."""
+    return Packet({}, sum_arrays(sums, config)).digest
 
 
 def sums_told(arrays: Mapping[str, NDArray[Any]]) -> Sums:

@@ -42,12 +42,18 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     """digest of the items and their figures as the task begins"""
     items: str
     """digest of the items without figures, which statistics of the participants may take the place of"""
+    first: int = 0
+    """the round that it begins with; −1 where statistics come before the first"""
+    log: str = ""
+    """public key that signs its log, in hexadecimal; empty where it has none"""
 
     @classmethod
-    def of(cls, model: str, config: Config, catalogue: ItemCatalogue, rounds: int = 0) -> Task:
+    def of(
+        cls, model: str, config: Config, catalogue: ItemCatalogue, rounds: int = 0, first: int = 0, log: str = ""
+    ) -> Task:
         """The task of a run; of more ``rounds`` than its own where others are to follow."""
         rounds = max(rounds, config.server.rounds)
-        return cls(model, fixed_settings(config), rounds, catalogue.digest, catalogue.items_digest)
+        return cls(model, fixed_settings(config), rounds, catalogue.digest, catalogue.items_digest, first, log)
 
     @classmethod
     def parse(cls, text: str) -> Task:
@@ -103,6 +109,9 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             f"items {self.items[:16]}",
             *_way_of(config, columns),
             *_noise_of(config),
+            f"  its rounds are in a public log, signed by {self.log[:16]}"
+            if self.log
+            else "  NO public log of its rounds",
         ]
 
 
