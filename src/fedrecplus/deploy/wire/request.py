@@ -244,6 +244,8 @@ def _check_secure(config: Config) -> None:
     how = config.channel.settings
     if how.masks != "computed":
         raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.groups > 1:
+        raise UserError("channel.groups is for simulation: a deployment sums a cohort as one", "set channel.groups=1")
     if how.dropout > 0:
         raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 
