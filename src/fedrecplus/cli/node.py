@@ -77,6 +77,8 @@ def show_tasks(store: Store) -> None:
         say("no task is agreed to yet: what a server asks first is refused, and `fedrecplus node consent` shows it")
 
 
+_ANSWER_STEP = 1.0
+"""seconds: answers go at whole multiples of it after their questions"""
 Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
 Authority = Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")]
@@ -135,7 +137,14 @@ def join(
     _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
-        device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
+        device.path,
+        address,
+        ca,
+        insecure=insecure,
+        longest_pause=poll,
+        share_error=share_error,
+        metrics=figures,
+        answer_step=_ANSWER_STEP,
     )
     _log_to_terminal()
     with Store.open(device.store) as store:
@@ -173,7 +182,14 @@ def once(
     _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
-        device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error, metrics=figures
+        device.path,
+        address,
+        ca,
+        insecure=insecure,
+        longest_pause=5.0,
+        share_error=share_error,
+        metrics=figures,
+        answer_step=_ANSWER_STEP,
     )
     _log_to_terminal()
     run(device.path, node, wait=wait, back_in=back_in, metrics=figures)

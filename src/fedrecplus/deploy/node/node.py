@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,9 +40,13 @@ class Node:
 
     def __init__(
         self, server: ServerConnection, store: Path, *, share_error: bool = False, pace: Pace | None = None,
-        reply_to: Answer | None = None, wait: float = _LONGEST_WAIT,
+        reply_to: Answer | None = None, wait: float = _LONGEST_WAIT, answer_step: float = 0.0,
     ) -> None:  # fmt: skip
-        """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most."""
+        """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most.
+
+        Answers go at whole multiples of ``answer_step`` seconds after their questions: how long a device computes
+        tells of how much it has. 0: at once.
+        """
         self.server, self.store, self.pace, self.wait = server, store, pace or Pace(), min(wait, _LONGEST_WAIT)
         self.answered = 0
         self.stopping = False
@@ -51,6 +56,8 @@ class Node:
         """the last question that was dealt with"""
         self._question: WorkItem | None = None
         self._sealed: bytes | None = None
+        self._step, self._due = answer_step, 0.0
+        """when the sealed answer is to go, by this machine's clock"""
         self._trouble = ""
 
     @property
@@ -87,7 +94,7 @@ class Node:
         content = self.server.call("GET", target, seconds=self.wait + _MORE)
         if not content:
             return self.pace.after_nothing(time.monotonic() - before, self.wait)
-        self._question = msgspec.msgpack.decode(content, type=WorkItem)
+        self._question, self._due = msgspec.msgpack.decode(content, type=WorkItem), time.monotonic()
         return self._work(self._question)
 
     def _work(self, question: WorkItem) -> float:
@@ -96,6 +103,10 @@ class Node:
             packet = self._whole(question)
             content = self._reply_packet(packet).to_bytes()
             self._sealed = seal(content, question.seal, question.context)
+            if self._step > 0.0:
+                self._due += self._step * math.ceil((time.monotonic() - self._due) / self._step)
+        if (early := self._due - time.monotonic()) > 0.0:
+            return early
         self.server.call("POST", f"/v1/work/{question.id}", self._sealed)
         self.answered += 1
         self._close()

@@ -48,7 +48,11 @@ def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
         odd[np.argmin(np.nan_to_num(sizes, nan=np.inf))] = False
     most = _ROW * np.median(sizes) * np.sqrt(people)
     factors = np.minimum(1.0, most / np.maximum(norms, 1e-12))[..., None]
-    kept = [replace(groups[place], total=groups[place].total * factors[place]) for place in np.flatnonzero(~odd)]
+    kept = [
+        replace(group, total=group.total * factor)
+        for group, factor, is_odd in zip(groups, factors, odd, strict=True)
+        if not is_odd
+    ]
     return _added(kept), np.flatnonzero(odd).tolist()
 
 
