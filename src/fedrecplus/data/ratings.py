@@ -50,6 +50,8 @@ class Ratings:
     catalogue: Catalogue | None = field(default=None, repr=False)
     timestamps: NDArray[Any] | None = field(default=None, repr=False)
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
+    lines: NDArray[Any] | None = field(default=None, repr=False)
+    """each rating's line in the source, which tells the order of equal times; None where times aren't known"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
     listed: bool = False
@@ -119,6 +121,16 @@ class Ratings:
         part = slice(self.indptr[client], self.indptr[client + 1])
         return self.items[part].astype(np.int64), self.scale.standardise(self.scale.values(self.codes[part]))
 
+    def ages(self) -> NDArray[np.int32] | None:
+        """How many of its client's ratings came after each: by time, then by line; None where times aren't known."""
+        if self.timestamps is None:
+            return None
+        lines = np.arange(len(self)) if self.lines is None else self.lines
+        order = np.lexsort((lines, self.timestamps, self.client_of_rating))
+        ages = np.empty(len(self), dtype=np.int32)
+        ages[order] = np.repeat(self.indptr[1:], np.diff(self.indptr)) - 1 - np.arange(len(self))
+        return ages
+
     def item_counts(self) -> NDArray[np.int64]:
         """How many ratings each item has."""
         return np.bincount(self.items, minlength=self.item_count).astype(np.int64)
@@ -145,5 +157,6 @@ class Ratings:
             items=self.items[mask],
             codes=self.codes[mask],
             timestamps=None if self.timestamps is None else self.timestamps[mask],
+            lines=None if self.lines is None else self.lines[mask],
             folds=None if self.folds is None else self.folds[mask],
         )

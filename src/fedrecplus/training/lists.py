@@ -99,12 +99,22 @@ class Wish:
     """from 0, the best items, to 1, items unlike each other"""
     why: bool = False
     """name the person's own items that speak most for each"""
+    follow: bool = True
+    """what was chosen last counts most, where its order is known and the model has learnt that this helps"""
+    after: Any = None
+    """the id of an item, as if the person had just chosen it"""
+    session: tuple[Any, ...] = ()
+    """ids of items, the latest last, that alone make the list, whatever the person chose before"""
 
     def __post_init__(self) -> None:
         if self.n < 1:
             raise UserError(f"a list of {self.n} items is none", "ask for at least one")
         if self.by not in RANKED_BY:
             raise unknown_name("way to rank", self.by, RANKED_BY)
+        if self.by == "rating" and (self.after is not None or self.session):
+            raise UserError("predicted ratings follow no choices", "ask for by=list, or without after and session")
+        if self.after is not None and self.session:
+            raise UserError("after and session exclude each other", "add the item to the session, as its last")
         if not 0.0 <= self.explore <= 1.0:
             raise UserError(f"explore is {self.explore:g}", "give a number from 0 (the best items) to 1 (diverse ones)")
 
@@ -148,14 +158,25 @@ def figures_of(model: SharedModel, items: Items, scores: Array, ratings: Array) 
     return ListFigures(score, rating, popularity, similarity)
 
 
-def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
+@dataclass(frozen=True)
+class Choices:
+    """What a list is made of."""
+
+    items: Items
+    ratings: Array
+    """in standard units"""
+    recency: Array | None = None
+    """what each weighs; None: all alike"""
+
+
+def reasons(model: SharedModel, own: Choices, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
     """For each wanted item, the own ones that add most to its score.
 
     A person's weights are a sum over their ratings, and so is a score: one solve for all reasons.
     """
     with one_thread():
-        contributions = model.weight_shares(own, ratings, by) @ model.X[wanted].T
-    return [tuple(_strongest(model, own, contributions[:, place])) for place in range(len(wanted))]
+        contributions = model.weight_shares(own.items, own.ratings, by, own.recency) @ model.X[wanted].T
+    return [tuple(_strongest(model, own.items, contributions[:, place])) for place in range(len(wanted))]
 
 
 def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
+from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.recommender import Recommender
@@ -92,11 +93,14 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
     V = training.state.server.V
-    model = SharedModel(training.config, ratings.scale, V, public, ratings.item_ids, titles, genres)
+    config = training.config
+    if config.model.recency == VALIDATED:
+        config = replace(config, model=config.model.with_settings(recency=training.decay))
+    model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres)
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)
-    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z))
+    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ratings.ages()))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

@@ -12,9 +12,19 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Diverged, Problem, RoundReport, SimulationState, compile_seconds, engine_of, rounds
+from fedrecplus.engines import (
+    Diverged,
+    Problem,
+    RoundReport,
+    SimulationState,
+    compile_seconds,
+    engine_of,
+    item_columns,
+    rounds,
+)
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import BudgetMechanism
+from fedrecplus.parts.recency import recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.checkpoint import Checkpoint, Tally
@@ -24,6 +34,7 @@ from fedrecplus.training.groups import tail_items
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
+from fedrecplus.training.recency import chosen_decay, comes_after
 from fedrecplus.training.run_folder import RunFolder
 from fedrecplus.training.warm_start import Earlier
 
@@ -205,9 +216,17 @@ class Training:
         predictor = replace(plain, Z=self.engine.list_weights(self.problem, plain.W, plain.X))
         if self.test is None:
             return None, predictor
-        least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
-        lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
+        least, ratings, asked = self.config.evaluation.relevant_from, self.problem.ratings, predictor
+        if comes_after(ratings, self.test) and self.decay:
+            recency = recency_weights(ratings.ages(), self.decay)
+            asked = replace(plain, Z=self.engine.list_weights(self.problem, plain.W, plain.X, recency))
+        lists = lists_of(ratings, self.test, asked, self.fallback, relevant_from=least)
         return evaluation_of(ratings, errors, lists), predictor
+
+    @cached_property
+    def decay(self) -> float:
+        """Of a choice's weight in lists of what comes next; 0: they follow no order."""
+        return chosen_decay(self.problem, item_columns(self.problem, self.state.server.V))
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""
