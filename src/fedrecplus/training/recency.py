@@ -7,6 +7,7 @@ taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -27,8 +28,8 @@ _MOST_CLIENTS = 1_000
 _KEPT_BACK = 3
 """choices of each that are kept back in turn"""
 _FEWEST_BEFORE = 2
-_SURE = 2.0
-"""standard errors by which a decay must be better than none"""
+_SURE = 3.0
+"""standard errors by which a decay must be better than none, and than order that says nothing"""
 _DEPTH = 10
 _CELLS = 1 << 22
 _EXTREMES = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
@@ -46,22 +47,25 @@ def chosen_decay(problem: Problem, X: NDArray[Any]) -> float:
     if problem.ratings.timestamps is None or plan_of(config) is not None or statistics_budget(config) is not None:
         return 0.0
     gains = gains_of_decays(problem, X)
-    best = max(gains, key=lambda decay: gains[decay].mean(), default=0.0)
-    return best if best and _surely_positive(gains[best]) else 0.0
+    if not gains:
+        return 0.0
+    best = max(DECAYS, key=lambda decay: gains[decay].mean())
+    return best if _surely_positive(gains[best]) and _surely_positive(gains[best] - gains[math.inf]) else 0.0
 
 
 def gains_of_decays(problem: Problem, X: NDArray[Any]) -> dict[float, Array]:
-    """By decay, how much better than without it each kept-back choice is ranked, in NDCG@10.
+    """By decay, how much better than by the list without order each kept-back choice is ranked, in NDCG@10.
 
+    An infinite one tells what order has no part in: lists that follow also have another ridge and no ratings.
     On the processor, whatever engine trained: models that follow an order solve for their weights and keep none.
     """
-    gains: dict[float, list[Array]] = {decay: [] for decay in DECAYS}
+    gains: dict[float, list[Array]] = {decay: [] for decay in (*DECAYS, math.inf)}
     engine, private = engine_of(replace(problem.config, engine="fast")), start_private(problem, X.dtype.type)
     for known, last in kept_back(problem.ratings):
         own, ages = replace(problem, ratings=known), known.ages()
         W = engine.user_weights(own, private, X)
         plain = ndcg_of_last(known, last, Predictor(W, X, engine.list_weights(own, W, X)))
-        for decay in DECAYS:
+        for decay in gains:
             Z = engine.list_weights(own, W, X, recency_weights(ages, decay))
             gains[decay].append(ndcg_of_last(known, last, Predictor(W, X, Z)) - plain)
     return {decay: np.concatenate(parts) for decay, parts in gains.items() if sum(map(len, parts))}
