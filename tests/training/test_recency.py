@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 import fedrecplus as fr
+from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import ials
@@ -141,3 +143,16 @@ def test_a_newcomer_s_latest_rating_is_the_last(run: fr.Run) -> None:
     forth = {first + k: 4 for k in range(4)} | {second + k: 4 for k in range(4)}
     back = dict(reversed(forth.items()))
     assert [in_group(named(run.recommender.fold_in(one).recommend(3)), second) for one in (forth, back)] == [3, 0]
+
+
+def test_the_command_knows_moments(run: fr.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run.recommender.save(tmp_path)
+    lists = {}
+    for options in ("", "--any-time", "--after 0", "--session 27,28"):
+        out = tmp_path / "list.json"
+        assert exit_code_of(["recommend", str(tmp_path), "--client", "3", "--json", str(out), *options.split()]) == 0
+        lists[options] = tuple(row["item"] for row in json.loads(out.read_text()))
+    assert len(set(lists.values())) == 4
+    assert lists["--after 0"][0] // OF_GROUP == 0
+    assert lists["--session 27,28"][0] // OF_GROUP == 3
+    assert exit_code_of(["recommend", str(tmp_path), "--client", "3", "--session", "nothing"]) != 0
