@@ -20,6 +20,8 @@ Items = NDArray[np.int64]
 RANKED_BY = ("list", "rating")
 """by the model's weights for lists, where it has any, or by predicted ratings"""
 REASONS = 3
+_MOST_LEFT_OUT = 30
+"""own items at most that are left out in turn, those most like the list: each costs a fold-in"""
 _POOL = 100
 """items at least that exploring chooses from: the best ones"""
 _POOL_TIMES = 5
@@ -175,8 +177,23 @@ def reasons(model: SharedModel, own: Choices, wanted: Items, by: str) -> list[tu
     A person's weights are a sum over their ratings, and so is a score: one solve for all reasons.
     """
     with one_thread():
-        contributions = model.weight_shares(own.items, own.ratings, by, own.recency) @ model.X[wanted].T
+        contributions = _contributions(model, own, wanted, by)
     return [tuple(_strongest(model, own.items, contributions[:, place])) for place in range(len(wanted))]
+
+
+def _contributions(model: SharedModel, own: Choices, wanted: Items, by: str) -> Array:
+    """What each rating adds to each wanted item's score; where scores are no sums, what leaving it out takes away."""
+    items, ratings = own.items, own.ratings
+    if model.scored_by is None:
+        return np.asarray(model.weight_shares(items, ratings, by, own.recency) @ model.X[wanted].T)
+    near = similarities(model, np.concatenate([items, wanted]))[: len(items), len(items) :]
+    asked = np.argsort(-near.max(axis=1), kind="stable")[:_MOST_LEFT_OUT]
+    contributions = np.zeros((len(items), len(wanted)))
+    whole = model.scores(list_or_rating_weights(model, items, ratings, by), wanted)
+    for place in asked:
+        rest = np.delete(items, place), np.delete(ratings, place)
+        contributions[place] = whole - model.scores(list_or_rating_weights(model, *rest, by), wanted)
+    return contributions
 
 
 def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:

@@ -21,6 +21,7 @@ from fedrecplus.arrays import add_to_diagonal, like, namespace, outer, remember_
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.recency import VALIDATED
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -62,9 +63,9 @@ class Fcf(Model[Settings]):
     ALL_ITEMS = True
     RATINGS_BY = "means"
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """Y."""
-        return {"Y": self.settings.factors}
+        return {"Y": Leaf.table(self.settings.factors)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Y before training: noise."""

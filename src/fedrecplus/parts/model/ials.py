@@ -41,6 +41,7 @@ from fedrecplus.parts.model._public import (
     with_public_columns,
 )
 from fedrecplus.parts.recency import VALIDATED
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -110,14 +111,10 @@ class Ials(Model[C]):
     PREDICTS_COLD_ITEMS = True
     CHOICES = True
 
-    def tables(self) -> dict[str, int]:
-        """W."""
-        return {"W": self.settings.interaction_factors}
-
-    @property
-    def statistic_size(self) -> int:
-        """Numbers of u uᵀ's upper triangle."""
-        return self.settings.interaction_factors * (self.settings.interaction_factors + 1) // 2
+    def tree(self) -> dict[str, Leaf]:
+        """W, and the upper triangle of u uᵀ."""
+        factors = self.settings.interaction_factors
+        return {"W": Leaf.table(factors), "gram": Leaf.statistic(factors * (factors + 1) // 2)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """W before training: noise."""

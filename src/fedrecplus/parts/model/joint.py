@@ -22,6 +22,7 @@ from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Trained, fitted_columns, ials, reconstruction
 from fedrecplus.parts.model.ials import round_equations
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
 
@@ -53,9 +54,9 @@ class Joint(ials.Ials[Settings]):
         own = {name: value for name, value in self.values.items() if name in names - {"popularity_weight"}}
         return reconstruction.Reconstruction(reconstruction.Settings(**own))
 
-    def tables(self) -> dict[str, int]:
-        """V and W."""
-        return {**self.rating_model.tables(), **super().tables()}
+    def tree(self) -> dict[str, Leaf]:
+        """V and W, and W's statistic."""
+        return {**self.rating_model.tree(), **super().tree()}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """T before training: noise."""
