@@ -79,7 +79,7 @@ def test_nothing_is_followed_where_the_order_is_chance_or_unknown() -> None:
     ratings = walks()
     assert ratings.timestamps is not None
     mixed = replace(ratings, timestamps=np.random.default_rng(1).permutation(ratings.timestamps))
-    unknown = replace(ratings, timestamps=None, lines=None)
+    unknown = replace(ratings, timestamps=None, order=None)
     assert [fr.train(one, None, CONFIG).recommender.model.decay for one in (mixed, unknown)] == [0, 0]
 
 

@@ -47,7 +47,7 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
         items=what[order].astype(grown.items.dtype),
         codes=codes,
         timestamps=None if test.timestamps is None else test.timestamps[order],
-        lines=None if test.lines is None else test.lines[order],
+        order=None if test.order is None else test.order[order],
         folds=None if test.folds is None else test.folds[order],
     )
 
@@ -68,15 +68,15 @@ def together(training: Ratings, test: Ratings) -> Ratings:
         items=what[order],
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
-        lines=_lines_of_both(training, test)[order] if timed else None,
+        order=_order_of_both(training, test)[order] if timed else None,
         folds=fold[order],
     )
 
 
-def _lines_of_both(training: Ratings, test: Ratings) -> NDArray[np.int64]:
-    """The test's lines come after the training's."""
-    lines = [np.zeros(len(one), np.int64) if one.lines is None else one.lines for one in (training, test)]
-    return np.concatenate([lines[0], lines[1] + lines[0].max(initial=0) + 1])
+def _order_of_both(training: Ratings, test: Ratings) -> NDArray[np.int64]:
+    """The test's places come after the training's."""
+    places = [np.zeros(len(one), np.int64) if one.order is None else one.order for one in (training, test)]
+    return np.concatenate([places[0], places[1] + places[0].max(initial=0) + 1])
 
 
 def _same(first: Ids, second: Ids) -> bool:

@@ -50,10 +50,10 @@ class Ratings:
     catalogue: Catalogue | None = field(default=None, repr=False)
     timestamps: NDArray[Any] | None = field(default=None, repr=False)
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
-    lines: NDArray[Any] | None = field(default=None, repr=False)
-    """each rating's line in the source, which tells the order of equal times; None where times aren't known"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+    order: NDArray[np.int64] | None = field(default=None, repr=False)
+    """the place of each rating in the source, which tells which came first of two at the same time; None: not known"""
     listed: bool = False
     """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
@@ -122,11 +122,11 @@ class Ratings:
         return self.items[part].astype(np.int64), self.scale.standardise(self.scale.values(self.codes[part]))
 
     def ages(self) -> NDArray[np.int32] | None:
-        """How many of its client's ratings came after each: by time, then by line; None where times aren't known."""
+        """How many of its client's ratings came after each: by time, then by place in the source; None where times aren't known."""
         if self.timestamps is None:
             return None
-        lines = np.arange(len(self)) if self.lines is None else self.lines
-        order = np.lexsort((lines, self.timestamps, self.client_of_rating))
+        place = np.arange(len(self)) if self.order is None else self.order
+        order = np.lexsort((place, self.timestamps, self.client_of_rating))
         ages = np.empty(len(self), dtype=np.int32)
         ages[order] = np.repeat(self.indptr[1:], np.diff(self.indptr)) - 1 - np.arange(len(self))
         return ages
@@ -157,6 +157,6 @@ class Ratings:
             items=self.items[mask],
             codes=self.codes[mask],
             timestamps=None if self.timestamps is None else self.timestamps[mask],
-            lines=None if self.lines is None else self.lines[mask],
             folds=None if self.folds is None else self.folds[mask],
+            order=None if self.order is None else self.order[mask],
         )

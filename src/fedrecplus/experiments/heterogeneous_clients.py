@@ -101,7 +101,7 @@ def promote(ratings: Ratings, who: Mask, seed: int) -> Ratings:
     order = np.lexsort((items, clients))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(clients, minlength=ratings.clients))]).astype(np.int64)
     return replace(
-        ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, lines=None, folds=None
+        ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, order=None, folds=None
     )
 
 

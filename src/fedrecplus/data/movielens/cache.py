@@ -22,8 +22,8 @@ from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 
-_FORMAT = 2
-_ARRAYS = ("indptr", "items", "codes", "client_ids", "item_ids", "timestamps", "lines")
+_FORMAT = 1
+_ARRAYS = ("indptr", "items", "codes", "client_ids", "item_ids", "timestamps", "order")
 
 
 def cache_folder() -> Path:
