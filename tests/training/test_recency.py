@@ -68,6 +68,7 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
 def test_lists_follow_where_the_order_tells_what_comes_next(run: fr.Run) -> None:
     decay = run.recommender.model.decay
     assert 0 < decay <= 10
+    assert run.result["recency"] == decay
     training, test = fr.split(walks(), how="last:1")
     plain = fr.train(training, test, assign(CONFIG, ["model.recency=0"]))
     assert run.ranking["ndcg@10"] > plain.ranking["ndcg@10"] + 0.1

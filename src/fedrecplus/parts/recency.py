@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 VALIDATED = -1.0
 """the decay that a training chooses by validation at its end; devices that have no such training take none"""
-DECAYS = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+DECAYS = (2.0, 3.0, 5.0, 10.0, 30.0)
 """choices over which the weight falls to 1/e: what validation chooses from, beside none"""
 MOMENT = 3.0
 """the decay of a session, where the model has none"""
