@@ -186,11 +186,8 @@ def _last_of_each(ratings: Ratings, n: int) -> Numbers:
     Of two at the same time the one further down in the source is the later.
     """
     who, sizes = ratings.client_of_rating, np.diff(ratings.indptr)
-    place = np.arange(len(ratings)) if ratings.order is None else ratings.order
-    order = np.lexsort((place, _times(ratings), who))
-    from_end = sizes[who] - 1 - (np.arange(len(ratings)) - ratings.indptr[who])
-    number = np.empty(len(ratings), dtype=np.uint8)
-    number[order] = np.where(from_end < np.minimum(n, sizes[who] - 1), 0, NEVER_TESTED)
+    _times(ratings)  # or there are none
+    number = np.where(ratings.ages() < np.minimum(n, sizes[who] - 1), 0, NEVER_TESTED).astype(np.uint8)
     if (number == NEVER_TESTED).all():
         raise UserError("nobody has more than one rating to leave the last one out", "take another split")
     return number

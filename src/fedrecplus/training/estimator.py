@@ -187,6 +187,9 @@ class FedRec:
         exclude_seen: bool = True,
         explore: float = 0.0,
         why: bool = False,
+        follow: bool = True,
+        after: Any = None,
+        session: Sequence[Any] = (),
         backend: str | None = None,
     ) -> Any:
         """The n best items of each user as a frame, best first: columns user, rank, item, score, rating and title.
@@ -194,10 +197,11 @@ class FedRec:
         ``score`` is what ranks: the model's score for lists or, with ``by="rating"`` and in models without one, the
         predicted rating in standard units. ``exclude_seen`` leaves out what the user has rated. ``explore``, up to 1,
         prefers items unlike each other. ``why`` adds a column: ids of the user's own items that speak most for the
-        item, a list each. The frame is of the library that ``fit`` was given.
+        item, a list each. ``follow``, ``after`` and ``session`` say which moment the list is for: see
+        ``Person.recommend``. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
-        wish = Wish(n, by, exclude_seen, explore, why)
+        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
         columns = recommend_many(self._fitted(), wanted, wish)
         return frame_of(columns, backend or self.backend_)
 
