@@ -19,7 +19,10 @@ _NEVER = {
     "seed": "a seed decides folds and draws: choosing one by its error is luck",
     "algorithm": "the algorithm is a name, not a setting",
 }
-_ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
+_ALWAYS = {
+    "model.factors", "model.regularisation", "model.learning_rate", "model.item_learning_rate", "model.noise",
+    "model.item_prior",
+}  # fmt: skip
 """searched by default even where the config leaves them as they are"""
 _ON_REQUEST = re.compile(
     r"pseudo_items\..*|channel\..*|privacy\..*|statistics\..*"  # privacy, which no error speaks for
