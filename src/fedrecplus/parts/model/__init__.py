@@ -11,8 +11,9 @@ row is of no account, and it must have no part in anything else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +26,19 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+
+
+Changes = dict[str, Any]
+"""settings by name"""
+
+
+class Choice(NamedTuple):
+    """Candidates for settings that predictions or lists have, and that no table was trained with."""
+
+    by: Literal["errors", "lists"]
+    """what federated validation judges them by"""
+    candidates: tuple[Changes, ...]
+    """the first is no change"""
 
 
 class Trained(NamedTuple):
@@ -167,6 +181,20 @@ class Model(Part[S]):
         weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
         return self.scores(rows_of(X, items), weights, broadcast.dense)
 
+    def head_choices(self) -> tuple[Choice, ...]:
+        """What federated validation may choose, one after the other."""
+        return ()
+
+    def with_head(self, head: tuple[int, ...]) -> Self:
+        """The model with the settings of the candidates that were chosen."""
+        changes = self.head_changes(head)
+        return type(self)(msgspec.structs.replace(self.settings, **changes), self.rule) if changes else self
+
+    def head_changes(self, head: tuple[int, ...]) -> Changes:
+        """What these candidates change, the later ones last."""
+        chosen = (choice.candidates[place] for choice, place in zip(self.head_choices(), head, strict=False))
+        return {name: value for changes in chosen for name, value in changes.items()}
+
     @property
     def scores_lists(self) -> bool:
         """Whether lists are ranked by anything else than predicted ratings."""
@@ -198,6 +226,10 @@ class Model(Part[S]):
 
     def attacker(self) -> OfModel | None:
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
+        return None
+
+    def shown_rated(self, delta: Array) -> NDArray[np.bool_] | None:
+        """Which rows of an upload show that they are rated, by what moved; None: none does."""
         return None
 
     def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:
