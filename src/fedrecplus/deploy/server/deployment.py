@@ -205,7 +205,7 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
     checkpoint_of(state, Tally()).write(folder.path / LAST)
     if (sums := run.sums()) is not None:
         write_tensors(folder.path / TOLD, sum_arrays(sums, config), {}, private=False)
-    catalogue.model(config, state.V).write(folder.path)
+    catalogue.model(config, state.V, state.dense).write(folder.path)
     nobodys_parts().write(folder.path)
     public = catalogue.public
     privacy = privacy_of(config, public, 0, Ledger.of_model(run.book, config, run.deployment.model))

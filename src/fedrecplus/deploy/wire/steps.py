@@ -62,4 +62,5 @@ def next_state(state: ServerState, sums: Sums, public: PublicItems, config: Conf
 
 
 def _in_precision(state: ServerState, config: Config) -> ServerState:
-    return replace(state, V=state.V.astype(config.precision).astype(np.float64))
+    V, dense = (table.astype(config.precision).astype(np.float64) for table in (state.V, state.dense))
+    return replace(state, V=V, dense=dense)
