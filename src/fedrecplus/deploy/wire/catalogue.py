@@ -93,6 +93,13 @@ class ItemCatalogue:
         """A name that two equal catalogues share."""
         return Packet({}, self.arrays()).digest
 
+    @cached_property
+    def items_digest(self) -> str:
+        """A name that two catalogues of the same items share, whatever their figures."""
+        facts = json.dumps([self.ids, self.titles, str(self.scale)]).encode()
+        tables = {name: np.ascontiguousarray(getattr(self.public, name)) for name in ("content", "years")}
+        return Packet({}, {"about": np.frombuffer(facts, dtype=np.uint8), **tables}).digest
+
     @property
     def figures(self) -> str:
         """Where counts and averages come from, and what they cost whom, in words."""
@@ -141,9 +148,10 @@ class ItemCatalogue:
         public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon, people)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
-    def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
-        """The model that V makes with these items: anybody may have it, and fold themselves into it."""
-        return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+    def model(self, config: Config, V: NDArray[Any], dense: NDArray[Any]) -> SharedModel:
+        """The model that V and dense arrays make with these items: anybody may have it, and fold themselves into it."""
+        ids = np.array(self.ids, dtype=str)
+        return SharedModel(config, self.scale, V, self.public, ids, self.titles, dense=dense)
 
 
 def _kind(source: str) -> str:

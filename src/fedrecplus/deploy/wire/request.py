@@ -6,9 +6,8 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,19 +16,22 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check, loads
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.log import LogHead
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.settings import told_settings, told_text
+from fedrecplus.deploy.wire.settings import fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
+from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
 from fedrecplus.parts.channel import RingSettings
 from fedrecplus.parts.channel.secure import Settings as SecureSettings
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.privacy.distributed import Distributed
-from fedrecplus.protocol import Broadcast
+from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
-_LARGEST = {"V": 1e3, "last_step": 1e3, "last_covariance": 1e6}
+_LARGEST = {"V": 1e3, "last_step": 1e3, "last_covariance": 1e6, "dense": 1e3}
 """the tables of a request, and the greatest number of each: factors are of the size of ratings, on a scale of 1 to 5"""
 
 
@@ -41,13 +43,22 @@ class Request:
     config: Config
     round: int
     tables: dict[str, NDArray[Any]]
-    """V and, where clients weigh themselves, the last step and covariance"""
+    """V, the dense arrays where the model has any and, where clients weigh themselves, the last step and covariance"""
     catalogue: str
     """digest of the catalogue"""
+    task: Task
+    """what the owner agreed to, as the server says"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
     size: int
     """bytes"""
+    sums: Sums | None = None
+    """of the round before, which V was moved by; None in the first round, and where it was not asked for"""
+    told: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """the tables as they came"""
+    leaf: str = ""
+    """this round's entry in the task's log"""
+    log: LogHead | None = None
     session: bytes = b""
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
@@ -73,32 +84,46 @@ class Request:
         """
         facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
         facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
+        facts |= {"task": self.task.digest, "log": "" if self.log is None else self.log.root.hex()}
         return Packet(facts, self.tables).sha256
 
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
         """The round's broadcast; encoded items are computed here, from what everybody knows."""
         V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
-        state = ServerState(self.round, V, step, covariance, [])
+        dense = self.tables.get("dense", np.zeros(0)).astype(np.float64)
+        state = ServerState(self.round, V, step, covariance, [], dense)
         return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
-    pinned: bool = False,
+    pinned: bool = False, task: Task | None = None, sums: Sums | None = None,
+    leaf: str = "", log: LogHead | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
 
-    With a session it is the first stage of a secure sum as well.
+    With a session it is the first stage of a secure sum as well. Where no ``task`` is given, it is the one of a run
+    with these settings and items. ``sums`` are those that V was moved by, as they were told.
     """
-    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
-    names = ("V", "last_step", "last_covariance") if told else ("V",)
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
+    arrays = told_tables(state, config)
+    if sums is not None:
+        arrays.update(sum_arrays(sums, config))
+    if log is not None:
+        arrays.update(log.arrays())
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
-    facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    task = task or Task.of(model, config, catalogue)
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "task": task.text, "leaf": leaf}
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
+
+
+def told_tables(state: ServerState, config: Config) -> dict[str, NDArray[Any]]:
+    """The tables of a request; whoever makes the server's step by itself has the same."""
+    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
+    names = ["V", *(["last_step", "last_covariance"] if told else []), *(["dense"] if state.dense.size else [])]
+    return {name: getattr(state, name).astype(config.precision) for name in names}
 
 
 def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
@@ -125,9 +150,14 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
 def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
     attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
-    V = tables["V"]
+    summed = {name: tables.pop(name) for name in packet.arrays if name.startswith(SUM)}
+    task = Task.parse(str(facts["task"]))
+    log, V = LogHead.of_arrays(task.digest, tables), tables["V"]
     for name, table in tables.items():
         _check_table(name, table, V)
+    dense = config.model.dense_size if int(facts["round"]) >= 0 else 0
+    if tables.get("dense", np.zeros(0)).shape != (dense,) or ("dense" in tables) != (dense > 0):
+        raise ValueError(f"other dense arrays than those of model.rule={config.model.rule}")
     int(str(facts["model"]), 16)
     return Request(
         model=str(facts["model"]),
@@ -135,8 +165,13 @@ def _decode(packet: Packet, config: Config) -> Request:
         round=int(facts["round"]),
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
+        task=task,
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         size=packet.size,
+        sums=_sums(summed, V),
+        told=tables,
+        leaf=str(facts.get("leaf", "")),
+        log=log,
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )
@@ -144,12 +179,21 @@ def _decode(packet: Packet, config: Config) -> Request:
 
 def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
     """Refuse tables that no training has: a server could choose them to break, or to saturate, what devices compute."""
-    if name not in _LARGEST or table.dtype.kind != "f" or table.ndim != 2 or table.shape[1:] != V.shape[1:]:
+    beside = name == "dense" or (table.ndim == 2 and table.shape[1:] == V.shape[1:])
+    if name not in _LARGEST or table.dtype.kind != "f" or not beside:
         raise ValueError(f"{name[:20]} is no table of numbers beside V")
     if name == "last_step" and len(table) != len(V):
         raise ValueError("a last step of other items than V's")
     if not (np.abs(table) <= _LARGEST[name]).all():  # not a number is refused too
         raise ValueError(f"{name} has numbers beyond {_LARGEST[name]:g}")
+
+
+def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> Sums | None:
+    """The sums that V was moved by; a ValueError where they are another table's."""
+    sums = sums_told(arrays) if arrays else None
+    if sums is not None and sums.total.shape != V.shape:
+        raise ValueError("a sum of another table")
+    return sums
 
 
 def _session(facts: Facts, config: Config) -> bytes:
@@ -184,7 +228,8 @@ def check_deployable(config: Config) -> Config:
         _check_secure(config)
     if config.model.statistic_size and not is_secure(config):
         raise UserError(
-            f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
+            f"model.rule={config.model.rule} uploads numbers beside its rows, dense arrays or a statistic, and a "
+            "deployment takes those in secure sums alone",
             "set channel.rule=secure, or choose another model",
         )
     _check_noise(config)
@@ -205,6 +250,8 @@ def _check_secure(config: Config) -> None:
     how = config.channel.settings
     if how.masks != "computed":
         raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.groups > 1:
+        raise UserError("channel.groups is for simulation: a deployment sums a cohort as one", "set channel.groups=1")
     if how.dropout > 0:
         raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 
@@ -239,15 +286,3 @@ def _check_noise(config: Config) -> None:
             f"privacy.clip={clip:g} beyond channel.bound or statistic_bound, which would clip what the noise is for",
             f"set channel.bound and channel.statistic_bound to {clip:g} or more",
         )
-
-
-def fixed_settings(config: Config) -> str:
-    """The settings that must not change while a model is trained, as text.
-
-    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
-    """
-    tables = told_settings(config)
-    tables.pop("evaluation", None)
-    if config.privacy.rule == "none":
-        tables.get("server", {}).pop("rounds", None)
-    return json.dumps({name: told for name, told in tables.items() if told != {}}, sort_keys=True)

@@ -64,7 +64,7 @@ class FastEngine(Engine):
         """The sums of updates that were kept apart."""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
         sums, traffic = self.join(problem, uploads, message)
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
         return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
 
     def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
@@ -104,7 +104,8 @@ class FastEngine(Engine):
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
-        weights, model = np.zeros((problem.ratings.clients, X.shape[1]), X.dtype), problem.config.model
+        model = problem.config.model
+        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1])), X.dtype)
 
         def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
             weights[clients] = model.user_weights(private.U[clients], X, items, ratings, problem.public)
@@ -154,4 +155,4 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
         rows[:] = len(message.V)
     beside = config.model.statistic_size + config.aggregation.weighs_on_client  # its own weight
     up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
-    return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
+    return RoundReport(len(clients), up, len(clients) * message.bytes)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import namespace, outer, product, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained, mf
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import normal, subkey
 
@@ -34,14 +35,10 @@ class Svdpp(Model[mf.Settings]):
         """The same model with O = 0: start values, step sizes and batches are its own."""
         return mf.Mf(self.settings)
 
-    def tables(self) -> dict[str, int]:
-        """V and O."""
-        return {"V": self.settings.factors, "O": self.settings.factors}
-
-    @property
-    def user_columns(self) -> int:
-        """U."""
-        return self.settings.factors
+    def tree(self) -> dict[str, Leaf]:
+        """V, O and U."""
+        factors = self.settings.factors
+        return {"V": Leaf.table(factors), "O": Leaf.table(factors), "U": Leaf.private(factors)}
 
     @property
     def local_epochs(self) -> int:
