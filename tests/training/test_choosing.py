@@ -73,6 +73,12 @@ def test_few_people_get_means_and_are_told(frame: Ratings) -> None:
     assert len(model.recommend([0], n=3)) == 3
 
 
+def test_people_whom_the_cut_leaves_without_ratings_are_too_few() -> None:
+    ten = tastes(clients=10)
+    once = ten.where(np.arange(len(ten)) % 24 == 0)
+    assert choose(once).config.algorithm == "biases"
+
+
 def test_settings_of_one_s_own_are_of_one_algorithm() -> None:
     model = fr.FedRec(model__factors=4, server__rounds=2).fit(tastes())
     assert (model.run_.config.algorithm, model.run_.config.server.rounds) == ("fedrec+secure", 2)
