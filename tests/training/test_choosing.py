@@ -54,7 +54,7 @@ def test_chance_takes_biases_and_is_no_worse_than_they_are() -> None:
 def test_the_preset_biases_is_the_baseline_of_comparisons() -> None:
     training, test = fr.split(tastes(), 1)
     run = fr.train(training, test, "biases")
-    assert run.rmse == pytest.approx(rmse_of_means(training, test), rel=0.005)
+    assert run.rmse == pytest.approx(rmse_of_means(training, test), rel=0.02)
     assert run.ranking["ndcg@10"] == pytest.approx(ndcg_of_popular(training, test, 4.0))
 
 

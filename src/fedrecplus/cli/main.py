@@ -152,7 +152,8 @@ def run() -> None:
             stream.reconfigure(errors="replace")
     gc.set_threshold(50_000, 20, 20)  # imports make many objects that stay: to look at them again and again takes .2 s
     code = exit_code_of(sys.argv[1:])
-    gc.freeze()  # the process ends: nobody needs to look for cycles in what numba made, which takes another .2 s
+    if "triton" not in sys.modules:  # which complains of objects that are left
+        gc.freeze()  # the process ends: nobody needs to look for cycles in what numba made, which takes another .2 s
     sys.exit(code)
 
 

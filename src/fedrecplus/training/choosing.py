@@ -1,8 +1,7 @@
 """Which algorithm suits the data at hand, where none is named: by what the data are, and by a validation cut of them.
 
-Ratings take `fedrec+secure`. Clicks take it without the weight of popularity, or federated collaborative filtering,
-whichever lists better. Whatever is no better than biases and popular items falls back on `biases`. All run under secure
-sums.
+Ratings take `fedrec+secure`. Clicks take it, or federated collaborative filtering, whichever lists better. Whatever is
+no better than biases and popular items falls back on `biases`. All run under secure sums.
 """
 
 from __future__ import annotations
@@ -91,8 +90,7 @@ def _suited(ratings: Ratings) -> list[Config]:
     if not ratings.likes_alone:
         return [preset(RATINGS)]
     fcf = with_channel(preset(FCF), "secure", "whole")
-    own = assign(preset(RATINGS), ["model.popularity_weight=0"])
-    return [own, assign(fcf, ["channel.weights=sent", "channel.bound=64", "statistics.source=secure-sum"])]
+    return [preset(RATINGS), assign(fcf, ["channel.weights=sent", "channel.bound=64", "statistics.source=secure-sum"])]
 
 
 def _validated(config: Config, ratings: Ratings, seed: int) -> Validated:

@@ -77,10 +77,19 @@ class Predictor:
 
 def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, lists: bool = False) -> Predictor:
     """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
+    problem = with_head(problem, state)
     X = item_columns(problem, state.server.V)
     W = engine.user_weights(problem, state.private, X)
     Z = engine.list_weights(problem, W, X) if lists else None
     return Predictor(W, X, Z, ScoredBy.of(problem.config.model, state.server.dense))
+
+
+def with_head(problem: Problem, state: SimulationState) -> Problem:
+    """The problem with the model that predicts in a state: its head may have been chosen by validation."""
+    config = problem.config
+    if not state.server.head:
+        return problem
+    return replace(problem, config=replace(config, model=config.model.with_head(state.server.head)))
 
 
 @dataclass(frozen=True)

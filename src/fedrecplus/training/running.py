@@ -19,8 +19,18 @@ from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import MOST_RETRIES, refuse_blown_up, step_size, with_smaller_step
-from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, predictor_of, score_of_mean
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    Scores,
+    errors_of,
+    predictor_of,
+    score_of_mean,
+    with_head,
+)
 from fedrecplus.training.groups import tail_items
+from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
@@ -77,6 +87,9 @@ class Training:
             self.state, self.tally = saved.state, saved.tally
         self._tell_start()
         left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
+        held_back = HeldBack.of(self.problem)
+        if held_back is not None:
+            left = held_back.rounds(self.engine, self.problem, self.state)
         if self.ledger is not None and self.ledger.plan.rounds:
             left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
         try:
@@ -203,7 +216,7 @@ class Training:
         _, errors, plain = self.scored
         assert errors is not None
         assert plain is not None
-        predictor = replace(plain, Z=self.engine.list_weights(self.problem, plain.W, plain.X))
+        predictor = replace(plain, Z=self.engine.list_weights(with_head(self.problem, self.state), plain.W, plain.X))
         if self.test is None:
             return None, predictor
         least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
