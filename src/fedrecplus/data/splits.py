@@ -181,7 +181,10 @@ def _latest(ratings: Ratings, share: float) -> Numbers:
 
 
 def _last_of_each(ratings: Ratings, n: int) -> Numbers:
-    """Each user's n latest ratings, but always one less than there are: nobody gets cold by it."""
+    """Each user's n latest ratings, but always one less than there are: nobody gets cold by it.
+
+    Of two at the same time the one further down in the source is the later.
+    """
     who, sizes = ratings.client_of_rating, np.diff(ratings.indptr)
     _times(ratings)  # or there are none
     number = np.where(ratings.ages() < np.minimum(n, sizes[who] - 1), 0, NEVER_TESTED).astype(np.uint8)

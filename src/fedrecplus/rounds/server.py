@@ -40,6 +40,8 @@ class ServerState:
     dense: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     """the model's shared dense arrays beside each other"""
     dense_moments: list[NDArray[Any]] = field(default_factory=list)
+    head: tuple[int, ...] = ()
+    """which candidates of the model's ``head_choices`` federated validation chose"""
 
 
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
@@ -102,7 +104,7 @@ def server_round(
     else:
         covariance = state.last_covariance
     dense, dense_moments = dense_step(state, sums, public, config)
-    return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments)
+    return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments, state.head)
 
 
 def dense_step(

@@ -86,14 +86,15 @@ class Run:
         training, test = join(training, test)
         model = self.recommender.model
         predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config, model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:
     """The trained model, with its clients' private parts beside it."""
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
-    V, dense, config = training.state.server.V, training.state.server.dense, training.config
+    V, dense = training.state.server.V, training.state.server.dense
+    config = replace(training.config, model=training.config.model.with_head(training.state.server.head))
     if config.model.recency == VALIDATED:
         config = replace(config, model=config.model.with_settings(recency=training.decay))
     model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)

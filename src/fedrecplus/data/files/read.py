@@ -95,8 +95,8 @@ def checked_ratings(
         item_ids=item_ids,
         catalogue=catalogue,
         timestamps=None if timestamps is None else timestamps[order],
-        order=None if timestamps is None else order.astype(np.int64),
         folds=None if folds is None else folds[order],
+        order=None if timestamps is None else order.astype(np.int64),
     )
     return over_list(ratings, items_table, options) if options.listed else ratings
 
