@@ -101,7 +101,8 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)
-    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ratings.ages()))
+    ages = ratings.ages() if config.model.CHOICES else None
+    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ages))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

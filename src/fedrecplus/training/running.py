@@ -19,7 +19,6 @@ from fedrecplus.engines import (
     SimulationState,
     compile_seconds,
     engine_of,
-    item_columns,
     rounds,
 )
 from fedrecplus.errors import UserError
@@ -244,7 +243,7 @@ class Training:
     @cached_property
     def decay(self) -> float:
         """Of a choice's weight in lists of what comes next; 0: they follow no order."""
-        return chosen_decay(with_head(self.problem, self.state), item_columns(self.problem, self.state.server.V))
+        return chosen_decay(with_head(self.problem, self.state), self.state.server.V)
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""
