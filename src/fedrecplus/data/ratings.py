@@ -122,7 +122,7 @@ class Ratings:
         return self.items[part].astype(np.int64), self.scale.standardise(self.scale.values(self.codes[part]))
 
     def ages(self) -> NDArray[np.int32] | None:
-        """How many of its client's ratings came after each: by time, then by place in the source; or None."""
+        """How many of its client's ratings came after each, by time and place in the source; None without times."""
         if self.timestamps is None:
             return None
         place = np.arange(len(self)) if self.order is None else self.order

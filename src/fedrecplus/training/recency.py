@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Problem, engine_of, statistics_budget
+from fedrecplus.engines import Problem, engine_of, item_columns, statistics_budget
 from fedrecplus.engines.state import start_private
 from fedrecplus.parts.recency import DECAYS, VALIDATED, recency_weights
 from fedrecplus.randomness import uniform
@@ -36,7 +36,7 @@ _EXTREMES = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 Array = NDArray[np.float64]
 
 
-def chosen_decay(problem: Problem, X: NDArray[Any]) -> float:
+def chosen_decay(problem: Problem, V: NDArray[Any]) -> float:
     """The setting or, where it leaves it to validation, the decay that ranks last choices best; 0: none.
 
     Under a budget nothing is validated: which decay was best would be released beside it.
@@ -46,7 +46,7 @@ def chosen_decay(problem: Problem, X: NDArray[Any]) -> float:
         return model.recency
     if problem.ratings.timestamps is None or plan_of(config) is not None or statistics_budget(config) is not None:
         return 0.0
-    gains = gains_of_decays(problem, X)
+    gains = gains_of_decays(problem, item_columns(problem, V))
     if not gains:
         return 0.0
     best = max(DECAYS, key=lambda decay: gains[decay].mean())

@@ -94,15 +94,15 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
     V, dense = training.state.server.V, training.state.server.dense
-    model_rule = training.config.model.with_head(training.state.server.head)
-    if model_rule.recency == VALIDATED:
-        model_rule = model_rule.with_settings(recency=training.decay)
-    config = replace(training.config, model=model_rule)
+    config = replace(training.config, model=training.config.model.with_head(training.state.server.head))
+    if config.model.recency == VALIDATED:
+        config = replace(config, model=config.model.with_settings(recency=training.decay))
     model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)
-    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ratings.ages()))
+    ages = ratings.ages() if config.model.CHOICES else None
+    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ages))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

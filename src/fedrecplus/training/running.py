@@ -19,7 +19,6 @@ from fedrecplus.engines import (
     SimulationState,
     compile_seconds,
     engine_of,
-    item_columns,
     rounds,
 )
 from fedrecplus.errors import UserError
@@ -234,9 +233,8 @@ class Training:
             return None, predictor
         least, ratings, asked = self.config.evaluation.relevant_from, self.problem.ratings, predictor
         if comes_after(ratings, self.test) and self.decay:
-            recency = recency_weights(ratings.ages(), self.decay)
-            chosen = with_head(self.problem, self.state)
-            asked = replace(plain, Z=self.engine.list_weights(chosen, plain.W, plain.X, recency))
+            own, recency = with_head(self.problem, self.state), recency_weights(ratings.ages(), self.decay)
+            asked = replace(plain, Z=self.engine.list_weights(own, plain.W, plain.X, recency))
         lists = lists_of(ratings, self.test, asked, self.fallback, relevant_from=least)
         evaluation, negatives = evaluation_of(ratings, errors, lists), self.config.evaluation.negatives
         if negatives:
@@ -247,8 +245,7 @@ class Training:
     @cached_property
     def decay(self) -> float:
         """Of a choice's weight in lists of what comes next; 0: they follow no order."""
-        chosen = with_head(self.problem, self.state)
-        return chosen_decay(chosen, item_columns(chosen, self.state.server.V))
+        return chosen_decay(with_head(self.problem, self.state), self.state.server.V)
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""

@@ -95,7 +95,6 @@ def checked_ratings(
         item_ids=item_ids,
         catalogue=catalogue,
         timestamps=None if timestamps is None else timestamps[order],
-        order=None if timestamps is None else order.astype(np.int64),
         folds=None if folds is None else folds[order],
     )
     return over_list(ratings, items_table, options) if options.listed else ratings

@@ -83,14 +83,14 @@ class Settings(PublicSettings):
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
     ] = 0.3
-    structure: Annotated[
-        Literal["measured", "whole", "popular"],
-        text("components of W that lists rank by: those that are no chance, by their strengths; all; the first alone"),
-    ] = "measured"
     recency: Annotated[
         float,
         number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation"),
     ] = VALIDATED
+    structure: Annotated[
+        Literal["measured", "whole", "popular"],
+        text("components of W that lists rank by: those that are no chance, by their strengths; all; the first alone"),
+    ] = "measured"
     few_ratings: ClassVar[float] = 60.0
     """of an item, averaged over ratings: there, popularity has half its weight in lists"""
     interaction_init: ClassVar[float] = 0.05
