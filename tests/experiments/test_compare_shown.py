@@ -7,7 +7,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 
 DATA = "synthetic:clients=40,items=50,ratings_per_client=8"
-COMPARE = ["compare", "--dataset", DATA, "--algorithms", "fedmf,fedrec+private", "--folds", "2"]
+COMPARE = ["compare", "--dataset", DATA, "--algorithm", "fedmf,fedrec+private", "--folds", "2"]
 COMPARE += ["--set", "server.rounds=2"]
 NAMES = ("global-mean", "bias-only", "fedmf", "fedrec+private")
 

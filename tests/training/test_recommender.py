@@ -24,7 +24,7 @@ def recommender() -> Recommender:
 
 
 def test_recommended_items_are_unrated_and_best_first(recommender: Recommender) -> None:
-    best = recommender.recommend(3, n=40)
+    best = recommender.top_items(3, n=40)
     rated = set(RATINGS.of(3)[0].tolist())
     assert {item.item for item in best} == set(range(40)) - rated
     ratings = [item.rating for item in best]
@@ -41,7 +41,7 @@ def test_a_loaded_recommender_is_the_same(tmp_path: Path, text_ids: bool) -> Non
         ratings = replace(RATINGS, client_ids=clients, item_ids=items, catalogue=None)
     run = train(ratings, None, CONFIG, out=tmp_path)
     client = "é4" if text_ids else 4
-    assert Recommender.load(tmp_path).recommend(client, 5) == run.recommender.recommend(client, 5)
+    assert Recommender.load(tmp_path).top_items(client, 5) == run.recommender.top_items(client, 5)
 
 
 @pytest.mark.parametrize("scale", [Scale(1.0, 5.0, 1.0), Scale(0.0, 1.0, 1.0)], ids=str)
@@ -51,16 +51,16 @@ def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale:
     items, ratings = whole.of(5)[0], scale.restore(whole.of(5)[1])
     newcomer = recommender.fold_in(dict(zip(items.tolist(), ratings.tolist(), strict=True)))
     np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4, atol=1e-5)
-    assert not {item.item for item in newcomer.recommend(40)} & set(items.tolist())
+    assert not {item.item for item in newcomer.top_items(40)} & set(items.tolist())
 
 
 def test_a_newcomer_without_ratings_gets_what_is_popular_or_publicly_liked(recommender: Recommender) -> None:
     """A model of factors alone knows nothing of such a person; one with public columns knows what is liked."""
     popularity, averages = RATINGS.item_counts(), RATINGS.item_means()
-    best = train(RATINGS, None, assign(preset("fedrec"), ["server.rounds=3"])).recommender.fold_in({}).recommend(3)
+    best = train(RATINGS, None, assign(preset("fedrec"), ["server.rounds=3"])).recommender.fold_in({}).top_items(3)
     assert popularity[best[0].item] == popularity.max()
     assert best[0].rating == pytest.approx(RATINGS.values.mean())
-    liked = [item.item for item in recommender.fold_in({}).recommend(10)]
+    liked = [item.item for item in recommender.fold_in({}).top_items(10)]
     assert averages[liked].mean() > averages.mean()
 
 
@@ -74,12 +74,12 @@ def test_predictions_stay_on_the_scale() -> None:
 
 def test_unknown_ids_and_ratings_off_the_scale_are_errors(recommender: Recommender) -> None:
     with pytest.raises(UserError, match="unknown client 'nobody'"):
-        recommender.recommend("nobody")
+        recommender.top_items("nobody")
     with pytest.raises(UserError, match="unknown item 99"):
         recommender.predict(1, [99])
     with pytest.raises(UserError, match="not all on the scale"):
         recommender.fold_in({1: 7.0})
     with pytest.raises(UserError, match="at least one"):
-        recommender.recommend(1, n=0)
+        recommender.top_items(1, n=0)
     with pytest.raises(UserError, match="no such folder"):
         Recommender.load("nowhere")

@@ -216,6 +216,8 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 
 def _shown(row: Mapping[str, Any]) -> str:
     """A finished training in a word: its error or, for likes alone, its lists."""
+    if "failure" in row:
+        return f"failed: {row['failure']}"
     if row["rmse"] is not None:
         return f"RMSE {row['rmse']:.4f}"
     ndcg = row["ranking"]["ndcg@10"]

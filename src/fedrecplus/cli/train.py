@@ -85,7 +85,6 @@ def train_command(
         str | None,
         typer.Option(metavar="PRESET-OR-FILE", help="A preset (see `presets`), a TOML file or a run folder."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
     split_by: SplitBy = None,
     test_file: TestFile = None,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
@@ -144,7 +143,7 @@ def train_command(
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
     earlier = None if began else start_from
-    start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
+    start = with_channel(_start_of(algorithm, seed, allow or [], began, earlier), channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
     if seeded_noise:
@@ -227,23 +226,19 @@ def _data_of(
 
 def _start_of(
     algorithm: str | None,
-    file: Path | None,
     seed: int | None,
     allow: list[str],
     began: RunFolder | None,
     earlier: Path | None,
 ) -> Config:
     """The settings to start from, before options change some."""
-    if algorithm is not None and file is not None:
-        raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is None and file is None and began is None and earlier is None:
+    if algorithm is None and began is None and earlier is None:
         raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
-    if algorithm is None and file is None and began is None and not RunFolder(Path(str(earlier))).finished:
+    if algorithm is None and began is None and not RunFolder(Path(str(earlier))).finished:
         raise UserError(
             f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
         )
-    start = algorithm or str(began.path if began else earlier)
-    config = config_of(str(file), allow) if file is not None else config_of(start, allow)
+    config = config_of(algorithm or str(began.path if began else earlier), allow)
     return config if seed is None else change(config, "seed", seed, "--seed")
 
 

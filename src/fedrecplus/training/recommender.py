@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.frames import frame_of
 from fedrecplus.errors import UserError
 from fedrecplus.training.lists import (
     Price,
@@ -18,6 +19,7 @@ from fedrecplus.training.lists import (
     Recommendation,
     TopList,
     Wish,
+    columns_of,
     diversified,
     figures_of,
     reasons,
@@ -49,7 +51,11 @@ class Person:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
-    def recommend(
+    def recommend(self, n: int = 10, *, backend: str = "polars", **wish: Any) -> Any:
+        """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
+        return frame_of(columns_of(self.top_items(n, **wish), wish.get("why", False)), backend)
+
+    def top_items(
         self, n: int = 10, *, by: str = "list", exclude_seen: bool = True, explore: float = 0.0, why: bool = False
     ) -> list[Recommendation]:
         """The n best items among those the client hasn't rated, or with ``exclude_seen=False`` among all.
@@ -147,18 +153,13 @@ class Recommender:
         """A client's predicted ratings of some items, on the data's scale."""
         return self.client(client_id).predict(item_ids)
 
-    def recommend(
-        self,
-        client_id: Any,
-        n: int = 10,
-        *,
-        by: str = "list",
-        exclude_seen: bool = True,
-        explore: float = 0.0,
-        why: bool = False,
-    ) -> list[Recommendation]:
-        """The n best items for a client: see ``Person.recommend``."""
-        return self.client(client_id).recommend(n, by=by, exclude_seen=exclude_seen, explore=explore, why=why)
+    def recommend(self, client_id: Any, n: int = 10, **wish: Any) -> Any:
+        """The n best items for a client as a frame: see ``Person.recommend``."""
+        return self.client(client_id).recommend(n, **wish)
+
+    def top_items(self, client_id: Any, n: int = 10, **wish: Any) -> list[Recommendation]:
+        """The same as objects: see ``Person.top_items``."""
+        return self.client(client_id).top_items(n, **wish)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
         """A newcomer with these ratings (item id → rating): weights in closed form, on the device."""
