@@ -46,7 +46,7 @@ def test_train_leaves_a_run_folder_and_json(capsys: pytest.CaptureFixture[str]) 
         ["presets", "fedrec+"],
         ["settings", "similar"],
         ["data", "info", "ratings.csv"],
-        ["audit", *TRAIN[1:], "--users", "3", "--attacks", "popularity", "--workers", "1"],
+        ["audit", "--algorithm", "fedmf", *TRAIN[1:], "--users", "3", "--attacks", "popularity", "--workers", "1"],
         ["ablate", *TRAIN[1:], "--vary", "model.factors=2,3", "--folds", "2"],
     ],
     ids=lambda command: command[0],

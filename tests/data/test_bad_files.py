@@ -78,9 +78,7 @@ def test_what_is_missing_is_dropped_and_what_is_wrong_skipped_with_a_count(write
     with pytest.warns(DataWarning, match="3 of 6 rows are left out: .*1 with no user"):
         assert len(load(missing, options=FileOptions(missing="drop"))) == 3
     assert "line 4" in refusal(wrong, missing="drop").problem
-    with pytest.warns(
-        DataWarning, match="2 of 5 rows are left out: .*1 with other columns"
-    ):
+    with pytest.warns(DataWarning, match="2 of 5 rows are left out: .*1 with other columns"):
         assert len(load(wrong, options=FileOptions(on_error="skip"))) == 3
     with pytest.warns(DataWarning, match="left out"):
         assert len(load(write(GOOD + "3,3,9\n"), options=FileOptions(scale="1:5:1", on_error="skip"))) == 2

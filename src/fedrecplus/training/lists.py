@@ -112,14 +112,14 @@ class Wish:
 def diversified(scores: Array, model: SharedModel, n: int, explore: float) -> Items:
     """Of the best items, in turn the one with the highest (1 − x)·score − x·(greatest similarity to those chosen).
 
-    Scores run from 0 to 1 over the pool; similarity is the cosine of centred factors.
+    The score is the place in the pool, from 1 for the best to 0 for the last: scores themselves fall so steeply after
+    the first that nothing would be explored. Similarity is the cosine of centred factors.
     After: Carbonell and Goldstein 1998 (maximal marginal relevance)
     """
     pool = top(scores, model.public.popularity, max(_POOL, _POOL_TIMES * n))
     if len(pool) == 0:
         return pool
-    spread = float(np.ptp(scores[pool])) or 1.0
-    relevance, near = (scores[pool] - scores[pool].min()) / spread, similarities(model, pool)
+    relevance, near = np.linspace(1.0, 0.0, len(pool)), similarities(model, pool)
     chosen, free = [0], np.ones(len(pool), dtype=bool)
     free[0] = False
     while len(chosen) < min(n, len(pool)):

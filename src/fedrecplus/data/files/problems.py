@@ -28,7 +28,7 @@ _SCALE = "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP"
 
 
 @dataclass(frozen=True)
-class Problem:
+class BadRow:
     """What is wrong with a row."""
 
     row: int
@@ -56,7 +56,7 @@ def without_problems(table: Table, options: FileOptions) -> Table:
     return table
 
 
-def refusal(table: Table, problems: Sequence[Problem]) -> UserError:
+def refusal(table: Table, problems: Sequence[BadRow]) -> UserError:
     """The error that names the first problems, and says how many there are."""
     lines = [f"{table.place(one.row)}: {one.text}" for one in problems[:MOST_NAMED]]
     remedies = list(dict.fromkeys(one.remedy for one in problems))
@@ -110,23 +110,23 @@ def sentinel_of(values: NDArray[np.float64]) -> float | None:
     return None
 
 
-def ragged(table: Table) -> list[Problem]:
+def ragged(table: Table) -> list[BadRow]:
     """Rows with other columns than the first line."""
     remedy = "give every line the same columns; close quotes, and put them around values that hold the separator"
-    return [Problem(row, "other columns than the first", text, remedy) for row, text in table.faults.items()]
+    return [BadRow(row, "other columns than the first", text, remedy) for row, text in table.faults.items()]
 
 
-def _problems(table: Table, options: FileOptions) -> Iterator[Problem]:
+def _problems(table: Table, options: FileOptions) -> Iterator[BadRow]:
     for role in ("user", "item"):
         ids = table.columns[role].str.strip_chars()
         for row in (ids.is_null() | (ids == "")).arg_true():
             remedy = f"write the {role}'s id, or remove the line"
-            yield Problem(row, f"no {role}", f"the {role} is missing {table.named(role)}", remedy, missing=True)
+            yield BadRow(row, f"no {role}", f"the {role} is missing {table.named(role)}", remedy, missing=True)
     if "rating" in table.columns:
         yield from _problems_of_ratings(table, options)
 
 
-def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[Problem]:
+def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[BadRow]:
     text, column = _text(table), table.named("rating")
     if _are_likes(text.filter(_present(text))):
         numbers = text.str.to_lowercase().replace_strict(_YES_AND_NO, default=None).cast(pl.Float64)
@@ -137,27 +137,27 @@ def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[Problem
     for row in wrong.arg_true():
         if text[row] in (None, ""):
             missing = f"the rating is missing {column}"
-            yield Problem(row, "no rating", missing, "write a number, or remove the line", missing=True)
+            yield BadRow(row, "no rating", missing, "write a number, or remove the line", missing=True)
         else:
             kind = "is not a number" if numbers[row] is None or np.isnan(numbers[row]) else "is infinite"
             marked = text[row].lower() in _MISSING
-            yield Problem(row, "no number for a rating", f"rating {text[row]!r} {kind} {column}", write, marked)
+            yield BadRow(row, "no number for a rating", f"rating {text[row]!r} {kind} {column}", write, marked)
     values = numbers.fill_null(np.nan).to_numpy()
     right = ~wrong.to_numpy()
     if scale is not None:
         yield from _off_scale(table, values, right & ~scale.holds(np.where(right, values, scale.low)), scale)
     elif options.missing == "drop" and right.any() and (mark := sentinel_of(values[right])) is not None:
         for row in np.flatnonzero(right & (values == mark)):
-            yield Problem(int(row), f"{mark:g} for a rating", "", "", missing=True)
+            yield BadRow(int(row), f"{mark:g} for a rating", "", "", missing=True)
 
 
-def _off_scale(table: Table, values: NDArray[np.float64], off: NDArray[np.bool_], scale: Scale) -> Iterator[Problem]:
+def _off_scale(table: Table, values: NDArray[np.float64], off: NDArray[np.bool_], scale: Scale) -> Iterator[BadRow]:
     for row in np.flatnonzero(off).tolist():
         text = f"rating {values[row]:g} is not on the scale {scale} {table.named('rating')}"
-        yield Problem(row, "a rating off the scale", text, _SCALE)
+        yield BadRow(row, "a rating off the scale", text, _SCALE)
 
 
-def _warn(table: Table, problems: Sequence[Problem]) -> None:
+def _warn(table: Table, problems: Sequence[BadRow]) -> None:
     kinds = Counter({one.row: one.kind for one in problems}.values())
     left_out = ", ".join(f"{count:,} with {kind}" for kind, count in kinds.items())
     rows = len({one.row for one in problems})

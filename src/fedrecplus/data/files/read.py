@@ -16,7 +16,7 @@ from fedrecplus.data.files.listing import over_list
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.problems import (
     AGAIN,
-    Problem,
+    BadRow,
     numbers_of,
     question_sentinels,
     ragged,
@@ -130,7 +130,7 @@ def _duplicates(table: Table, order: NDArray[np.int64], cell: NDArray[np.int64])
     again = np.flatnonzero(cell[1:] == cell[:-1]) + 1
     remedy = "remove one, or choose: --duplicates=last or --duplicates=mean"
     pairs = sorted((int(order[place]), int(order[place - 1])) for place in again)
-    return refusal(table, [Problem(row, AGAIN, _rated_before(table, row, before), remedy) for row, before in pairs])
+    return refusal(table, [BadRow(row, AGAIN, _rated_before(table, row, before), remedy) for row, before in pairs])
 
 
 def _rated_before(table: Table, row: int, before: int) -> str:
