@@ -68,7 +68,7 @@ def test_details_are_tests_groups_ranking_and_lists_by_group(capsys: pytest.Capt
         "NDCG@10",
         "MAP@10",
         "p",
-    )  # the last one had no room beside the others
+    )  # p: no room beside the others
     for table, heading in zip(tables[1:], headings, strict=True):
         assert heading in table[0]
         assert [line.split()[0] for line in table[1:]] == list(NAMES)
