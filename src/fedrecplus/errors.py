@@ -12,7 +12,7 @@ _PYTHON = {
     "--catalogue FILE": "items=…, listed=True",
     **{
         f"--{name}-column": f"{name}=…"
-        for name in ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year")
+        for name in ("user", "item", "rating", "timestamp", "fold", "test", "title", "genres", "year")
     },
     **{
         f"--{name}": f"{name.replace('-', '_')}=True"

@@ -20,6 +20,8 @@ Items = NDArray[np.int64]
 RANKED_BY = ("list", "rating")
 """by the model's weights for lists, where it has any, or by predicted ratings"""
 REASONS = 3
+_MOST_LEFT_OUT = 30
+"""own items at most that are left out in turn, those most like the list: each costs a fold-in"""
 _POOL = 100
 """items at least that exploring chooses from: the best ones"""
 _POOL_TIMES = 5
@@ -154,8 +156,22 @@ def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: s
     A person's weights are a sum over their ratings, and so is a score: one solve for all reasons.
     """
     with one_thread():
-        contributions = model.weight_shares(own, ratings, by) @ model.X[wanted].T
+        contributions = _contributions(model, own, ratings, wanted, by)
     return [tuple(_strongest(model, own, contributions[:, place])) for place in range(len(wanted))]
+
+
+def _contributions(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> Array:
+    """What each rating adds to each wanted item's score; where scores are no sums, what leaving it out takes away."""
+    if model.scored_by is None:
+        return np.asarray(model.weight_shares(own, ratings, by) @ model.X[wanted].T)
+    near = similarities(model, np.concatenate([own, wanted]))[: len(own), len(own) :]
+    asked = np.argsort(-near.max(axis=1), kind="stable")[:_MOST_LEFT_OUT]
+    contributions = np.zeros((len(own), len(wanted)))
+    whole = model.scores(list_or_rating_weights(model, own, ratings, by), wanted)
+    for place in asked:
+        rest = np.delete(own, place), np.delete(ratings, place)
+        contributions[place] = whole - model.scores(list_or_rating_weights(model, *rest, by), wanted)
+    return contributions
 
 
 def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:

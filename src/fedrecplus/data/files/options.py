@@ -11,7 +11,7 @@ DUPLICATES = ("error", "last", "mean")
 MISSING = ("error", "drop")
 ON_ERROR = ("error", "skip")
 _SPOKEN_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-_COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year")
+_COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year", "test")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class FileOptions:
     """the items are those of ``items``, a list that was public before anybody rated: one that nobody rated is there,
     and ratings of others are left out. Without it, the list of items tells what somebody rated"""
 
+    test: str | int | None = None
+    """the column that says of each rating whether it is tested on: 1, true, yes or test; all else is for training"""
     missing: str = "error"
     """what to do with rows without a user, an item or a rating: ``error`` refuses the file, ``drop`` leaves them out;
     ``drop`` takes NA, null and their like, and marks such as −99, for missing ratings"""
@@ -62,6 +64,8 @@ class FileOptions:
             raise unknown_name("way to treat missing values", self.missing, MISSING)
         if self.on_error not in ON_ERROR:
             raise unknown_name("way to treat errors", self.on_error, ON_ERROR)
+        if self.test is not None and self.fold is not None:
+            raise UserError("a column of folds and one of tests both cut the ratings", "give one of them")
         if self.duplicates not in DUPLICATES:
             raise unknown_name("way to treat duplicates", self.duplicates, DUPLICATES)
         if self.separator == "":

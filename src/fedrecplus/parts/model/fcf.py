@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import add_to_diagonal, like, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -57,9 +58,9 @@ class Fcf(Model[Settings]):
     ALL_ITEMS = True
     RATINGS_BY = "means"
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """Y."""
-        return {"Y": self.settings.factors}
+        return {"Y": Leaf.table(self.settings.factors)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Y before training: noise."""

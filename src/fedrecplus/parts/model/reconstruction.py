@@ -30,6 +30,7 @@ from fedrecplus.parts.model._public import (
     rows_from_features,
     with_public_columns,
 )
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
@@ -62,9 +63,9 @@ class Reconstruction(Model[Settings]):
 
     PREDICTS_COLD_ITEMS = True
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """V."""
-        return {"V": self.settings.factors}
+        return {"V": Leaf.table(self.settings.factors)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V before training: noise."""
