@@ -16,7 +16,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model
 from fedrecplus.training import Recommender, train
-from fedrecplus.training.lists import Wish, similarities
+from fedrecplus.training.lists import Wish, diversified, similarities
 from tests.small_data import small_ratings
 
 OUTSIDE = "tests.training.list_model"
@@ -83,6 +83,14 @@ def test_people_without_ratings_get_a_list_from_every_model(with_lists: Recommen
     for name in ("fedmf", "fedrec", "fedrec++", "pmf", "fedrec+private"):
         model = train(RATINGS, None, assign(preset(name), ["server.rounds=2"])).recommender
         assert len(model.fold_in({}).top_items(5, why=True, explore=0.5)) == 5
+
+
+def test_a_little_exploring_changes_a_list_whose_scores_are_far_apart(plain: Recommender) -> None:
+    V = np.random.default_rng(1).standard_normal((40, 64))  # no two items are very much alike
+    model, scores = replace(plain.model, V=V), np.maximum(1.0 - 0.19 * np.arange(40), 0.0)
+    explored = diversified(scores, model, 6, 0.3)
+    assert explored[0] == 0
+    assert set(explored.tolist()) != set(range(6))
 
 
 @pytest.mark.parametrize("explore", [0.3, 1.0])
