@@ -87,7 +87,7 @@ def test_people_without_ratings_get_a_list_from_every_model(with_lists: Recommen
 
 def test_a_little_exploring_changes_a_list_whose_scores_are_far_apart(plain: Recommender) -> None:
     V = np.random.default_rng(1).standard_normal((40, 64))  # no two items are very much alike
-    model, scores = replace(plain.model, V=V), np.maximum(1.0 - 0.19 * np.arange(40), 0.0)
+    model, scores = replace(plain.model, V=V), np.maximum(1.0 - 0.16 * np.arange(40), 0.0)
     explored = diversified(scores, model, 6, 0.3)
     assert explored[0] == 0
     assert set(explored.tolist()) != set(range(6))
