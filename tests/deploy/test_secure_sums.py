@@ -110,7 +110,7 @@ def test_below_the_threshold_the_round_fails_closed_and_begins_anew_with_fresh_k
 def test_patience_ends_with_the_reason_and_the_sum_can_be_finished_later(tmp_path: Path) -> None:
     config = secure_config(rounds=1)
     homes = prepared(tmp_path, RATINGS, config, nodes=NODES, patience=0.3)
-    with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*--resume"):
+    with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*resume=True"):
         serve(InProcessLink(homes, losing("reveal", *ALL)), tmp_path / "run")
     assert stored(tmp_path / "run").pending() is not None
     link = InProcessLink(homes)

@@ -351,6 +351,6 @@ def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
     assert exit_code_of(["train", *quick, "--algorithm", "fedrec", "--out", str(run)]) == 0
     assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
     few = ["--users", "4", "--rounds", "2", "--attacks", "popularity", "--workers", "1"]
-    assert exit_code_of(["audit", str(run), *quick, *few, "--html", str(pages[2])]) == 0
+    assert exit_code_of(["audit", "--algorithm", str(run), *quick, *few, "--html", str(pages[2])]) == 0
     for place, section in zip(pages, ("two-by-two", "theory", "frontier"), strict=True):
         assert f'<section id="{section}">' in place.read_text()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.transcript import assumptions
-from fedrecplus.config import Config, change, preset, preset_summary
+from fedrecplus.config import Config, change, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Part
 from fedrecplus.settings import constants_of
@@ -65,10 +65,8 @@ def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[st
     found = table_for(config, tables)
     assumed = assumptions(config)[0]
     of = config.model.attacker()
-    known = config.algorithm in SHOWN
     return {
         "name": config.algorithm,
-        "summary": preset_summary(config.algorithm) if known else "",
         "own": own,
         "table": None if found is None else {"number": found[0], "from": found[1], "to": found[2]},
         "trained_by": tables[found[0]].config.algorithm if found else "",
