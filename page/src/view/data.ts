@@ -54,8 +54,8 @@ function aboutModel(context: Context): HTMLElement {
   const lines = [t("about.model", { algorithm: facts.algorithm, dataset: facts.dataset, items: context.items.count })];
   if (made["when"]) lines.push(t("about.made", { when: String(made["when"]).slice(0, 10), version: String(made["version"] ?? "") }));
   if (typeof made["rmse"] === "number") lines.push(t("about.error", { rmse: digits(made["rmse"], 3) }));
-  const same = digits(100 * precision.same_top_ten, 0);
-  lines.push(t("about.precision", { bits: precision.bits, mean: digits(precision.mean_change, 4), largest: digits(precision.largest_change, 3), same }));
+  const same = precision ? digits(100 * precision.same_top_ten, 0) : "";
+  if (precision) lines.push(t("about.precision", { bits: precision.bits, mean: digits(precision.mean_change, 4), largest: digits(precision.largest_change, 3), same }));
   return element("details", { class: "about-model" }, element("summary", {}, t("about.title")), element("ul", {}, ...lines.map((line) => element("li", {}, line))));
 }
 

@@ -18,7 +18,9 @@ from fedrecplus.deploy.node.keys import read_node_key
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
-SCHEME = "fedrecplus"
+SCHEMES = ("https", "fedrecplus")
+"""of links: a browser opens the first, and what stands behind its # is sent to nobody; the second is of 0.2"""
+_HTTPS = 443
 _LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
 """bytes of an answer; the first one comes from whoever answers there"""
 _AGAIN = "ask the operator for a new link (`server invite`)"
@@ -40,7 +42,8 @@ class Invitation:
     """SHA-256 of the authority's certificate"""
 
     def __str__(self) -> str:
-        return f"{SCHEME}://{self.address}/join?code={self.code}&authority={self.fingerprint}"
+        where = self.address.removesuffix(f":{_HTTPS}")
+        return f"https://{where}/#code={self.code}&authority={self.fingerprint}"
 
     @property
     def address(self) -> str:
@@ -52,9 +55,16 @@ class Invitation:
         """Read a link."""
         try:
             parts = urlsplit(text.strip())
-            facts = {name: values[0] for name, values in parse_qs(parts.query, strict_parsing=True).items()}
-            link = cls(str(parts.hostname or ""), int(parts.port or 0), facts["code"], facts["authority"].lower())
-            if parts.scheme != SCHEME or not link.host or not link.port or len(bytes.fromhex(link.fingerprint)) != 32:
+            told = parts.fragment if parts.scheme == "https" else parts.query
+            facts = {name: values[0] for name, values in parse_qs(told, strict_parsing=True).items()}
+            port = int(parts.port or (_HTTPS if parts.scheme == "https" else 0))
+            link = cls(str(parts.hostname or ""), port, facts["code"], facts["authority"].lower())
+            if (
+                parts.scheme not in SCHEMES
+                or not link.host
+                or not link.port
+                or len(bytes.fromhex(link.fingerprint)) != 32
+            ):
                 raise ValueError
         except (ValueError, KeyError):
             raise UserError("this is no invitation", f"give the whole link in quotes; or {_AGAIN}") from None

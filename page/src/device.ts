@@ -1,0 +1,11 @@
+/** A browser as a device of a server: a file of its own, which only the page of a server loads. */
+export { BrowserDevice } from "./device/device";
+export { checkBudget, checkPolicy, POLICY } from "./device/policy";
+export { askedBudget } from "./device/budget";
+export { newestTable, scaleText } from "./device/round";
+export { sharedModel } from "./device/model";
+export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";
+export { packetOf, Refusal } from "./wire/packet";
+export { configOf, fixedSettings, number, optionsOf, section } from "./wire/settings";
+export { calibrated, epsilonOf } from "./privacy/accounting";
+export { termsOf, leastPersonsOf } from "./secure/terms";
