@@ -38,7 +38,7 @@ export function pack(kind: Kind, session: Uint8Array, ...fields: readonly Field[
 /** The fields of a message, if it is of the kind that is due, of this version and session. */
 export function unpack(kind: Kind, data: Uint8Array, session: Uint8Array): readonly Field[] {
   const { tag, fields } = KINDS[kind];
-  const message = unpacked(data);
+  const message = contentOf(data);
   if (!Array.isArray(message) || message[0] !== tag || message.length < 3 + fields.length) throw refused(`no ${kind}`);
   if (message[1] !== VERSION) throw refused(`version ${String(message[1])} of the protocol, not ${VERSION}`);
   if (!(message[2] instanceof Uint8Array) || !same(message[2], session)) throw refused("a message of another session: replayed or misdirected");
@@ -47,6 +47,14 @@ export function unpack(kind: Kind, data: Uint8Array, session: Uint8Array): reado
     if (wanted === "bytes" ? !(field instanceof Uint8Array) : !Number.isSafeInteger(field)) throw refused(`no ${kind}`);
     return field as Field;
   });
+}
+
+function contentOf(data: Uint8Array): unknown {
+  try {
+    return unpacked(data);
+  } catch {
+    return null;
+  }
 }
 
 export function same(one: Uint8Array, other: Uint8Array): boolean {
