@@ -8,4 +8,7 @@ export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/r
 export { packetOf, Refusal } from "./wire/packet";
 export { configOf, fixedSettings, number, optionsOf, section } from "./wire/settings";
 export { calibrated, epsilonOf } from "./privacy/accounting";
-export { termsOf, leastPersonsOf } from "./secure/terms";
+export { addShare, encodingOf, leastPersonsOf, termsOf } from "./secure/terms";
+export { zeros } from "./secure/ring";
+export { uniformOf } from "./privacy/noise";
+export { statisticsOf } from "./privacy/person";

@@ -207,8 +207,10 @@ def pressing(page: Any) -> Callable[..., None]:
 
 
 def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
-    """From the link to a list of one's own in under a minute, then consent, leave and forget."""
-    with cluster_of(tmp_path, demonstration(2), 3, 4) as cluster:
+    """From the link to a list of one's own in under a minute, then consent, sums with noise, and forget."""
+    noised = {"privacy__rule": "distributed", "aggregation__rule": "uniform", "privacy__epsilon": 6.0}
+    config = demonstration(2, **noised, statistics__source="secure-sum")
+    with cluster_of(tmp_path, config, 3, 4) as cluster:
         started = time.monotonic()
         opened = DevicePage(browser, cluster.server, "phone", viewport={"width": 390, "height": 844})
         page, press = opened.page, pressing(opened.page)
@@ -229,14 +231,21 @@ def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path) -> No
         page.wait_for_selector("#leave:visible")
         cluster.start_nodes()
         cluster.run()
-        assert page.locator(".device tbody tr").count() == 8, "four messages a round"
+        wait_until(lambda: page.locator(".device tbody tr").count() == 12)  # statistics and two rounds, of four messages
+        assert sorted(opened.vectors()) == [-1, 0, 1]
+        assert np.isfinite(cluster.V).all()
+        assert "ε = 6 of 30" in page.inner_text("#part"), "all sums of a task are paid for together"
         opened.show("rate")
         page.click("#delete")
         page.click("#delete-sure")
         page.get_by_text("Everything is deleted").wait_for()
         left = page.evaluate("indexedDB.databases().then((all) => all.map((each) => each.name))")
         assert [name for name in left if "spent" not in name] == []
-        assert len([name for name in left if "spent" in name]) == 1, "what was spent stays noted"
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        opened.show("part")
+        page.get_by_text("ε = 6 of 30").wait_for()  # what was spent stays noted
+        page.wait_for_selector("#take-part:disabled")  # and a link is good for one device
 
 
 def focus_by_tab(page: Any, wanted: str) -> None:

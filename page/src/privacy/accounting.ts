@@ -7,8 +7,8 @@ const ORDERS = [
   128, 256, 512, 1024,
 ];
 const HALVINGS = 200;
-/** Python's multipliers are up to this much greater than they had to be. */
-export const CLOSE = 2.1e-3;
+/** How much multipliers of other devices may differ from those here. */
+export const CLOSE = 1e-8;
 
 /** ε of sums with Gaussian noise of these multipliers, together. After: Canonne, Kamath and Steinke 2020, Proposition 12 */
 export function epsilonOf(multipliers: readonly number[], delta: number): number {

@@ -108,7 +108,7 @@ export function encodingOf(terms: SumTerms, persons: number, nodes: number): Enc
 export function addShare(terms: SumTerms, vector: RingVector, encoding: Encoding, nodes: number, draw: Uniform): void {
   const { noise, layout } = terms;
   if (!noise) return;
-  const share = shareScale(noise, noise.multiplier * (1 + CLOSE / 2), ringSensitivity(noise, encoding), nodes);
+  const share = shareScale(noise, noise.multiplier * (1 + CLOSE), ringSensitivity(noise, encoding), nodes);
   const drawn = (steps: number): number => {
     const sigma = share * steps;
     if (sigma > 0 && sigma < LEAST_SHARE) throw new Refusal("sum", "a share of the noise is too coarse for the ring");
@@ -123,7 +123,7 @@ export function addShare(terms: SumTerms, vector: RingVector, encoding: Encoding
 function roomFor(noise: DeviceNoise, bound: number, nodes: number): number {
   const room = (multiplier: number): number =>
     Math.ceil((DEVIATIONS * Math.sqrt(nodes) * shareScale(noise, multiplier, ROUNDED * noise.norm, nodes)) / bound);
-  const [least, most] = [room(noise.multiplier), room(noise.multiplier * (1 + CLOSE))];
+  const [least, most] = [room(noise.multiplier * (1 - CLOSE)), room(noise.multiplier * (1 + CLOSE))];
   if (least !== most) throw new Refusal("sum", "this page can't tell how other devices scale this sum");
   return least;
 }
