@@ -43,6 +43,7 @@ export async function join(at: string, fail: (error: unknown) => void): Promise<
   const part = takePartPanel({ device, offer, catalogue, invitation, code, server: at, fail }, (tell) => listeners.push(tell));
   part.append(sent);
   window.addEventListener("pagehide", () => void device.stop());
+  window.addEventListener("pageshow", ({ persisted }) => persisted && location.reload()); // back from the browser's memory
   return { context, panels: [leavesPanel(context, leavesOf(code, offer, context), new ArrayBuffer(0)), part] };
 }
 

@@ -53,14 +53,16 @@ def cluster_of(folder: Path, config: Config, nodes: int, wanted: int, **deployme
 class DevicePage:
     """A page that an invitation opened."""
 
-    def __init__(self, browser: Any, server: ServerHome, name: str, **how: Any) -> None:
+    def __init__(self, browser: Any, server: ServerHome, name: str, elsewhere: str = "", **how: Any) -> None:
+        """The server's own page, or the one that lies ``elsewhere``."""
         self.context = browser.new_context(ignore_https_errors=True, reduced_motion="reduce", **how)
         self.page = self.context.new_page()
         self.page.set_default_timeout(1000 * GIVE_UP)
         self.complaints: list[str] = []
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.goto(str(server.invite(name, 1.0)))
+        link = server.invite(name, 1.0)
+        self.page.goto(f"{elsewhere}#code={link.code}" if elsewhere else str(link))
         self.page.wait_for_selector("body[data-ready]")
 
     def show(self, view: str) -> None:

@@ -25,6 +25,8 @@ from fedrecplus.web.page.bundle import write_bundle
 from tests.deploy.browsers import PUBLIC, DevicePage, cluster_of, demonstration
 from tests.deploy.cluster import Cluster
 from tests.deploy.running import Running
+from tests.page.browser import served
+from tests.page.test_accessible import RUN_AXE, npm  # noqa: F401  (npm is a fixture)
 from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.slow
@@ -91,9 +93,19 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
     np.testing.assert_array_equal(cluster.V, state.V)
 
 
-def test_a_closed_tab_is_a_dropout_and_leaving_is_a_button(browser: Any, tmp_path: Path) -> None:
-    with cluster_of(tmp_path, demonstration(3), 4, 5, quorum=0.75, deadline=20.0) as cluster:
-        closed, stays = (DevicePage(browser, cluster.server, name) for name in ("closed", "stays"))
+def test_a_closed_tab_is_a_dropout_and_a_page_from_elsewhere_takes_part_and_leaves(
+    browser: Any, tmp_path: Path
+) -> None:
+    with (
+        cluster_of(tmp_path, demonstration(3), 4, 5, quorum=0.75, deadline=20.0) as cluster,
+        served(tmp_path / "elsewhere") as elsewhere,
+        served(tmp_path / "server" / "page") as stranger,
+    ):
+        write_bundle(tmp_path / "elsewhere", f"https://127.0.0.1:{cluster.server.port}")
+        closed = DevicePage(browser, cluster.server, "closed")
+        stays = DevicePage(browser, cluster.server, "stays", elsewhere)
+        stays.page.evaluate("(where) => fetch(where).catch(() => undefined)", stranger)
+        assert "Content Security Policy" in stays.complaints.pop(), "it may speak to its server alone"
         for page in (closed, stays):
             page.rate(BY_BROWSERS[0])
             page.take_part()
@@ -206,7 +218,7 @@ def pressing(page: Any) -> Callable[..., None]:
     return lambda *names: [page.keyboard.press(name) for name in names] and None
 
 
-def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
+def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path, npm: Path) -> None:  # noqa: F811
     """From the link to a list of one's own in under a minute, then consent, sums with noise, and forget."""
     noised = {"privacy__rule": "distributed", "aggregation__rule": "uniform", "privacy__epsilon": 6.0}
     config = demonstration(2, **noised, statistics__source="secure-sum")
@@ -227,11 +239,15 @@ def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path) -> No
         focus_by_tab(page, "#agree")
         press("Space")
         focus_by_tab(page, "#take-part")
+        page.evaluate((npm / "node_modules" / "axe-core" / "axe.min.js").read_text())
+        assert page.evaluate(RUN_AXE) == []
         press("Enter")
         page.wait_for_selector("#leave:visible")
         cluster.start_nodes()
         cluster.run()
-        wait_until(lambda: page.locator(".device tbody tr").count() == 12)  # statistics and two rounds, of four messages
+        wait_until(
+            lambda: page.locator(".device tbody tr").count() == 12
+        )  # statistics and two rounds, of four messages
         assert sorted(opened.vectors()) == [-1, 0, 1]
         assert np.isfinite(cluster.V).all()
         assert "ε = 6 of 30" in page.inner_text("#part"), "all sums of a task are paid for together"

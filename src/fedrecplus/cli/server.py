@@ -205,8 +205,8 @@ def invite(
     opened = f"{page.rstrip('/')}/#code={link.code}" if page else str(link)
     if qr:
         draw_qr(opened)
-    say(f"open {opened}")
-    say(f"or fedrecplus join '{link}'")
+    say(f"fedrecplus join '{link}'")
+    say(f"or open it in a browser: {opened}")
     say(f"good for one device and {hours:g} hours; whoever has it first is let in, so send it to nobody else")
 
 
