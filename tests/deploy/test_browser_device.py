@@ -245,9 +245,7 @@ def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path, npm: 
         page.wait_for_selector("#leave:visible")
         cluster.start_nodes()
         cluster.run()
-        wait_until(
-            lambda: page.locator(".device tbody tr").count() == 12
-        )  # statistics and two rounds, of four messages
+        wait_until(lambda: page.locator(".device tbody tr").count() == 12)  # statistics and two rounds, four each
         assert sorted(opened.vectors()) == [-1, 0, 1]
         assert np.isfinite(cluster.V).all()
         assert "ε = 6 of 30" in page.inner_text("#part"), "all sums of a task are paid for together"

@@ -1,4 +1,4 @@
-"""What a browser computes as a device, beside Python: settings, budgets, scales of noised sums, and the noise itself."""
+"""What a browser computes as a device, beside Python: settings, budgets, scales of noised sums, the noise itself."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ print(given.map(([content, persons, nodes]) => {
   const stream = (size) => crypto.getRandomValues(new Uint8Array(size));
   device.addShare(terms, vector, encoding, nodes, device.uniformOf(stream));
   const signed = Array.from(new Int32Array(vector.moves.buffer));
-  return { scales: Array.from(encoding.scales), beside: [encoding.weightScale, encoding.statisticScale], noise: signed };
+  const beside = [encoding.weightScale, encoding.statisticScale];
+  return { scales: Array.from(encoding.scales), beside, noise: signed };
 }));
 """
 
@@ -87,7 +88,8 @@ def test_noised_sums_are_scaled_alike_and_noise_is_as_wide_as_it_must_be(tmp_pat
 def test_statistics_of_a_person_are_counted_alike(tmp_path: Path) -> None:
     items, ratings = np.array([1, 4, 7, 30]), np.array([5.0, 3.0, 1.0, 4.0])
     script = """
-    const { delta, statistic } = device.statisticsOf(Int32Array.from(given.items), Float64Array.from(given.ratings), given.cap);
+    const [items, ratings] = [Int32Array.from(given.items), Float64Array.from(given.ratings)];
+    const { delta, statistic } = device.statisticsOf(items, ratings, given.cap);
     print([Array.from(delta.data), Array.from(statistic)]);
     """
     for cap in (2, 50):

@@ -108,6 +108,7 @@ export function reveal(state: ClientState, asked: Uint8Array): Answered {
   const { threshold, cohort, adverts } = neighbourhoodOf(state, state.neighbourhood);
   const alive = checkedSurvivors(state, asked, threshold, cohort, adverts);
   const { plain } = opened(state, state.inbox, adverts);
+  agreed.secrets.clear(); // nobody needs them any more
   const shares = [...plain].map(([other, both]) => (alive.has(other) ? both.slice(SHARE_BYTES) : both.slice(0, SHARE_BYTES)));
   return { state: once(state, "reveal", asked), answer: messages.pack("Reveal", state.session, messages.numberBytes(state.number), concatBytes(...shares)) };
 }
@@ -158,8 +159,15 @@ function opened(state: ClientState, inbox: Uint8Array, adverts: readonly Adverti
   return { plain, garbled };
 }
 
+/** Of the sum that is being made: an agreement takes milliseconds, and three stages need it. */
+const agreed = { session: "", secrets: new Map<bigint, Uint8Array>() };
+
 function cipherWith(state: ClientState, advert: Advertisement): Uint8Array {
-  return keys.agree(secretOf(state, "cipher key"), advert.cipherKey, "cipher", state.session);
+  const session = `${bytesToHex(state.session)} ${state.number}`;
+  if (agreed.session !== session) Object.assign(agreed, { session, secrets: new Map<bigint, Uint8Array>() });
+  let secret = agreed.secrets.get(advert.number);
+  if (!secret) agreed.secrets.set(advert.number, (secret = keys.agree(secretOf(state, "cipher key"), advert.cipherKey, "cipher", state.session)));
+  return secret;
 }
 
 /** Refuse a stage whose turn hasn't come, or is over. */
