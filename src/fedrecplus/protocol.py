@@ -70,6 +70,13 @@ class Broadcast:
     features: Array
     """encoded items, unit rows: a function of V and of public things, so everybody can compute it"""
     public: PublicItems
+    dense: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+    """the model's shared dense arrays beside each other; empty where it has none"""
+
+    @property
+    def bytes(self) -> int:
+        """What a client receives that has kept last round's: the table and the dense arrays, without framing."""
+        return BYTES_PER_NUMBER * (self.V.size + self.dense.size)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class Upload:
     counts: NDArray[np.int64] | None = None
     """how many gradients each row stands for: negative where a denoising client takes noise out, 0 for a fake mark"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
-    """a small dense sum beside the rows, where the model has one"""
+    """what the model sends beside the rows: how its dense arrays moved, then small statistics; times ``weight``, too"""
 
     @property
     def bytes(self) -> int:
@@ -112,7 +119,7 @@ class Sums:
     covariance: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
     """Σ of the covariances of the clients' updates; empty unless the aggregation needs it"""
     statistic: Array = field(default_factory=lambda: np.zeros(0))
-    """Σ w s of the model's small dense statistic"""
+    """Σ w s of what the model sends beside the rows"""
     noise: float = 0.0
     """standard deviation of the noise on every entry, where there is noise for differential privacy"""
 

@@ -16,6 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+import threadpoolctl
+
 from fedrecplus.errors import UserError
 
 Task = TypeVar("Task")
@@ -35,6 +37,17 @@ def core_count() -> int:
     granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get(THREADS, "")
     return max(1, min(granted, int(wanted))) if wanted.isdigit() else granted
+
+
+def one_thread() -> contextlib.AbstractContextManager[Any]:
+    """Linear algebra without threads: on small matrices they cost more than they give, most on a busy machine."""
+    limited: contextlib.AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limited
+
+
+@functools.cache
+def _libraries() -> threadpoolctl.ThreadpoolController:
+    return threadpoolctl.ThreadpoolController()
 
 
 def worker_count(wanted: int, tasks: int) -> int:

@@ -183,10 +183,11 @@ OUTSIDE_MODEL = '''"""One factor and no word about what its uploads show."""
 import numpy as np
 from fedrecplus.arrays import rows_of
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.settings import Settings
 
 class Plain(Model[Settings]):
-    def tables(self): return {"V": 2}
+    def tree(self): return {"V": Leaf.table(2)}
     def start_items(self, seed, items, public): return np.ones((items, 2)) * [1.0, 0.5]
     def item_columns(self, V, public): return V
     def fold_in(self, X, items, ratings, public): return np.stack([self.mean(items, ratings), 0 * ratings.sum(-1)], -1)

@@ -12,7 +12,7 @@ from fedrecplus.parts import Model
 def a_round(epochs: int, biases: bool) -> tuple[Known, np.ndarray, np.ndarray]:
     model = Model.choose("biased-mf" if biases else "mf", factors=4)
     random = np.random.default_rng(epochs)
-    V = random.normal(0.5, 0.3, (9, model.tables()["V"]))
+    V = random.normal(0.5, 0.3, (9, model.columns))
     known = Known(V, 0.1, 0.02, epochs, model.trained_columns())
     U = random.normal(0.5, 0.2, model.user_columns)
     U[4:] = (1.0, 0.3) if biases else (0.0,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from fedrecplus.deploy.operate.serving import children
 from fedrecplus.deploy.server import Deployment, StoredRun, begin
 from fedrecplus.deploy.wire import ItemCatalogue
 from fedrecplus.training.model_files import read_tensors
-from tests.waiting import GIVE_UP
+from tests.waiting import GIVE_UP, wait_until
 
 LEASE = 3.0
 """seconds without a coordinator after a kill"""
@@ -139,6 +140,23 @@ class Cluster:
                 return progress
             time.sleep(0.02)
         raise AssertionError(f"waited {seconds} s in vain: {self.journal.progress()}")
+
+    def wait_for_nodes(self) -> None:
+        """Wait until every node asks for work."""
+        wait_until(lambda: all(node["status"] == "online" for node in self.server.roster.everybody()))
+
+    def take_away_at(self, number: int, what: Callable[[dict[str, Any]], bool]) -> None:
+        """Take a node away when the run's progress is so. It moves by ticks until then: no stage ends without it."""
+        child = self.nodes[number]
+        end = time.monotonic() + GIVE_UP
+        while not what(self.journal.progress() or {}):
+            assert time.monotonic() < end, f"waited in vain: {self.journal.progress()}"
+            assert child.process is not None
+            child.process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+            child.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.03)  # what it had sent arrives
+        self.take_away(number)
 
     def kill_node(self, number: int) -> None:
         """kill -9 of a node, which is started again."""

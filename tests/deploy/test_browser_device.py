@@ -96,8 +96,9 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
 def test_a_closed_tab_is_a_dropout_and_a_page_from_elsewhere_takes_part_and_leaves(
     browser: Any, tmp_path: Path
 ) -> None:
+    config = demonstration(3, channel__bits=16)
     with (
-        cluster_of(tmp_path, demonstration(3), 4, 5, quorum=0.75, deadline=20.0) as cluster,
+        cluster_of(tmp_path, config, 4, 5, quorum=0.75, deadline=20.0) as cluster,
         served(tmp_path / "elsewhere") as elsewhere,
         served(tmp_path / "server" / "page") as stranger,
     ):
@@ -119,11 +120,23 @@ def test_a_closed_tab_is_a_dropout_and_a_page_from_elsewhere_takes_part_and_leav
         stays.page.wait_for_selector("#take-part:visible")
         cluster.finish()
         assert len(stays.kept("device", "facts")) > 0, "key and policy are still there"
+        recorded = stays.vectors()[0].tobytes()
         number = next(str(node["number"]) for node in cluster.server.roster.everybody() if node["name"] == "closed")
     lines = cluster.journal.lines()
     assert [line["round"] for line in lines] == [1, 2, 3]
     assert number not in lines[1]["nodes"]
+    assert min(units_apart(recorded, config, persons) for persons in (5, 6)) <= 1, "rounded by chance, up or down"
     assert all(len(line["nodes"]) >= 4 for line in lines)
+
+
+def units_apart(recorded: bytes, config: Config, persons: int) -> int:
+    """How far a browser's vector of the first round is from Python's."""
+    state = start_server(config, CATALOGUE.public)
+    terms = sum_terms(config, CATALOGUE.public, state.V.shape, 0)
+    message, mine = broadcast(state, CATALOGUE.public, np.zeros((0, 0))), from_bytes(recorded, terms.layout)
+    by_python = vector_of(BY_BROWSERS[0], message, terms.encoding(persons, persons), config)
+    moves, weights = (mine.moves - by_python.moves).view("<i2"), (mine.weights - by_python.weights).view("<i4")
+    return max(int(np.abs(moves).max()), int(np.abs(weights).max()))
 
 
 def hostile_requests() -> dict[str, Packet]:

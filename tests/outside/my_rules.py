@@ -189,6 +189,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import namespace, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.settings import Annotated, number
 from fedrecplus.settings import Settings as Base
@@ -208,12 +209,8 @@ class Settings(Base):
 class Means(Model[Settings]):
     """Ours: a test."""
 
-    def tables(self) -> dict[str, int]:
-        return {"deviation": 1}
-
-    @property
-    def user_columns(self) -> int:
-        return 1
+    def tree(self) -> dict[str, Leaf]:
+        return {"deviation": Leaf.table(1), "own": Leaf.private(1)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         return np.zeros((items, 1))
@@ -250,6 +247,40 @@ class Means(Model[Settings]):
         targets = rows.ratings - rows_of(broadcast.V, rows.items)[..., 0]
         own = self.own_mean(targets, rows.rated, broadcast.public)
         return Trained(own, self.settings.learning_rate * (targets - own)[..., None])
+''',
+    "my_neural": '''
+"""A hidden layer over an item's row and a person's vector: a table, dense arrays and a private vector."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from fedrecplus.parts.autograd import Leaves, NeuralModel, NeuralSettings
+from fedrecplus.parts.tree import Leaf
+from fedrecplus.settings import Annotated, number
+
+
+class Settings(NeuralSettings):
+    """Options."""
+
+    factors: Annotated[int, number(1, 64, "columns of V")] = 4
+    hidden: Annotated[int, number(1, 64, "units of the layer")] = 6
+
+
+@final
+class Ncf(NeuralModel[Settings]):
+    """Ours: a test."""
+
+    def tree(self) -> dict[str, Leaf]:
+        factors, hidden = self.settings.factors, self.settings.hidden
+        layers = {"layer": Leaf.dense(2 * factors, hidden), "out": Leaf.dense(hidden, 1), "mean": Leaf.dense(1)}
+        return {"V": Leaf.table(factors), **layers, "u": Leaf.private(factors)}
+
+    def score(self, leaves: Leaves) -> Tensor:
+        rows = leaves["V"]
+        pairs = torch.cat([rows, leaves["u"].expand(len(rows), -1)], dim=-1)
+        return 3.0 + leaves["mean"] + (torch.tanh(pairs @ leaves["layer"]) @ leaves["out"])[:, 0]
 ''',
     "my_attack": '''
 """Rows that moved much are rated."""

@@ -31,3 +31,8 @@ class TestChannel(testing.ChannelContract):
 
 class TestModel(testing.ModelContract):
     rule = "my_rules.my_model"
+
+
+class TestNeuralModel(testing.ModelContract):
+    rule = "my_rules.my_neural"
+    rounds = 40

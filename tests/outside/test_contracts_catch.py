@@ -50,7 +50,7 @@ BROKEN = {
     ),
     "predicts-something-else": (
         testing.ModelContract, "my_model", "device.U + rows_of", "1 + device.U + rows_of",
-        "test_predictions_are_columns_times_weights",
+        "test_predictions_are_scores_of_columns_and_weights",
     ),
     "learns-the-wrong-way": (
         testing.ModelContract, "my_model", "own, self.settings.learning_rate", "own, -self.settings.learning_rate",

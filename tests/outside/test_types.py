@@ -20,6 +20,7 @@ WRONG = {
     "my_server_optimizer": ("def step(", "def steps("),
     "my_channel": ("broadcast: Broadcast) -> Upload", "settings: Settings) -> Upload"),
     "my_model": ("def fold_in(", "def fold("),
+    "my_neural": ("leaves: Leaves", "leaves: Tensor"),
     "my_attack": ("client: int", "client: str"),
 }
 """a signature that is wrong, or a method that is missing"""

@@ -34,7 +34,7 @@ def large_run(folder: Path, items: int = 60_000) -> Path:
         catalogue.years.astype(np.int64),
         mean=3.5,
     )
-    columns = sum(config.model.tables().values())
+    columns = config.model.columns
     V = (0.3 * rng.normal(size=(items, columns))).astype(np.float32)
     SharedModel(config, Scale(1, 5, 1), V, public, np.arange(items), titles, GENRES).write(folder)
     write_json(folder / "data.json", {"dataset": "large", "made": {"version": "0", "when": "2020-01-01"}})

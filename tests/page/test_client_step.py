@@ -86,7 +86,7 @@ def config_of(algorithm: str, model: SharedModel) -> Config:
 
 def message_of(model: SharedModel, config: Config) -> Broadcast:
     """The broadcast of the round after the run's last, at its quantised rows."""
-    columns = sum(config.model.tables().values())
+    columns = config.model.columns
     V = model.V[:, :columns]
     features = encode_items(V, model.public, config)
     return Broadcast(model.config.server.rounds, V, np.zeros_like(V), np.zeros((0, columns)), features, model.public)

@@ -146,15 +146,19 @@ def test_everything_can_be_done_by_keyboard(opened: Opened) -> None:
     assert first not in opened.rated()
     page.get_by_role("link", name="What leaves").focus()
     keys.press("Enter")
+    page.wait_for_selector("body[data-view=leaves]")
     page.get_by_role("tab", selected=True).focus()
     chosen = page.get_by_role("tab", selected=True).inner_text()
     keys.press("ArrowLeft")
     assert page.get_by_role("tab", selected=True).inner_text() != chosen
     page.get_by_role("link", name="Your list").focus()
     keys.press("Enter")
+    page.wait_for_selector("body[data-view=list]")  # what is hidden takes no focus
     page.focus("#delete")
     keys.press("Enter")
+    page.wait_for_selector("dialog[open]")
     keys.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "delete-sure"
     keys.press("Enter")
     opened.until(lambda: not opened.rated(), "deleted by keyboard")
     assert opened.complaints == []

@@ -79,6 +79,16 @@ def test_as_many_clients_as_allowed_for_all_at_the_bound_do_not_wrap_around(bits
     np.testing.assert_allclose(sums.weights, 64.0 * most, rtol=1e-3)
 
 
+def test_16_bits_round_a_popular_row_by_little_beside_what_people_differ_by() -> None:
+    public, rng = PublicItems(np.zeros((1, 0)), np.array([600]), people=943), np.random.default_rng(0)
+    layout = RingLayout(1, 8, 16)
+    encoding = encoding_for(layout, public, 943, secure.Settings(bits=16))
+    moves = rng.normal(0.0, 0.1, (600, 1, 8))
+    vectors = (encode(upload(client, [0], move), encoding, client) for client, move in enumerate(moves))
+    sums = decode(add_all(vectors, layout), encoding)
+    assert np.abs(sums.total - moves.sum(axis=0)).max() < 0.25 * 0.1 * np.sqrt(600)
+
+
 def test_rare_rows_are_more_precise_than_popular_ones() -> None:
     encoding = encoding_of(RingLayout(2, 1, 16), contributors(np.array([3, 600]), 943), 943, 8.0, 64.0)
     assert encoding.scales[0] > 30 * encoding.scales[1]

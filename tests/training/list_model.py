@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrecplus.parts.model import Model
 from fedrecplus.parts.model.reconstruction import POPULARITY, Reconstruction
 
 
@@ -13,6 +14,7 @@ class Popular(Reconstruction):
     """Half of the rating's weights, and popularity by the number of ratings."""
 
     scores_lists = True
+    list_weight_shares = Model.list_weight_shares
 
     def list_weights(self, w: Any, X: Any, items: Any, ratings: Any, public: Any) -> Any:
         rated = (np.asarray(items) >= 0).sum(axis=-1)

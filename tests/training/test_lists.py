@@ -14,7 +14,8 @@ import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
-from fedrecplus.training import Recommender, lists, train
+from fedrecplus.parts.model import Model
+from fedrecplus.training import Recommender, train
 from fedrecplus.training.lists import Wish, similarities
 from tests.small_data import small_ratings
 
@@ -101,35 +102,47 @@ def test_exploring_gives_items_less_alike_and_names_its_price(plain: Recommender
     assert person.top_list(Wish(6)).price is None
 
 
-def test_reasons_are_what_leaving_an_item_out_takes_away(with_lists: Recommender) -> None:
+@pytest.mark.parametrize("by", ["list", "rating"])
+def test_the_best_reasons_are_those_that_leaving_out_costs_most(with_lists: Recommender, by: str) -> None:
     items, values = RATINGS.of(4)
-    for by in ("list", "rating"):
-        newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
-        best = newcomer.recommend(3, by=by, why=True)
-        assert best == newcomer.recommend(3, by=by, why=True)
-        taken = []
-        for item in items.tolist():
-            rest = {i: r for i, r in zip(items.tolist(), values.tolist(), strict=True) if i != item}
-            without = with_lists.fold_in(rest).recommend(40, by=by, exclude_seen=False)
-            taken.append(best[0].score - next(one.score for one in without if one.item == best[0].item))
-        order = np.argsort(-np.array(taken), kind="stable")[:3]
-        expected = [(int(items[j]), pytest.approx(taken[j])) for j in order if taken[j] > 0]
-        assert [(reason.item, reason.contribution) for reason in best[0].because] == expected
-        assert best[0].because[0].title == f"Item {best[0].because[0].item}"
+    newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
+    best = newcomer.recommend(3, by=by, why=True)
+    assert best == newcomer.recommend(3, by=by, why=True)
+    model, numbers = with_lists.model, np.array([int(item) for item in items])
+    shares = model.weight_shares(newcomer.items, newcomer.ratings, by) @ model.X[named(best)].T
+    taken = []
+    for item in items.tolist():
+        rest = {i: r for i, r in zip(items.tolist(), values.tolist(), strict=True) if i != item}
+        without = {one.item: one.score for one in with_lists.fold_in(rest).recommend(40, by=by, exclude_seen=False)}
+        taken.append([one.score - without[one.item] for one in best])
+    assert np.corrcoef(shares.ravel(), np.ravel(taken))[0, 1] > 0.9
+    order = np.argsort(-shares[:, 0], kind="stable")[:3]
+    assert [reason.item for reason in best[0].because] == [int(numbers[j]) for j in order if shares[j, 0] > 0]
+    assert best[0].because[0].title == f"Item {best[0].because[0].item}"
 
 
-def test_of_very_many_ratings_only_the_most_similar_may_be_reasons(
-    plain: Recommender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = plain.recommend(4, 5, why=True)
-    monkeypatch.setattr(lists, "_MOST_ASKED", 4)
-    some = plain.recommend(4, 5, why=True)
-    assert named(some) == named(whole)
-    exact = {(one.item, reason.item): reason.contribution for one in whole for reason in one.because}
-    shared = [(one.item, reason) for one in some for reason in one.because if (one.item, reason.item) in exact]
-    assert shared, "the strongest reasons are among the similar items"
-    assert all(reason.contribution == pytest.approx(exact[item, reason.item]) for item, reason in shared)
-    assert len({reason.item for one in some for reason in one.because}) <= 4
+@pytest.mark.parametrize("name", ["fedmf", "pmf", "fedrec+private", "fedrec+secure", "fcf"])
+def test_shares_and_what_no_rating_gave_add_up_to_the_weights(name: str) -> None:
+    model = train(RATINGS, None, assign(preset(name), ["server.rounds=2"])).recommender.model
+    items, values = RATINGS.of(4)
+    ratings = model.scale.standardise(values)
+    rests = []
+    for given in (ratings, ratings[::-1].copy()):
+        w = model.fold_in(items, given)
+        rests.append(w - model.weight_shares(items, given, "rating").sum(axis=0))
+    np.testing.assert_allclose(rests[0], rests[1], atol=1e-9, err_msg="weights are linear in ratings")
+
+
+def test_a_model_that_says_nothing_of_shares_has_them_by_leaving_out() -> None:
+    model = train(RATINGS, None, assign(preset("fedrec+secure"), ["server.rounds=2"])).recommender.model
+    items, values = RATINGS.of(4)
+    rest = np.delete(items, 1), np.delete(model.scale.standardise(values), 1)
+    given = (model.X, items, model.scale.standardise(values), model.public)
+    rule = model.config.model
+    expected = model.fold_in(items, given[2]) - model.fold_in(*rest)
+    np.testing.assert_allclose(Model.weight_shares(rule, *given)[1], expected)
+    lists = [model.list_weights(model.fold_in(i, r), i, r) for i, r in ((items, given[2]), rest)]
+    np.testing.assert_allclose(Model.list_weight_shares(rule, *given)[1], lists[0] - lists[1])
 
 
 def test_wishes_that_mean_nothing_are_refused(plain: Recommender) -> None:

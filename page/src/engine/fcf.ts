@@ -1,5 +1,5 @@
 /** Federated collaborative filtering as first published: `parts/model/fcf.py`. */
-import { beside, columns, gram, part, solve, table, type Table } from "./linear";
+import { beside, columns, gram, part, sharesOf, solve, table, type Table } from "./linear";
 import { averages, numberOf, type PublicItems, type Settings } from "./public_items";
 
 export const predictsColdItems = false;
@@ -25,6 +25,32 @@ export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array
 
 /** x over Y's columns, so that X·z = x·y_i. */
 export function listWeights(_w: Float64Array, X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings): Float64Array {
+  const { G, rows, c } = equations(X, items, settings);
+  const d = rows.columns;
+  const sums = new Float64Array(d);
+  for (let j = 0; j < rows.rows; j++) for (let k = 0; k < d; k++) sums[k]! += (1 + c) * rows.data[j * d + k]!;
+  const z = new Float64Array(X.columns);
+  z.set(solve(G, sums), BEFORE);
+  return z;
+}
+
+/** A rating's part of the damped deviation. */
+export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array): Float64Array[] {
+  return Array.from(items, (item, k) => {
+    const share = new Float64Array(X.columns);
+    share[1] = (ratings[k]! - X.data[item * X.columns]!) / (items.length + BIAS_PRIOR);
+    return share;
+  });
+}
+
+/** What a choice adds to x. */
+export function listWeightShares(X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings): Float64Array[] {
+  const { G, rows, c } = equations(X, items, settings);
+  const head = new Array<number>(BEFORE).fill(0);
+  return sharesOf(G, rows, new Array<number>(rows.rows).fill(1 + c)).map((share) => Float64Array.of(...head, ...share));
+}
+
+function equations(X: Table, items: ArrayLike<number>, settings: Settings) {
   const Y = columns(X, BEFORE, X.columns);
   const rows = part(Y, items);
   const c = numberOf(settings, "confidence");
@@ -33,9 +59,5 @@ export function listWeights(_w: Float64Array, X: Table, items: ArrayLike<number>
   const ridge = numberOf(settings, "regularisation");
   const d = Y.columns;
   const G = { ...all, data: all.data.map((value, at) => value + c * own.data[at]! + (at % (d + 1) === 0 ? ridge : 0)) };
-  const sums = new Float64Array(d);
-  for (let j = 0; j < rows.rows; j++) for (let k = 0; k < d; k++) sums[k]! += (1 + c) * rows.data[j * d + k]!;
-  const z = new Float64Array(X.columns);
-  z.set(solve(G, sums), BEFORE);
-  return z;
+  return { G, rows, c };
 }

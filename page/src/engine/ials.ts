@@ -1,6 +1,6 @@
 /** What people chose: `parts/model/ials.py`. */
-import { beside, columns, dot, gram, part, solve, transposedTimes, type Table } from "./linear";
-import { POPULARITY, numberOf, publicColumns, ridgeRegression, sum, type PublicItems, type Settings } from "./public_items";
+import { beside, columns, dot, gram, part, row, sharesOf, solve, transposedTimes, type Table } from "./linear";
+import { POPULARITY, numberOf, publicColumns, regressionShares, ridgeRegression, sum, type PublicItems, type Settings } from "./public_items";
 
 export const predictsColdItems = true;
 const TIE = 1e-9;
@@ -17,21 +17,49 @@ export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array
   return ridgeRegression(X, items, ratings, ridge, new Float64Array(X.columns - 1)).mean;
 }
 
+export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[] {
+  const ridge = new Float64Array(X.columns - 1).fill(numberOf(settings, "noise") * known.noise);
+  return regressionShares(X, items, ratings.map((rating, j) => rating - row(X, items[j]!)[0]!), ridge);
+}
+
 /** Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity. */
 export function listWeights(
   w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
 ): Float64Array {
-  const lists = known.lists;
-  if (!lists) throw new Error("model.json has no facts of lists");
-  const to = X.columns - after;
-  const from = to - numberOf(settings, "interaction_factors");
-  const scale = numberOf(settings, "interaction_scale");
+  const { W, lists, from } = choicesOf(X, settings, known, after);
   const z = w.map((value) => lists.rating * value);
   z[POPULARITY]! += lists.popularity;
-  const u = personFactors(choices(X, from, to, scale), items, ratings, settings, known);
+  addChoices(z, personFactors(W, items, ratings, settings, known), from, lists, settings);
+  return z;
+}
+
+/** For each rating what it adds to z: by what was chosen, and by the predicted rating, whose shares are given. */
+export function listWeightShares(
+  X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
+  ofRating = weightShares(X, items, ratings, settings, known),
+): Float64Array[] {
+  const { W, lists, from } = choicesOf(X, settings, known, after);
+  const { G, rows, c } = equations(W, items, ratings, settings, known);
+  const ofChoice = sharesOf(G, rows, c);
+  return ofRating.map((share, k) => {
+    const z = share.map((value) => lists.rating * value);
+    addChoices(z, ofChoice[k]!, from, lists, settings);
+    return z;
+  });
+}
+
+function choicesOf(X: Table, settings: Settings, known: PublicItems, after: number) {
+  if (!known.lists) throw new Error("model.json has no facts of lists");
+  const to = X.columns - after;
+  const from = to - numberOf(settings, "interaction_factors");
+  return { W: choices(X, from, to, numberOf(settings, "interaction_scale")), lists: known.lists, from };
+}
+
+/** Add M u to the weights of W's columns. */
+function addChoices(z: Float64Array, u: Float64Array, from: number, lists: NonNullable<PublicItems["lists"]>, settings: Settings): void {
+  const scale = numberOf(settings, "interaction_scale");
   const along = lists.first.reduce((total, value, k) => total + value * u[k]!, 0);
   u.forEach((value, k) => (z[from + k]! += ((1 - lists.alike) * value + lists.alike * along * (lists.first[k] ?? 0)) / scale));
-  return z;
 }
 
 const unscaled = new WeakMap<Table, Table>();
@@ -54,6 +82,11 @@ export function confidence(rating: number, settings: Settings, known: PublicItem
 
 /** u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w. */
 export function personFactors(W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
+  const { G, rows, c, moment } = equations(W, items, ratings, settings, known);
+  return solve(G, transposedTimes(rows, c).map((value, k) => value + moment[k]!));
+}
+
+function equations(W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems) {
   const common = everybody(W, settings, known);
   const c = ratings.map((rating) => confidence(rating, settings, known));
   const rows = part(W, items);
@@ -62,8 +95,7 @@ export function personFactors(W: Table, items: ArrayLike<number>, ratings: Float
   const ridge = numberOf(settings, "interaction_ridge") * Math.sqrt(choicesTotal);
   const d = W.columns;
   const G = { ...own, data: own.data.map((value, at) => value + common.gram.data[at]! + (at % (d + 1) === 0 ? ridge : 0)) };
-  const chosen = transposedTimes(rows, c);
-  return solve(G, chosen.map((value, k) => value + common.moment[k]!));
+  return { G, rows, c, moment: common.moment };
 }
 
 interface Common {

@@ -1,5 +1,5 @@
 /** Ratings and choices together, T = [V | W]: `parts/model/joint.py`. */
-import { beside, columns, dot, row, type Table } from "./linear";
+import { beside, columns, dot, part, row, solveFactored, transposedTimes, type Table } from "./linear";
 import { numberOf, sum, type PublicItems, type Settings } from "./public_items";
 import * as ials from "./ials";
 import * as reconstruction from "./reconstruction";
@@ -28,8 +28,26 @@ export function listWeights(
   return ials.listWeights(w, X, items, ratings, settings, known, numberOf(settings, "factors"));
 }
 
-/** η Σ_j (V_j − V̄)/√n over a person's n rated items. */
-function priorFromChoices(X: Table, items: ArrayLike<number>, settings: Settings, known: PublicItems): Float64Array {
+/** What a rating adds by its value, and by being there: the prior from choices is a sum over rated items. */
+export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[] {
+  const from = X.columns - numberOf(settings, "factors");
+  const { factor } = reconstruction.posterior(X, items, ratings, ofRatings(settings), known);
+  const A = part(X, items, 1);
+  return reconstruction.weightShares(X, items, ratings, ofRatings(settings), known).map((share, place) => {
+    const prior = priorFromChoices(X, [items[place]!], settings, known, items.length);
+    const expected = Float64Array.from(items, (item) => dot(row(X, item).subarray(from), prior));
+    const given = solveFactored(factor, transposedTimes(A, expected));
+    return share.map((value, at) => value - (at ? given[at - 1]! : 0) + (at >= from ? prior[at - from]! : 0));
+  });
+}
+
+export function listWeightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[] {
+  const ofRating = weightShares(X, items, ratings, settings, known);
+  return ials.listWeightShares(X, items, ratings, settings, known, numberOf(settings, "factors"), ofRating);
+}
+
+/** η Σ_j (V_j − V̄)/√n over a person's n rated items, or over some of them. */
+function priorFromChoices(X: Table, items: ArrayLike<number>, settings: Settings, known: PublicItems, n = items.length): Float64Array {
   const factors = numberOf(settings, "factors");
   const mean = meanRow(X, factors, known);
   const prior = new Float64Array(factors);
@@ -37,7 +55,7 @@ function priorFromChoices(X: Table, items: ArrayLike<number>, settings: Settings
     const v = row(X, items[j]!).subarray(X.columns - factors);
     for (let k = 0; k < factors; k++) prior[k]! += v[k]! - mean[k]!;
   }
-  const scale = numberOf(settings, "choice_prior") / Math.sqrt(Math.max(items.length, 1));
+  const scale = numberOf(settings, "choice_prior") / Math.sqrt(Math.max(n, 1));
   return prior.map((value) => scale * value);
 }
 

@@ -110,6 +110,12 @@ export function solve(G: Table, b: Float64Array): Float64Array {
   return solveFactored(cholesky(G), b);
 }
 
+/** For each row a_k of A and its target t_k, G⁻¹ a_k t_k. */
+export function sharesOf(G: Table, A: Table, targets: ArrayLike<number>): Float64Array[] {
+  const L = cholesky(G);
+  return Array.from({ length: A.rows }, (_, k) => solveFactored(L, row(A, k).map((value) => value * targets[k]!)));
+}
+
 /** Rows of length one; zero rows stay zero. */
 export function unitRows(E: Table): Table {
   const result = table(E.rows, E.columns);

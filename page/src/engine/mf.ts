@@ -1,5 +1,5 @@
 /** Matrix factorisation: `parts/model/mf.py` and `biased_mf.py`. */
-import { gram, part, solve, table, times, transposedTimes, type Table } from "./linear";
+import { gram, part, sharesOf, solve, table, times, transposedTimes, type Table } from "./linear";
 import { numberOf, type PublicItems, type Settings } from "./public_items";
 
 export class MatrixFactorisation {
@@ -20,6 +20,22 @@ export class MatrixFactorisation {
 
   /** argmin_U mean (r − X·U)² + λ‖U‖² over the rated rows. */
   foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings): Float64Array {
+    const { A, G, U, free, targets } = this.equations(X, items, ratings, settings);
+    const solved = solve(G, transposedTimes(A, targets));
+    free.forEach((k, at) => (U[k] = solved[at]!));
+    return U;
+  }
+
+  weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings): Float64Array[] {
+    const { A, G, free, targets } = this.equations(X, items, ratings, settings);
+    return sharesOf(G, A, targets).map((share) => {
+      const whole = new Float64Array(X.columns);
+      free.forEach((k, at) => (whole[k] = share[at]!));
+      return whole;
+    });
+  }
+
+  private equations(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings) {
     const factors = numberOf(settings, "factors");
     const U = new Float64Array(X.columns);
     if (this.biases) U[factors] = 1;
@@ -31,8 +47,6 @@ export class MatrixFactorisation {
     const G = gram(A);
     const ridge = Math.max(numberOf(settings, "regularisation") * items.length, 1e-9);
     for (let k = 0; k < free.length; k++) G.data[k * free.length + k]! += ridge;
-    const solved = solve(G, transposedTimes(A, ratings.map((rating, j) => rating - predicted[j]!)));
-    free.forEach((k, at) => (U[k] = solved[at]!));
-    return U;
+    return { A, G, U, free, targets: ratings.map((rating, j) => rating - predicted[j]!) };
   }
 }

@@ -14,6 +14,10 @@ export interface ModelRule {
   listWeights?(
     w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
   ): Float64Array;
+  /** For each rating what it adds to the weights of `foldIn`. */
+  weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[];
+  /** For each rating what it adds to `listWeights`. */
+  listWeightShares?(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[];
 }
 
 export const MODELS: Readonly<Record<string, ModelRule>> = {

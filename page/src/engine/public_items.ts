@@ -1,5 +1,5 @@
 /** What everybody knows of the items, and the columns that models make of it: `parts/model/_public.py`. */
-import { beside, cholesky, columns, dot, gram, part, row, solveFactored, table, transposedTimes, unitRows, type Table } from "./linear";
+import { beside, cholesky, columns, dot, gram, part, row, sharesOf, solveFactored, table, transposedTimes, unitRows, type Table } from "./linear";
 
 /** What everybody's list score has in common: `mixing_weights` and `likeness_of_components` in `parts/model/ials.py`. */
 export interface ListFacts {
@@ -61,6 +61,14 @@ export function ridgeRegression(
   mean[0] = 1;
   for (let k = 0; k < ridge.length; k++) mean[k + 1] = prior[k]! + moved[k]!;
   return { mean, factor };
+}
+
+/** For each target what it adds to the mean of `ridgeRegression`. */
+export function regressionShares(X: Table, items: ArrayLike<number>, targets: Float64Array, ridge: Float64Array): Float64Array[] {
+  const A = part(X, items, 1);
+  const G = gram(A);
+  ridge.forEach((value, k) => (G.data[k * ridge.length + k]! += value));
+  return sharesOf(G, A, targets).map((share) => Float64Array.of(0, ...share));
 }
 
 /** The columns that nothing is learnt of: the baseline, and what everybody knows besides. */

@@ -1,5 +1,5 @@
 /** A newcomer's weights, predictions, list and reasons: `training/recommender.py` and `training/lists.py`. */
-import { dot, part, row, times, unitRows, type Table } from "./linear";
+import { dot, row, times } from "./linear";
 import type { Scale, SharedModel } from "./format";
 
 export type By = "list" | "rating";
@@ -17,14 +17,13 @@ export interface Person {
 
 export interface Reason {
   readonly item: number;
-  /** how much lower the recommended item would score without this rating */
+  /** what this rating adds to the recommended item's score */
   readonly contribution: number;
 }
 
 const LOW = 1;
 const HIGH = 5;
 const REASONS = 3;
-const MOST_ASKED = 250;
 
 export function standardise(scale: Scale, rating: number): number {
   return LOW + ((HIGH - LOW) * (rating - scale.low)) / (scale.high - scale.low);
@@ -116,57 +115,16 @@ export function top(ranked: Float64Array, popularity: Float64Array, n: number, w
   return best;
 }
 
-/** Which of the own items may be reasons: all, or those most like the wanted ones, so that a list never takes long. */
-function askedOf(model: SharedModel, own: Int32Array, wanted: readonly number[]): number[] {
-  const all = Array.from(own.keys());
-  if (all.length <= MOST_ASKED) return all;
-  const rows = unitRows(centred(model, [...own, ...wanted]));
-  const nearest = all.map((j) => Math.max(...wanted.map((_, at) => dot(row(rows, j), row(rows, own.length + at)))));
-  return all.sort((a, b) => nearest[b]! - nearest[a]! || a - b).slice(0, MOST_ASKED).sort((a, b) => a - b);
-}
-
-/** Some items' factors, less the mean item's: trained factors all point its way. */
-function centred(model: SharedModel, items: readonly number[]): Table {
-  const { V, known } = model;
-  const mean = new Float64Array(V.columns);
-  let count = 0;
-  for (let i = 0; i < V.rows; i++) {
-    if (known.popularity[i]! <= 0) continue;
-    count += 1;
-    for (let k = 0; k < V.columns; k++) mean[k]! += V.data[i * V.columns + k]!;
-  }
-  const rows = part(V, items);
-  return { ...rows, data: rows.data.map((value, at) => value - mean[at % V.columns]! / Math.max(count, 1)) };
-}
-
-/** For each wanted item, the own ones without which it would score lowest: leave one out. */
+/** For each wanted item, the own ones that add most to its score: weights are a sum over ratings, and so is a score. */
 export function reasons(person: Person, wanted: readonly number[], by: By): Reason[][] {
-  const steps = reasonsInSteps(person, wanted, by);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
-
-/** The same, one fold-in at a time, for a page that must not stand still meanwhile. */
-export function* reasonsInSteps(person: Person, wanted: readonly number[], by: By): Generator<void, Reason[][]> {
   const { model } = person;
+  const { rule, X, settings, known } = model;
   const own = keep(person.items, person.ratings, (item) => knows(model, item));
-  const asked = askedOf(model, own.items, wanted);
-  const scoresOf = (some: { items: Int32Array; ratings: Float64Array }): number[] => {
-    const { w, z } = weights(model, some.items, some.ratings);
-    const ranking = by === "list" && z ? z : w;
-    return wanted.map((item) => dot(row(model.X, item), ranking));
-  };
-  const whole = scoresOf(own);
-  const without: number[][] = [];
-  for (const place of asked) {
-    yield;
-    without.push(scoresOf(keep(own.items, own.ratings, (_, j) => j !== place)));
-  }
-  return wanted.map((_, at) =>
-    asked
-      .map((place, j) => ({ item: own.items[place]!, contribution: whole[at]! - without[j]![at]! }))
+  const ofLists = by === "list" && person.z && rule.listWeightShares;
+  const shares = (ofLists || rule.weightShares).call(rule, X, own.items, own.ratings, settings, known);
+  return wanted.map((item) =>
+    shares
+      .map((share, place) => ({ item: own.items[place]!, contribution: dot(row(X, item), share) }))
       .filter((reason) => reason.contribution > 0)
       .sort((a, b) => b.contribution - a.contribution)
       .slice(0, REASONS),

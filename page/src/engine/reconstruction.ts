@@ -1,6 +1,6 @@
 /** Federated reconstruction: `parts/model/reconstruction.py`. */
-import { beside, type Table } from "./linear";
-import { POPULARITY, numberOf, publicColumns, ridgeRegression, type PublicItems, type Settings, type Weights } from "./public_items";
+import { beside, dot, row, type Table } from "./linear";
+import { POPULARITY, numberOf, publicColumns, regressionShares, ridgeRegression, type PublicItems, type Settings, type Weights } from "./public_items";
 
 export const predictsColdItems = true;
 
@@ -21,6 +21,14 @@ export function listWeights(
   z[POPULARITY]! += numberOf(settings, "popularity_weight");
   return z;
 }
+
+export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[] {
+  const { ridge, prior } = ridgeAndPrior(X.columns - 1, items, new Float64Array(items.length).fill(1), settings, known);
+  const expected = Float64Array.of(1, ...prior);
+  return regressionShares(X, items, ratings.map((rating, j) => rating - dot(row(X, items[j]!), expected)), ridge);
+}
+
+export const listWeightShares = weightShares;
 
 /** Mean and covariance of a person's weights, given ratings of some items. */
 export function posterior(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Weights {

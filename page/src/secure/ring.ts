@@ -76,13 +76,19 @@ export function encodingFor(layout: RingLayout, figures: Figures, cohort: number
   const share = cohort / Math.max(figures.people || cohort, 1);
   const scales = figures.popularity.map((count) => {
     const most = exact ? Math.min(Math.ceil(SLACK * Math.max(count, 0)) + SPARE, Math.max(cohort, 1)) : Math.max(cohort, 1);
-    const levels = Math.floor((2 ** (layout.bits - 1) - 1) / Math.max(most + noise, 1));
+    const reached = layout.bits < WEIGHT_BITS ? ofBothSigns(most) : most;
+    const levels = Math.floor((2 ** (layout.bits - 1) - 1) / Math.max(reached + noise, 1));
     if (levels < 1) throw new Refusal("sum", `a cohort of ${cohort} has no room in ${layout.bits} bits`);
     return count * share < options.fewestContributors ? 0 : levels / options.bound;
   });
   const ofAll = Math.floor((2 ** (WEIGHT_BITS - 1) - 1) / Math.max(cohort + noise, 1));
   const weightScale = ofAll / options.largestWeight;
   return { layout, options, scales, weightScale: weightScale >= 1 ? Math.floor(weightScale) : weightScale, statisticScale: ofAll / options.statisticBound };
+}
+
+/** How many contributions at the bound a sum of so many reaches, where they are of both signs. */
+function ofBothSigns(most: number): number {
+  return Math.min(most, Math.ceil(Math.max(2 * Math.sqrt(most), most / 16)));
 }
 
 /** One person's contribution as ring numbers; numbers beyond the bounds are clipped. */

@@ -1,5 +1,5 @@
 /** The list: what is recommended, why, and the filters. */
-import { predictedRatings, reasonsInSteps, scores, top } from "../engine.js";
+import { predictedRatings, reasons, scores, top } from "../engine.js";
 import type { By, Reason } from "../engine/recommender";
 import type { Context } from "../context";
 import { element, icon } from "./dom";
@@ -10,8 +10,6 @@ import { t } from "./texts";
 
 const STEP = 12;
 const MOST = 60;
-/** milliseconds that reasons are computed for before the page may do something else */
-const SLICE = 12;
 
 interface Filters {
   genre: number;
@@ -60,21 +58,14 @@ export function listPanel(context: Context): HTMLElement {
     more.hidden = found.length < filters.length || filters.length >= MOST;
     status.textContent = found.length ? t("list.now", { title: context.title(found[0]!) }) : t("list.empty");
     performance.mark("list");
-    // the list first, its reasons when it is on the screen: of many ratings they take longer
+    // the list first, its reasons when it is on the screen
     cancelAnimationFrame(waiting);
     const mine = ++turn;
     if (!state.ratings.size) return;
-    const steps = reasonsInSteps(person, found, filters.by);
     const explain = (): void => {
-      const end = performance.now() + SLICE;
-      while (mine === turn && performance.now() < end) {
-        const step = steps.next();
-        if (!step.done) continue;
-        rows.show(entries(step.value));
-        performance.mark("reasons");
-        return;
-      }
-      if (mine === turn) setTimeout(explain);
+      if (mine !== turn) return;
+      rows.show(entries(reasons(person, found, filters.by)));
+      performance.mark("reasons");
     };
     waiting = requestAnimationFrame(() => setTimeout(explain));
   };

@@ -20,13 +20,13 @@ from fedrecplus.audit.transcript import Transcript, assumptions, hides_rows, sho
 from fedrecplus.audit.worlds import Worlds
 from fedrecplus.config import Config, check
 from fedrecplus.data import Ratings
-from fedrecplus.engines import Diverged, Problem, engine_of, item_columns, prepare
+from fedrecplus.engines import Diverged, Problem, engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts import choices, is_outside
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.settings import Settings, read_settings
 from fedrecplus.training.divergence import MOST_RETRIES, with_smaller_step
-from fedrecplus.training.evaluation import Fallback, Predictor
+from fedrecplus.training.evaluation import Fallback, predictor_of
 from fedrecplus.training.evaluation import score as evaluate
 from fedrecplus.workers import Stop, Tell, run_tasks
 
@@ -293,8 +293,7 @@ def _with(attack: str, settings: Settings | None) -> Attack[Any]:
 
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
-    X = item_columns(problem, recording.state.server.V)
-    predictor = Predictor(engine_of(problem.config).user_weights(problem, recording.state.private, X), X)
+    predictor = predictor_of(engine_of(problem.config), problem, recording.state)
     fallback = Fallback.of(problem.ratings, problem.config)
     likes = problem.ratings.likes_alone and test.likes_alone
     rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) and not likes else np.nan

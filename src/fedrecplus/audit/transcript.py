@@ -182,12 +182,12 @@ class Transcript:
 
     def note(self, broadcast: Broadcast, uploads: list[Upload], orders: NDArray[np.int64]) -> None:
         """Write down a round: what went out, and what came back from the watched clients."""
-        V, step, covariance = (
+        V, step, covariance, dense = (
             np.asarray(table, dtype=np.float32)
-            for table in (broadcast.V, broadcast.last_step, broadcast.last_covariance)
+            for table in (broadcast.V, broadcast.last_step, broadcast.last_covariance, broadcast.dense)
         )
         self.broadcasts[broadcast.round] = Broadcast(
-            broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public
+            broadcast.round, V, step, covariance, np.zeros((0, 0)), self.public, dense
         )
         for upload in uploads:
             self.sent.setdefault(upload.client, []).append(self.as_noted(upload, broadcast.round, orders))
@@ -203,11 +203,13 @@ class Transcript:
 
     def _broadcast(self, round_number: int) -> Broadcast:
         told, encoder = self.broadcasts[round_number], self.config.encoder
-        V, step, covariance = (x.astype(np.float64) for x in (told.V, told.last_step, told.last_covariance))
+        V, step, covariance, dense = (
+            x.astype(np.float64) for x in (told.V, told.last_step, told.last_covariance, told.dense)
+        )
         features = told.features
         if self.config.needs_features:
             features = unit_rows(encoder.encode(V, self.public))
-        return replace(told, V=V, last_step=step, last_covariance=covariance, features=features)
+        return replace(told, V=V, last_step=step, last_covariance=covariance, features=features, dense=dense)
 
     def columns(self, round_number: int) -> Array:
         """The public columns X of all items in a recorded round."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation
+from fedrecplus.parts.tree import hidden_leaves
 
 
 def check(config: Config) -> Config:
@@ -28,11 +29,18 @@ def check(config: Config) -> Config:
             if weighs
             else "set aggregation.rule=uniform or channel.rule=clear",
         )
-    if config.model.statistic_size and config.channel.VIEW == "uploads" and not config.simulation_only:
+    hidden = hidden_leaves(config.model.tree())
+    if hidden and config.channel.VIEW == "uploads" and not config.simulation_only:
         raise UserError(
-            f"model.rule={config.model.rule} uploads a statistic that gives one person's factors away, and "
+            f"model.rule={config.model.rule} uploads {' and '.join(hidden)}, of which nobody may see one person's, and "
             f"channel.rule={config.channel.rule} shows the server single uploads",
             "set channel.rule=sums, or say that nobody's data is at stake: simulation_only=true, --simulation-only",
+        )
+    if config.model.dense_size and not weighs:
+        raise UserError(
+            f"aggregation.rule={aggregation.rule} compares rows of items, and model.rule={config.model.rule} has dense "
+            "arrays besides",
+            "set aggregation.rule=uniform",
         )
     if config.model.updates_items and weighs and aggregation.normalise != "item":
         raise UserError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,8 @@ from fedrecplus.config import Config
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
 from fedrecplus.errors import unknown_name
-from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import server_round, start_server
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
+from fedrecplus.rounds import add_up, server_round, start_server
 
 Clients = NDArray[np.int64]
 ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
@@ -57,6 +58,10 @@ class Engine(ABC):
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
     ) -> tuple[list[Upload], PrivateState]:
         """What each of these clients sends by itself, after the whole chain, and their new private state."""
+
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """What single uploads amount to, and what the channel's messages cost."""
+        return add_up(uploads, message, problem.config)
 
     @abstractmethod
     def item_sets(

@@ -35,10 +35,10 @@ def rounds(
 
 def look_for_divergence(state: SimulationState) -> None:
     """Raise unless all numbers that the server has are finite and of a sane size."""
-    V = state.server.V
-    with np.errstate(invalid="ignore"):
-        largest = max(-V.min(initial=0.0), V.max(initial=0.0))  # no copy of a table that may be large; NaN stays NaN
-    if not np.isfinite(largest):
-        raise Diverged(state.server.round, "V is not finite any more")
-    if largest > LARGEST:
-        raise Diverged(state.server.round, f"V has numbers beyond {LARGEST:g}")
+    for name, array in (("V", state.server.V), ("a dense array", state.server.dense)):
+        with np.errstate(invalid="ignore"):
+            largest = max(-array.min(initial=0.0), array.max(initial=0.0))  # no copy of a large table; NaN stays NaN
+        if not np.isfinite(largest):
+            raise Diverged(state.server.round, f"{name} is not finite any more")
+        if largest > LARGEST:
+            raise Diverged(state.server.round, f"{name} has numbers beyond {LARGEST:g}")

@@ -11,7 +11,7 @@ from fedrecplus.config import Config
 from fedrecplus.engines.interface import Clients, Engine
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of, remember
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Upload
+from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.rounds import add_up, client_round, pseudo_items, rows_of
 
 
@@ -24,7 +24,7 @@ class ReferenceEngine(Engine):
         """One round of everybody's devices. Paper: Algorithm 1, lines 1–9"""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
         sums, traffic = add_up(uploads, message, problem.config)
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
         return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
 
     def uploads(
@@ -62,7 +62,7 @@ class ReferenceEngine(Engine):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
         model, wide = problem.config.model, X.astype(np.float64)
-        weights = np.zeros((problem.ratings.clients, X.shape[1]))
+        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1])))
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             U = private.U[client].astype(np.float64)

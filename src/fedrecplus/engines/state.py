@@ -58,13 +58,21 @@ class SimulationState:
             **{name: np.asarray(getattr(self.private, name)) for name in PRIVATE_ARRAYS},
         }
         named.update({f"moment_{number}": table for number, table in enumerate(server.moments)})
+        if server.dense.size:  # files of models without any stay as they were
+            named["dense"] = server.dense
+            named.update({f"dense_moment_{number}": array for number, array in enumerate(server.dense_moments)})
         return named
 
     @classmethod
     def of_arrays(cls, named: dict[str, NDArray[Any]]) -> SimulationState:
         """The state that ``arrays`` wrote."""
-        moments = [named[name] for name in sorted(named) if name.startswith("moment_")]
-        server = ServerState(int(named["round"][0]), named["V"], named["last_step"], named["last_covariance"], moments)
+        moments, dense_moments = (
+            [named[name] for name in sorted(named) if name.startswith(prefix)]
+            for prefix in ("moment_", "dense_moment_")
+        )
+        V, last_step, covariance = (named[name] for name in ("V", "last_step", "last_covariance"))
+        number, dense = int(named["round"][0]), named.get("dense", np.zeros(0))
+        server = ServerState(number, V, last_step, covariance, moments, dense, dense_moments)
         private = (named[name] for name in PRIVATE_ARRAYS)
         return cls(server, PrivateState(*private))
 

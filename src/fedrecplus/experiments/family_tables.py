@@ -100,4 +100,5 @@ def findings(content: dict[str, Any]) -> list[str]:
 def to_markdown(content: dict[str, Any]) -> str:
     """Both tables, with what they are about above them."""
     head = f"{title(content)}; {content['folds']} folds, mean ± standard deviation:\n\n"
-    return f"{head}{markdown_table(*errors_table(content))}\n{markdown_table(*claims_table(content))}"
+    claims = f"\n{markdown_table(*claims_table(content))}" if content["claims"] else ""
+    return f"{head}{markdown_table(*errors_table(content))}{claims}"

@@ -15,7 +15,7 @@ from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
-from fedrecplus.rounds import sums_of, weights_of
+from fedrecplus.rounds import weights_of
 
 Mask = NDArray[np.bool_]
 Clients = NDArray[np.int64]
@@ -138,7 +138,7 @@ class AttackedEngine(Engine):
             attacking = self.attackers[[upload.client for upload in uploads]]
             self.weight_shares.append(float(weights[attacking].sum() / max(weights.sum(), 1e-300)))
         report = RoundReport(len(clients), sum(upload.bytes for upload in uploads), 0)
-        return sums_of(uploads, message, problem.config), private, report
+        return self.engine.join(problem, uploads, message)[0], private, report
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

@@ -37,8 +37,10 @@ def local_update(broadcast: Broadcast, device: Device, config: Config, pseudo: D
 
 @remember_last
 def in_double(broadcast: Broadcast) -> Broadcast:
-    """The broadcast with its table in double precision, which a single device computes in."""
-    return broadcast if broadcast.V.dtype == np.float64 else replace(broadcast, V=broadcast.V.astype(np.float64))
+    """The broadcast with its parameters in double precision, which a single device computes in."""
+    if broadcast.V.dtype == np.float64:
+        return broadcast
+    return replace(broadcast, V=broadcast.V.astype(np.float64), dense=broadcast.dense.astype(np.float64))
 
 
 def rows_of(device: Device, pseudo: Decoys, items: int, config: Config) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fedrecplus.parts.aggregation import (
     update_variance,
 )
 from fedrecplus.parts.channel import SummingChannel
-from fedrecplus.parts.privacy import Words
+from fedrecplus.parts.privacy import BudgetMechanism, Words
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
@@ -37,23 +37,28 @@ class ServerState:
     last_step: NDArray[Any]
     last_covariance: NDArray[Any]
     moments: list[NDArray[Any]]
+    dense: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+    """the model's shared dense arrays beside each other"""
+    dense_moments: list[NDArray[Any]] = field(default_factory=list)
 
 
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
     """The server before the first round."""
     model, items = config.model, len(public.popularity)
     V = model.start_items(config.seed, items, public).astype(dtype)
-    if V.shape[1] != sum(model.tables().values()):
+    dense = model.start_dense(config.seed).astype(dtype)
+    if (V.shape[1], dense.shape) != (model.columns, (model.dense_size,)):
         raise UserError(
-            f"model.rule = {model.rule!r} starts with {V.shape[1]} columns, and its tables have others",
-            "let tables name all columns of start_items",
+            f"model.rule = {model.rule!r} starts with {V.shape[1]} columns and {dense.size} dense numbers, and its "
+            f"tree has {model.columns} and {model.dense_size}",
+            "let tree name all columns of start_items, and all of start_dense",
         )
     kind = config.aggregation.covariance_kind
     if kind == "full":
         check_full(V.size)
     shape = {"none": (0, V.shape[1]), "diagonal": V.shape, "full": (V.size, V.size)}[kind]
-    moments = [np.zeros_like(V) for _ in range(config.server_optimizer.MOMENTS)]
-    return ServerState(0, V, np.zeros_like(V), np.zeros(shape, dtype=V.dtype), moments)
+    moments, dense_moments = ([np.zeros_like(x) for _ in range(config.server_optimizer.MOMENTS)] for x in (V, dense))
+    return ServerState(0, V, np.zeros_like(V), np.zeros(shape, dtype=V.dtype), moments, dense, dense_moments)
 
 
 def encode_items(V: NDArray[Any], public: PublicItems, config: Config) -> Array:
@@ -66,7 +71,7 @@ def encode_items(V: NDArray[Any], public: PublicItems, config: Config) -> Array:
 
 def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broadcast:
     """What every client of the next round is told. Paper: Algorithm 1, line 10"""
-    return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public)
+    return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public, state.dense)
 
 
 def server_round(
@@ -96,7 +101,36 @@ def server_round(
         covariance = optimizer.rate(state.round) ** 2 * covariance / max(sums.clients, 1)
     else:
         covariance = state.last_covariance
-    return ServerState(state.round + 1, state.V + step, step, covariance, moments)
+    dense, dense_moments = dense_step(state, sums, public, config)
+    return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments)
+
+
+def dense_step(
+    state: ServerState, sums: Sums, public: PublicItems, config: Config
+) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """The dense arrays after a round: the mean change over the cohort, by the optimizer that moves V.
+
+    Where noise hides how many took part, public figures say how many are expected, as they do of every row.
+    """
+    size, optimizer = len(state.dense), config.server_optimizer
+    if size == 0:
+        return state.dense, state.dense_moments
+    people = sums.overall
+    if isinstance(config.privacy, BudgetMechanism):
+        people = config.cohort.fraction * config.answering * _people(public)
+    divisor = 1.0 if config.aggregation.normalise == "none" else people
+    mean = sums.statistic[:size] / divisor if divisor > 0 else np.zeros(size)
+    step, moments = optimizer.step(mean.astype(state.dense.dtype), state.dense_moments, state.round)
+    return state.dense + (cooldown(config, state.round) * step).astype(state.dense.dtype), moments
+
+
+def _people(public: PublicItems) -> int:
+    if public.people == 0:
+        raise UserError(
+            "the public figures don't say of how many people they are, and with a privacy budget nothing else does",
+            "take statistics.source=secure-sum, or a catalogue that says it",
+        )
+    return public.people
 
 
 def cooldown(config: Config, round_number: int) -> float:

@@ -17,7 +17,8 @@ from fedrecplus.testing.example import small_ratings
 
 
 class ModelContract(Contract[Model[Any]]):
-    """r̂ = X_i·w_u, with X that everybody knows and w that stays on the device; and rounds that lower the error."""
+    """Predictions of X and dense arrays, which everybody knows, and w, which stays on the device; and rounds that
+    lower the error."""
 
     kind = "model"
     rounds = 10
@@ -35,7 +36,7 @@ class ModelContract(Contract[Model[Any]]):
         V = part.start_items(3, len(message.V), public)
         assert len(V) == len(message.V)
         assert np.isfinite(V).all()
-        assert V.shape[1] == sum(part.tables().values())
+        assert V.shape[1] == part.columns
         everybody = part.start_users(3, np.arange(20), public)
         assert everybody.shape == (20, part.user_columns)
         np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), public), everybody[[7, 11]])
@@ -46,7 +47,7 @@ class ModelContract(Contract[Model[Any]]):
         for device in devices[:5]:
             rows = self.rows(device, message)
             U, delta, statistic = self.part.local_training(device, rows, message)
-            assert len(statistic) == self.part.statistic_size
+            assert statistic.shape == (self.part.statistic_size,)
             assert U.shape == device.U.shape
             assert delta.shape == (len(rows.items), message.V.shape[1])
             assert np.isfinite(U).all()
@@ -72,13 +73,13 @@ class ModelContract(Contract[Model[Any]]):
         many = Device(clients, *own, alone[0].step, np.stack([device.U for device in alone]), secrets)
         trained = self.part.local_training(many, Rows(*together, _lines([each.rated for each in rows], False)), message)
         weights = self.part.user_weights(many.U, X, *own, public)
-        found = [trained.U, weights, self.part.fold_in(X, *own, public)]
+        found = [trained.U, weights, self.part.newcomer(X, message.dense, *own, public)]
         found += [self.part.list_weights(weights, X, *own, public), self.part.predict(together[0], many, message, 2)]
         for line, device in enumerate(alone):
             known, n = (device.items, device.ratings, public), len(rows[line].items)
             single = self.part.local_training(device, rows[line], message)
             w = self.part.user_weights(device.U, X, *known)
-            expected = [single.U, w, self.part.fold_in(X, *known), self.part.list_weights(w, X, *known)]
+            expected = [single.U, w, self.part.newcomer(X, message.dense, *known), self.part.list_weights(w, X, *known)]
             expected.append(self.part.predict(rows[line].items, device, message, 2))
             pairs = [*((one[line, : len(other)], other) for one, other in zip(found, expected, strict=True))]
             pairs.append((trained.delta[line, :n], single.delta))
@@ -87,7 +88,7 @@ class ModelContract(Contract[Model[Any]]):
             for one, other in pairs:
                 np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
-    def test_predictions_are_columns_times_weights(self) -> None:
+    def test_predictions_are_scores_of_columns_and_weights(self) -> None:
         """What a device fills with is what it would predict."""
         problem, message, devices = self.round()
         X, every = self.X(), np.arange(len(message.V))
@@ -95,21 +96,22 @@ class ModelContract(Contract[Model[Any]]):
         for device in devices[:5]:
             known = (device.items, device.ratings, problem.public)
             w = self.part.user_weights(device.U, X, *known)
-            assert w.shape == (X.shape[1],)
+            assert w.shape == (self.part.weight_count(X.shape[1]),)
             predicted = self.part.predict(every, device, message)
-            np.testing.assert_allclose(predicted, X @ w, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(predicted, self.part.scores(X, w, message.dense), rtol=0, atol=1e-9)
 
     def test_a_newcomer_gets_weights_from_ratings_alone_even_from_none(self) -> None:
-        """``fold_in`` needs no round; with ratings it fits them better than without."""
-        problem, _, devices = self.round()
+        """It needs no round; with ratings it fits them better than without."""
+        problem, message, devices = self.round()
         X, device = self.X(), max(devices, key=lambda device: len(device.items))
         w, nothing = (
-            self.part.fold_in(X, device.items[:rated], device.ratings[:rated], problem.public)
+            self.part.newcomer(X, message.dense, device.items[:rated], device.ratings[:rated], problem.public)
             for rated in (len(device.items), 0)
         )
-        assert w.shape == nothing.shape == (X.shape[1],)
+        assert w.shape == nothing.shape == (self.part.weight_count(X.shape[1]),)
         assert np.isfinite(nothing).all()
-        errors = [float(((device.ratings - X[device.items] @ weights) ** 2).mean()) for weights in (w, nothing)]
+        predicted = [self.part.scores(X[device.items], weights, message.dense) for weights in (w, nothing)]
+        errors = [float(((device.ratings - ratings) ** 2).mean()) for ratings in predicted]
         assert errors[0] < errors[1]
 
     def test_training_learns_more_than_the_mean(self) -> None:
@@ -121,7 +123,8 @@ class ModelContract(Contract[Model[Any]]):
             state, _ = engine.round(problem, state)
         X = item_columns(problem, state.server.V)
         W, ratings = engine.user_weights(problem, state.private, X), problem.ratings
-        predicted = np.einsum("ij,ij->i", W[ratings.client_of_rating], X[ratings.items])
+        rows, weights = X[ratings.items][:, None], W[ratings.client_of_rating]
+        predicted = self.part.scores(rows, weights, state.server.dense)[:, 0]
         assert ((ratings.standard_values - predicted) ** 2).mean() < ratings.standard_values.var()
         assert not np.allclose(state.server.V, start.server.V)
 

@@ -29,7 +29,7 @@ def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequenc
     known_user = (who >= 0) & has_ratings[who]
     warm = known_user & (what >= 0) & model.known[what]
     standard = np.where(known_user, _client_means(recommender)[who], model.public.mean)
-    standard[warm] = Predictor(parts.W, model.X).predict(who[warm], what[warm])
+    standard[warm] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(who[warm], what[warm])
     return model.scale.restore(standard)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
+from fedrecplus.parts import Model
 
 Array = NDArray[np.float64]
 Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
@@ -20,9 +21,25 @@ Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
 _BLOCK = 1 << 16
 
 
+class ScoredBy(NamedTuple):
+    """A model that scores otherwise than by X·w, with what it knows besides."""
+
+    model: Model[Any]
+    dense: NDArray[Any]
+
+    @classmethod
+    def of(cls, model: Model[Any], dense: NDArray[Any]) -> ScoredBy | None:
+        """None where predictions are X·w."""
+        return None if model.is_linear else cls(model, dense)
+
+    def scores(self, x: NDArray[Any], w: NDArray[Any]) -> Array:
+        """Predictions (…, n) in double precision, as those of X·w are."""
+        return self.model.scores(*(np.asarray(each, dtype=np.float64) for each in (x, w, self.dense)))
+
+
 @dataclass(frozen=True)
 class Predictor:
-    """What predictions come from: r̂ = w_u·X_i."""
+    """What predictions come from: r̂ = w_u·X_i, unless the model scores otherwise."""
 
     W: NDArray[Any]
     """a row of weights per client, which in a deployment is on its device"""
@@ -30,14 +47,20 @@ class Predictor:
     """a row of columns per item, which everybody knows"""
     Z: NDArray[Any] | None = None
     """a row of weights for lists per client, over the same columns; None where predicted ratings rank"""
+    scored_by: ScoredBy | None = None
+    """the model and its dense arrays, where predictions are not X·w"""
 
     def predict(self, clients: NDArray[Any], items: NDArray[Any]) -> Array:
         """Predictions for pairs, in standard units."""
+        if self.scored_by is not None:
+            return self.scored_by.scores(self.X[items][:, None], self.W[clients])[:, 0]
         ratings: Array = np.einsum("ij,ij->i", self.W[clients].astype(np.float64), self.X[items].astype(np.float64))
         return ratings
 
     def of_all_items(self, clients: NDArray[Any]) -> Array:
         """Predictions for all items, a row per client, in standard units."""
+        if self.scored_by is not None:
+            return self.scored_by.scores(self.X, self.W[clients])
         ratings: Array = self.W[clients].astype(np.float64) @ self.X.T.astype(np.float64)
         return ratings
 
@@ -53,7 +76,8 @@ def predictor_of(engine: Engine, problem: Problem, state: SimulationState, *, li
     """Everybody's predictions in a state; with ``lists`` what ranks lists, too, which takes its time."""
     X = item_columns(problem, state.server.V)
     W = engine.user_weights(problem, state.private, X)
-    return Predictor(W, X, engine.list_weights(problem, W, X) if lists else None)
+    Z = engine.list_weights(problem, W, X) if lists else None
+    return Predictor(W, X, Z, ScoredBy.of(problem.config.model, state.server.dense))
 
 
 @dataclass(frozen=True)

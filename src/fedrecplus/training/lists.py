@@ -13,14 +13,15 @@ from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.ranking import top
+from fedrecplus.workers import one_thread
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
 RANKED_BY = ("list", "rating")
 """by the model's weights for lists, where it has any, or by predicted ratings"""
 REASONS = 3
-_MOST_ASKED = 250
-"""own items at most that are left out in turn"""
+_MOST_LEFT_OUT = 30
+"""own items at most that are left out in turn, those most like the list: each costs a fold-in"""
 _POOL = 100
 """items at least that exploring chooses from: the best ones"""
 _POOL_TIMES = 5
@@ -35,7 +36,7 @@ class Reason:
     """its id in the data"""
     title: str
     contribution: float
-    """how much lower the recommended item would score if the person had not rated this one"""
+    """what this rating adds to the recommended item's score"""
 
 
 @dataclass(frozen=True)
@@ -150,26 +151,27 @@ def figures_of(model: SharedModel, items: Items, scores: Array, ratings: Array) 
 
 
 def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
-    """For each wanted item, the own ones without which it would score lowest, among those that raise its score.
+    """For each wanted item, the own ones that add most to its score.
 
-    Leave one out: a fold-in without each of the person's ratings, once for all wanted items; of a person with very many
-    ratings, without those whose items are most like the wanted ones.
+    A person's weights are a sum over their ratings, and so is a score: one solve for all reasons.
     """
-    columns, asked = model.X[wanted], _asked(model, own, wanted)
-    whole = columns @ list_or_rating_weights(model, own, ratings, by)
-    kept = np.ones((len(asked), len(own)), dtype=bool)
-    kept[np.arange(len(asked)), asked] = False
-    without = [columns @ list_or_rating_weights(model, own[mask], ratings[mask], by) for mask in kept]
-    contributions = whole - np.array(without).reshape(len(asked), len(wanted))
-    return [tuple(_strongest(model, own[asked], contributions[:, place])) for place in range(len(wanted))]
+    with one_thread():
+        contributions = _contributions(model, own, ratings, wanted, by)
+    return [tuple(_strongest(model, own, contributions[:, place])) for place in range(len(wanted))]
 
 
-def _asked(model: SharedModel, own: Items, wanted: Items) -> Items:
-    """Which of the own items may be reasons: all, or the most similar ones, so that a list never takes long."""
-    if len(own) <= _MOST_ASKED:
-        return np.arange(len(own))
+def _contributions(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> Array:
+    """What each rating adds to each wanted item's score; where scores are no sums, what leaving it out takes away."""
+    if model.scored_by is None:
+        return np.asarray(model.weight_shares(own, ratings, by) @ model.X[wanted].T)
     near = similarities(model, np.concatenate([own, wanted]))[: len(own), len(own) :]
-    return np.sort(np.argsort(-near.max(axis=1), kind="stable")[:_MOST_ASKED])
+    asked = np.argsort(-near.max(axis=1), kind="stable")[:_MOST_LEFT_OUT]
+    contributions = np.zeros((len(own), len(wanted)))
+    whole = model.scores(list_or_rating_weights(model, own, ratings, by), wanted)
+    for place in asked:
+        rest = np.delete(own, place), np.delete(ratings, place)
+        contributions[place] = whole - model.scores(list_or_rating_weights(model, *rest, by), wanted)
+    return contributions
 
 
 def _strongest(model: SharedModel, own: Items, contributions: Array) -> list[Reason]:

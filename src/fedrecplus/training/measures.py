@@ -114,7 +114,7 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
     items, known_items = _numbers(model.item_ids, training.item_ids)
     X, has_lists = model.X[items], model.config.model.scores_lists
-    W = np.zeros((training.clients, X.shape[1]))
+    W = np.zeros((training.clients, model.config.model.weight_count(X.shape[1])))
     Z = np.zeros(W.shape) if has_lists else None
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
     if Z is not None and parts.Z is not None:
@@ -126,7 +126,7 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
         if Z is not None:
             Z[client] = model.list_weights(W[client], own, ratings)
     fallback = Fallback.of(training, model.config)
-    return Predictor(W, X, Z), replace(fallback, known_item=fallback.known_item & known_items)
+    return Predictor(W, X, Z, model.scored_by), replace(fallback, known_item=fallback.known_item & known_items)
 
 
 def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,14 @@ from fedrecplus.config import Config, dumps, loads
 from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_tensors
+from fedrecplus.parts.tree import unpack
 from fedrecplus.protocol import PublicItems
+from fedrecplus.training.evaluation import ScoredBy
 
 MODEL, CLIENTS = "model.safetensors", "clients.safetensors"
 FORMAT = 2
 """of model files; 1 was that of fedrecplus 0.1"""
+_DENSE = "dense."
 _PUBLIC = ("content", "popularity", "average", "years")
 
 
@@ -43,6 +46,8 @@ class SharedModel:
     """no titles where the data has no catalogue"""
     genre_names: tuple[str, ...] = ()
     """of the first columns of ``public.content``; none where the data has no genres"""
+    dense: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+    """the model's shared dense arrays beside each other; in a file each by its name"""
 
     @cached_property
     def X(self) -> NDArray[np.float64]:
@@ -54,8 +59,20 @@ class SharedModel:
     def fold_in(self, items: NDArray[np.int64], ratings: NDArray[np.float64]) -> NDArray[np.float64]:
         """A person's weights from ratings in standard units, in closed form: all that a device needs is in here."""
         model = self.config.model
-        w: NDArray[np.float64] = model.fold_in(self.X, items, ratings, self.public)
+        w: NDArray[np.float64] = model.newcomer(self.X, self.dense.astype(np.float64), items, ratings, self.public)
         return w
+
+    def scores(self, w: NDArray[Any], items: Any = slice(None)) -> NDArray[np.float64]:
+        """A person's scores of items: predictions in standard units, or what lists rank by, as the weights are."""
+        if self.scored_by is not None:
+            return self.scored_by.scores(self.X[items], w)
+        scores: NDArray[np.float64] = self.X[items] @ w.astype(np.float64)
+        return scores
+
+    @property
+    def scored_by(self) -> ScoredBy | None:
+        """What scores where predictions are not X·w."""
+        return ScoredBy.of(self.config.model, self.dense)
 
     def list_weights(
         self, w: NDArray[np.float64], items: NDArray[np.int64], ratings: NDArray[np.float64]
@@ -69,6 +86,12 @@ class SharedModel:
             return np.zeros(len(w))
         z: NDArray[np.float64] = model.list_weights(w, self.X, items, ratings, self.public)
         return z
+
+    def weight_shares(self, items: NDArray[np.int64], ratings: NDArray[np.float64], by: str) -> NDArray[np.float64]:
+        """Row k is what rating k adds to the weights that rank by ``by``."""
+        model = self.config.model
+        shares = model.list_weight_shares if by == "list" and model.scores_lists else model.weight_shares
+        return shares(self.X, items, ratings, self.public)
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -93,6 +116,8 @@ class SharedModel:
         facts |= {"genres": list(self.genre_names)} if self.genre_names else {}
         arrays = {name: getattr(public, name) for name in _PUBLIC}
         arrays |= {"V": self.V, **_ids("item_ids", self.item_ids), "titles": _as_bytes(list(self.titles))}
+        leaves = unpack(self.config.model.tree(), self.dense, "dense")
+        arrays |= {_DENSE + name: array for name, array in leaves.items()}
         # one entry: several would come in any order, and the same run should give the same bytes
         write_tensors(folder / MODEL, arrays, {"facts": json.dumps(facts)}, private=False)
 
@@ -109,14 +134,16 @@ class SharedModel:
         tables: dict[str, Any] = {name: arrays[name] for name in _PUBLIC}
         known = facts.get("public") or {name: facts[name] for name in ("mean", "noise")}  # early versions of 0.2
         public = PublicItems(**tables, **known)
+        config = loads(facts["config"], str(folder / MODEL), allow)
         return cls(
-            config=loads(facts["config"], str(folder / MODEL), allow),
+            config=config,
             scale=Scale.parse(facts["scale"]),
             V=arrays["V"],
             public=public,
             item_ids=_read_ids("item_ids", arrays),
             titles=tuple(_from_bytes(arrays["titles"])),
             genre_names=tuple(facts.get("genres", ())),
+            dense=_read_dense(config, arrays, folder),
         )
 
 
@@ -163,6 +190,17 @@ def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         raise UserError(f"{path}: no such file", "give the folder of a finished run") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: {error}", "the file is damaged; train again with --overwrite") from None
+
+
+def _read_dense(config: Config, arrays: dict[str, NDArray[Any]], folder: Path) -> NDArray[Any]:
+    """The dense arrays beside each other, as the model's tree has them."""
+    wanted = {_DENSE + name: leaf.shape for name, leaf in config.model.tree().items() if leaf.role == "dense"}
+    if any(name not in arrays or arrays[name].shape != shape for name, shape in wanted.items()):
+        raise UserError(
+            f"{folder / MODEL}: model.rule={config.model.rule} has other dense arrays now than when it was trained",
+            "read it with the version that wrote it, or train again with --overwrite",
+        )
+    return np.concatenate([np.zeros(0, arrays["V"].dtype), *(arrays[name].ravel() for name in wanted)])
 
 
 def _ids(name: str, ids: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -40,7 +40,8 @@ def published_model(model: SharedModel, result: Mapping[str, Any]) -> SharedMode
     if is_exact(model.public):
         model = _with_floor(model)
     public = replace(model.public, mean=round(float(model.public.mean), _MEAN_DIGITS))
-    return replace(model, V=_rounded(model.V), public=public, config=replace(model.config, seed=0))
+    dense = _rounded(model.dense[:, None])[:, 0] if model.dense.size else model.dense
+    return replace(model, V=_rounded(model.V), dense=dense, public=public, config=replace(model.config, seed=0))
 
 
 def published_figure(value: float | None) -> float | None:

@@ -87,14 +87,14 @@ class Person:
             return self._raw()
         if len(self._known_items) == 0:
             return self.model.public.popularity.astype(np.float64)
-        scores: Array = self.model.X @ self.z.astype(np.float64)
+        scores: Array = self.model.scores(self.z)
         scores[~self.model.known] = scores.min()
         return scores
 
     def _raw(self) -> Array:
         """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
         known = self.model.known
-        raw: Array = self.model.X @ self.w.astype(np.float64)
+        raw: Array = self.model.scores(self.w)
         if len(self.items) == 0 and not self.model.predicts_cold_items:
             return np.full(len(raw), self.model.public.mean)
         raw[~known] = self.ratings.mean() if len(self.ratings) else self.model.public.mean

@@ -83,7 +83,8 @@ class Run:
     def errors(self, training: Ratings, test: Ratings) -> Errors:
         """Errors by client, for paired tests."""
         training, test = join(training, test)
-        predictor = Predictor(self.recommender.clients.W, self.recommender.model.X)
+        model = self.recommender.model
+        predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
         return errors_of(test, predictor.predict, Fallback.of(training, self.config))
 
 
@@ -91,8 +92,8 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     """The trained model, with its clients' private parts beside it."""
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
-    V = training.state.server.V
-    model = SharedModel(training.config, ratings.scale, V, public, ratings.item_ids, titles, genres)
+    V, dense = training.state.server.V, training.state.server.dense
+    model = SharedModel(training.config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)

@@ -14,7 +14,16 @@ from fedrecplus.engines import SimulationState, item_columns
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray.worker import ShardView
 from fedrecplus.randomness import uniform
-from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, score, score_of_mean
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    ScoredBy,
+    Scores,
+    errors_of,
+    score,
+    score_of_mean,
+)
 from fedrecplus.training.groups import tail_items
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.ranking import Lists, ListTerms, clients_with_ratings, drawn_clients, judged_lists
@@ -26,6 +35,8 @@ class Question(NamedTuple):
 
     X: NDArray[Any]
     """public columns of items; none: predict the mean everywhere"""
+    dense: NDArray[Any]
+    """the model's dense arrays"""
     mean: float
     known_item: NDArray[np.bool_]
     share: float
@@ -98,7 +109,7 @@ class ShardedTraining(Training):
         if self.config.model.PREDICTS_COLD_ITEMS:
             known[:] = True
         share = 0.0 if self.ratings.fold is not None else min(1.0, MOST_JUDGED / max(len(self.ratings), 1))
-        return Question(X, self.ratings.mean(), known, share)
+        return Question(X, self.state.server.dense, self.ratings.mean(), known, share)
 
     def _scores(self, state: SimulationState, X: NDArray[Any]) -> Scores:
         return Scores.together(self._look(state, _scores_in_shard, self._question(X), self._ends))
@@ -144,7 +155,8 @@ def _to_judge(view: ShardView, question: Question, before: int) -> tuple[Any, Pr
     fallback = Fallback.of(training, mean=question.mean, known_item=np.array(question.known_item))
     X = np.array(question.X)
     W = view.engine.user_weights(view.problem, view.private, X) if len(X) else np.zeros((0, 0))
-    return test, Predictor(W, X), fallback
+    scored_by = ScoredBy.of(view.problem.config.model, np.array(question.dense))
+    return test, Predictor(W, X, scored_by=scored_by), fallback
 
 
 def _largest_in_shard(view: ShardView, question: None, own: None) -> int:

@@ -44,11 +44,12 @@ class Earlier:
         order = np.concatenate([known, new])
         rows = self.model.V[places[known]].astype(state.server.V.dtype)
         before = ServerState(0, rows, rows * 0, state.server.last_covariance[:0], [])
+        dense = self.model.dense.astype(state.server.dense.dtype)
         of_known, of_all = (problem.public.of_items(items) for items in (known, order))
         grown = extend_server(before, of_known, of_all, problem.config)
         V = np.empty_like(state.server.V)
         V[order] = grown.V
-        return replace(state, server=replace(state.server, V=V))
+        return replace(state, server=replace(state.server, V=V, dense=dense))
 
     def places(self, item_ids: NDArray[Any]) -> NDArray[np.int64]:
         """Where each item is in the earlier model, by id; -1 for a new one."""
@@ -76,7 +77,7 @@ def _check(model: SharedModel, config: Config) -> None:
             "take a model that solves for them anew: reconstruction, ials, joint",
         )
     columns = model.V.shape[1]
-    if chosen.rule != earlier.rule or sum(chosen.tables().values()) != columns:
+    if chosen.rule != earlier.rule or chosen.columns != columns:
         raise UserError(
             f"the model to begin with is {earlier.rule!r} with {columns} columns, the settings ask for another",
             "leave --algorithm and its factors as they were in that run",

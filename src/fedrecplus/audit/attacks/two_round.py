@@ -38,11 +38,11 @@ class TwoRound(Attack[Settings]):
 
 def _guess(transcript: Transcript, first: Sent, second: Sent) -> Guess:
     before, after = reading(transcript, first), reading(transcript, second)
-    of = of_model(transcript)
+    of, solved = of_model(transcript), after
     if of is not None and of.fitted == "exactly":
-        before, after = together(transcript, (first, second))
-        solved = after
-    else:
+        before, solved = together(transcript, (first, second))
+        after = solved
+    elif of is not None:
         solved = solve(transcript, before, after)
     score = evidence(transcript, solved) - _ABSENT * ~np.isin(after.items, before.items)
     _, here, there = np.intersect1d(after.items, before.items, return_indices=True)

@@ -99,8 +99,8 @@ def _model(store: Store, table: SeenTable) -> SharedModel:
     if catalogue is None:
         raise UserError("the catalogue of this model is missing", "take part in one more round")
     refuse_outside(settings, store.allowed_rules, f"model {table.model}")
-    V = Packet.of_bytes(table_of(store, table)).arrays["V"]
-    return catalogue.model(from_tables(settings), V)
+    arrays = Packet.of_bytes(table_of(store, table)).arrays
+    return catalogue.model(from_tables(settings), arrays["V"], arrays.get("dense", np.zeros(0)))
 
 
 def import_own(store: Store, path: Path) -> int:

@@ -105,7 +105,7 @@ def load_policy(store: Store) -> Policy:
 
 def save_policy(store: Store, policy: Policy) -> None:
     """Set it from now on; within ``Store.changing``."""
-    unknown = set(policy.channels) - set(CHANNELS)
+    unknown = set(policy.channels) - {*CHANNELS, *store.allowed_rules}
     if unknown or not policy.channels:
         raise UserError(
             f"no channel is called {', '.join(sorted(unknown)) or 'nothing'}", f"there are {', '.join(CHANNELS)}"

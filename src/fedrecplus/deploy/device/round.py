@@ -214,7 +214,8 @@ def train_locally(
     private = start_private(problem, engine.dtype)
     for number, client in enumerate(clients):
         remember(problem, private, replace(client, client=number))
-    tables = {name: getattr(message, name).astype(engine.dtype) for name in ("V", "last_step", "last_covariance")}
+    names = ("V", "last_step", "last_covariance", "dense")
+    tables = {name: getattr(message, name).astype(engine.dtype) for name in names}
     uploads, private = engine.uploads(problem, private, replace(message, **tables), np.arange(len(clients)))
     none = None if config.redraws else Decoys(np.zeros(0, np.int64), np.zeros(0))  # the engine notes no empty sets
     after = [device_of(problem, private, upload.client) for upload in uploads]
@@ -250,7 +251,7 @@ def _training_error(clients: Sequence[Device], message: Broadcast, config: Confi
     X = model.item_columns(message.V, message.public)
     for one in clients:
         w = model.user_weights(one.U, X, one.items, one.ratings, message.public)
-        squared += float(((X[one.items] @ w - one.ratings) ** 2).sum())
+        squared += float(((model.scores(X[one.items], w, message.dense) - one.ratings) ** 2).sum())
     return ErrorReport(squared, sum(len(one.items) for one in clients))
 
 
@@ -284,7 +285,8 @@ def save_round(
     sent: SentLine | None,
 ) -> None:  # fmt: skip
     """A finished round: factors, rows, the reply itself and its line in the log, all at once."""
-    V, model = Packet({}, {"V": request.V}).to_bytes(), request.model
+    parameters = {name: table for name, table in request.tables.items() if name in ("V", "dense")}
+    V, model = Packet({}, parameters).to_bytes(), request.model
     with store.changing():
         for one in clients:
             kept = (None, None) if one.kept is None else (one.kept.items.tobytes(), one.kept.ratings.tobytes())

@@ -183,7 +183,7 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
     state, catalogue = last.state.server, run.catalogue
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
-    catalogue.model(config, state.V).write(folder.path)
+    catalogue.model(config, state.V, state.dense).write(folder.path)
     nobodys_parts().write(folder.path)
     public = catalogue.public
     privacy = privacy_of(config, public, 0, Ledger.of_model(run.book, config, run.deployment.model))

@@ -195,7 +195,8 @@ class CoordinatedRun(StoredRun):
         super().__init__(lease.database, number)
         self.lease = lease
         self._open: Connection | None = None
-        self._said, self._said_at = "", 0.0
+        self._said: dict[str, Any] = {}
+        self._said_at = 0.0
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:
@@ -239,10 +240,11 @@ class CoordinatedRun(StoredRun):
 
     def set_progress(self, **facts: Any) -> None:
         """Say where the run is now, to whoever follows it, now and then; ``Stopped`` where somebody wants it to end."""
-        text = json.dumps(facts)
-        if text == self._said or (time.monotonic() - self._said_at < _BETWEEN and facts.get("phase") == "round"):
+        same_stage = all(facts.get(key) == self._said.get(key) for key in ("phase", "round", "stage"))
+        often = same_stage and facts["phase"] == "round" and time.monotonic() - self._said_at < _BETWEEN
+        if often or facts == self._said:
             return
-        self._said, self._said_at = text, time.monotonic()
+        self._said, self._said_at = facts, time.monotonic()
         self.set(progress=json.dumps({**facts, "pid": os.getpid(), "at": time.time()}))
         self.check_stop()
 

@@ -141,9 +141,10 @@ class ItemCatalogue:
         public = PublicItems(content, popularity, average, years, mean, noise, source, epsilon, people)
         return cls(ids, titles, Scale.parse(facts["scale"]), public)
 
-    def model(self, config: Config, V: NDArray[Any]) -> SharedModel:
-        """The model that V makes with these items: anybody may have it, and fold themselves into it."""
-        return SharedModel(config, self.scale, V, self.public, np.array(self.ids, dtype=str), self.titles)
+    def model(self, config: Config, V: NDArray[Any], dense: NDArray[Any]) -> SharedModel:
+        """The model that V and dense arrays make with these items: anybody may have it, and fold themselves into it."""
+        ids = np.array(self.ids, dtype=str)
+        return SharedModel(config, self.scale, V, self.public, ids, self.titles, dense=dense)
 
 
 def _kind(source: str) -> str:

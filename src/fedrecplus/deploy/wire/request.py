@@ -29,7 +29,7 @@ from fedrecplus.protocol import Broadcast
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
-_LARGEST = {"V": 1e3, "last_step": 1e3, "last_covariance": 1e6}
+_LARGEST = {"V": 1e3, "last_step": 1e3, "last_covariance": 1e6, "dense": 1e3}
 """the tables of a request, and the greatest number of each: factors are of the size of ratings, on a scale of 1 to 5"""
 
 
@@ -41,7 +41,7 @@ class Request:
     config: Config
     round: int
     tables: dict[str, NDArray[Any]]
-    """V and, where clients weigh themselves, the last step and covariance"""
+    """V, the dense arrays where the model has any and, where clients weigh themselves, the last step and covariance"""
     catalogue: str
     """digest of the catalogue"""
     attached: ItemCatalogue | None
@@ -78,7 +78,8 @@ class Request:
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
         """The round's broadcast; encoded items are computed here, from what everybody knows."""
         V, step, covariance = (self.tables[name].astype(np.float64) for name in ("V", "last_step", "last_covariance"))
-        state = ServerState(self.round, V, step, covariance, [])
+        dense = self.tables.get("dense", np.zeros(0)).astype(np.float64)
+        state = ServerState(self.round, V, step, covariance, [], dense)
         return broadcast(state, catalogue.public, encode_items(V, catalogue.public, self.config))
 
 
@@ -91,7 +92,7 @@ def encode_request(
     With a session it is the first stage of a secure sum as well.
     """
     told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
-    names = ("V", "last_step", "last_covariance") if told else ("V",)
+    names = ["V", *(["last_step", "last_covariance"] if told else []), *(["dense"] if state.dense.size else [])]
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
@@ -128,6 +129,9 @@ def _decode(packet: Packet, config: Config) -> Request:
     V = tables["V"]
     for name, table in tables.items():
         _check_table(name, table, V)
+    dense = config.model.dense_size if int(facts["round"]) >= 0 else 0
+    if tables.get("dense", np.zeros(0)).shape != (dense,) or ("dense" in tables) != (dense > 0):
+        raise ValueError(f"other dense arrays than those of model.rule={config.model.rule}")
     int(str(facts["model"]), 16)
     return Request(
         model=str(facts["model"]),
@@ -144,7 +148,8 @@ def _decode(packet: Packet, config: Config) -> Request:
 
 def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
     """Refuse tables that no training has: a server could choose them to break, or to saturate, what devices compute."""
-    if name not in _LARGEST or table.dtype.kind != "f" or table.ndim != 2 or table.shape[1:] != V.shape[1:]:
+    beside = name == "dense" or (table.ndim == 2 and table.shape[1:] == V.shape[1:])
+    if name not in _LARGEST or table.dtype.kind != "f" or not beside:
         raise ValueError(f"{name[:20]} is no table of numbers beside V")
     if name == "last_step" and len(table) != len(V):
         raise ValueError("a last step of other items than V's")
@@ -184,7 +189,8 @@ def check_deployable(config: Config) -> Config:
         _check_secure(config)
     if config.model.statistic_size and not is_secure(config):
         raise UserError(
-            f"model.rule={config.model.rule} uploads a statistic, which nobody may see of one person",
+            f"model.rule={config.model.rule} uploads numbers beside its rows, dense arrays or a statistic, and a "
+            "deployment takes those in secure sums alone",
             "set channel.rule=secure, or choose another model",
         )
     _check_noise(config)

@@ -134,7 +134,8 @@ class CardSums:
         """The sums, for a server whose tables are on the card."""
         total: Any = CardTable(self.total[:, : self.width])
         weights: Any = CardTable(self.per_item)
-        return Sums(total, weights, float(self.overall.item()), self.clients)
+        statistic = self.statistic.cpu().numpy() if len(self.statistic) else np.zeros(0)
+        return Sums(total, weights, float(self.overall.item()), self.clients, statistic=statistic)
 
     def on_host(self) -> Sums:
         """The sums, for the server."""

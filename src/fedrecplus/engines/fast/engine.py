@@ -6,6 +6,7 @@ the sums allow it, updates are weighed and added up as they are made; otherwise 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
 from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
-from fedrecplus.rounds import add_up, outgoing
+from fedrecplus.rounds import outgoing
 
 
 class FastEngine(Engine):
@@ -62,17 +63,20 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """The sums of updates that were kept apart."""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        traffic = Traffic(sum(upload.bytes for upload in uploads), 0)
-        aggregation = kernel_of(problem.config.aggregation)
-        if aggregation is not None and hasattr(aggregation, "aggregate"):
-            table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
-            items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
-            counts = np.bincount(items, minlength=len(table)).astype(np.float64)
-            sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
-        else:
-            sums, traffic = add_up(uploads, message, problem.config)
-        down = len(clients) * BYTES_PER_NUMBER * message.V.size + peer_bytes + traffic.bytes_down
+        sums, traffic = self.join(problem, uploads, message)
+        down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
         return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
+
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """See ``Engine.join``; by the rule's kernel where it has one."""
+        aggregation = kernel_of(problem.config.aggregation)
+        if aggregation is None or not hasattr(aggregation, "aggregate"):
+            return super().join(problem, uploads, message)
+        table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
+        items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+        counts = np.bincount(items, minlength=len(table)).astype(np.float64)
+        sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
+        return sums, Traffic(sum(upload.bytes for upload in uploads), 0)
 
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -100,7 +104,8 @@ class FastEngine(Engine):
 
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
-        weights, model = np.zeros((problem.ratings.clients, X.shape[1]), X.dtype), problem.config.model
+        model = problem.config.model
+        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1])), X.dtype)
 
         def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
             weights[clients] = model.user_weights(private.U[clients], X, items, ratings, problem.public)
@@ -150,4 +155,4 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
         rows[:] = len(message.V)
     beside = config.model.statistic_size + config.aggregation.weighs_on_client  # its own weight
     up = BYTES_PER_NUMBER * (int(rows.sum()) * (1 + message.V.shape[1]) + len(clients) * beside)
-    return RoundReport(len(clients), up, len(clients) * BYTES_PER_NUMBER * message.V.size)
+    return RoundReport(len(clients), up, len(clients) * message.bytes)

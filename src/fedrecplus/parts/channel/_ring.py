@@ -10,8 +10,9 @@ Every channel that adds up masked, shared or noised integers uses this one encod
 
 A sum is exact up to the rounding of each contribution: to the nearest step of 32 bits; of 16 bits, where most numbers
 are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients contribute to a row than
-was allowed for, a sum can't wrap around. Numbers beyond the bound are clipped to it, and what is no number counts as
-zero: a client that dropped out for what it has would tell the server so.
+was allowed for, a sum of 32 bits can't wrap around; one of 16 bits has room for numbers of both signs
+(``of_both_signs``), and would wrap around only where nearly all were at the bound with one sign. Numbers beyond the bound
+are clipped to it, and what is no number counts as zero: a client that dropped out for what it has would tell the server so.
 """
 
 from __future__ import annotations
@@ -182,6 +183,18 @@ def contributors(popularity: NDArray[Any], cohort: int, slack: float = 1.25) -> 
     """
     expected = np.ceil(slack * np.maximum(popularity, 0)).astype(np.int64) + 16
     return np.asarray(np.minimum(expected, max(cohort, 1)))
+
+
+def of_both_signs(most: Items) -> Items:
+    """How many contributions at the bound a sum of so many reaches, where they are of both signs.
+
+    2√n, and n/16 at least: of n numbers at random signs a sum grows with √n, and what people have in common adds to it.
+    Ours: sums of trainings reached half of it (docs/secure-sums.md).
+
+    >>> of_both_signs(np.array([1, 100, 10_000]))
+    array([  1,  20, 625])
+    """
+    return np.minimum(most, np.ceil(np.maximum(2.0 * np.sqrt(most), most / 16)).astype(np.int64))
 
 
 def encoding_of(

@@ -23,6 +23,7 @@ from fedrecplus.parts.channel._ring import (
     encode,
     encoding_of,
     is_clipped,
+    of_both_signs,
     zeros,
 )
 from fedrecplus.protocol import Array, Broadcast, PublicItems, Upload
@@ -107,6 +108,8 @@ def encoding_for(
     else:
         most = np.minimum(senders + silos, cohort)
         left_out = senders < 2 * settings.fewest_contributors  # some may vanish
+    if layout.bits < WEIGHT_BITS:
+        most = of_both_signs(most)
     expected = public.popularity / max(public.people or cohort, 1)
     return encoding_of(
         layout, most + noise, cohort + noise, settings.bound, settings.largest_weight, settings.statistic_bound,

@@ -39,7 +39,7 @@ from fedrecplus.parts.channel import RingChannel
 from fedrecplus.parts.channel._ckks import FOR_BITS, Adder, decrypt, encrypt, key_of, library, without_secret
 from fedrecplus.parts.channel._ring import WEIGHT_BITS, RingLayout, RingVector, add_all, decode, zeros
 from fedrecplus.parts.channel._summing import RingSettings, encoded
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.settings import Annotated, number, text
 
 Integers = NDArray[np.int64]
@@ -157,5 +157,5 @@ def traffic_of(vectors: Sequence[RingVector], message: Broadcast, layout: RingLa
     blocks = -(-layout.items // size)
     sent = sum(blocks if vector.rows is None else len(np.unique(vector.rows // size)) for vector in vectors)
     up = sent * of_block + len(vectors) * of_weights
-    down = len(vectors) * (blocks * of_block + of_weights - BYTES_PER_NUMBER * message.V.size)
+    down = len(vectors) * (blocks * of_block + of_weights - message.bytes)
     return Traffic(up, down)

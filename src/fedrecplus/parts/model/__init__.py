@@ -1,6 +1,7 @@
 """What is learnt: tables of item factors that everybody shares, and what a device makes of them for its owner.
 
 A model predicts r̂ = X_i·w_u: X_i are columns that everybody knows of an item, w_u are weights that stay on the device.
+One that scores otherwise (``scores``) may have dense arrays besides, which everybody knows too.
 
 What a device does is written for any number of clients, in NumPy or torch (``fedrecplus.arrays``). One client has items
 (n) and ratings (n). Of a batch they are (…, n), padded to the longest: item −1 is no row. What is computed for such a
@@ -19,6 +20,7 @@ from fedrecplus.arrays import product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.part import Part, S
+from fedrecplus.parts.tree import Leaf, size_of
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 
 Array = NDArray[np.float64]
@@ -33,7 +35,7 @@ class Trained(NamedTuple):
     delta: Array
     """how the client's rows of the item table moved"""
     statistic: Array = np.zeros(0)
-    """a small dense statistic beside the rows, of ``statistic_size`` numbers"""
+    """what goes up beside the rows, ``statistic_size`` numbers: how dense arrays moved, then statistics"""
 
 
 @remember_last
@@ -63,13 +65,23 @@ class Model(Part[S]):
     """what predicts ratings: ``means`` where that is a fallback, which results say"""
 
     @abstractmethod
-    def tables(self) -> dict[str, int]:
-        """The shared tables, which stand beside each other in V, and their columns."""
+    def tree(self) -> dict[str, Leaf]:
+        """All parameters by name: item tables, which stand beside each other in V, dense arrays, what is private."""
+
+    @property
+    def columns(self) -> int:
+        """Of V."""
+        return size_of(self.tree(), "table")
+
+    @property
+    def dense_size(self) -> int:
+        """Numbers of all dense arrays, which everybody is told."""
+        return size_of(self.tree(), "dense")
 
     @property
     def statistic_size(self) -> int:
-        """Numbers of a dense statistic that an upload has beside its rows."""
-        return 0
+        """Numbers that an upload has beside its rows: changes of dense arrays, then statistics."""
+        return size_of(self.tree(), "dense", "statistic")
 
     @property
     def local_epochs(self) -> int:
@@ -84,11 +96,15 @@ class Model(Part[S]):
     @property
     def user_columns(self) -> int:
         """Numbers that a device keeps between rounds."""
-        return 0
+        return size_of(self.tree(), "private")
 
     @abstractmethod
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """The item table before training."""
+
+    def start_dense(self, seed: int) -> Array:
+        """The dense arrays before training, beside each other: zeros."""
+        return np.zeros(self.dense_size)
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """What some clients' devices keep, before training: a row each."""
@@ -124,6 +140,23 @@ class Model(Part[S]):
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A person's weights from public columns and ratings alone, even from none: how a newcomer gets them."""
 
+    def newcomer(self, X: Array, dense: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A person's weights from all that is shared: where there are dense arrays, columns alone don't say enough."""
+        return self.fold_in(X, items, ratings, public)
+
+    def weight_count(self, columns: int) -> int:
+        """Numbers of a person's weights, where X has so many columns."""
+        return columns
+
+    def scores(self, x: NDArray[Any], w: NDArray[Any], dense: NDArray[Any]) -> NDArray[Any]:
+        """Predictions (…, n) from rows of X (…, n, columns), a person's weights (…) and the dense arrays: x·w."""
+        return product(x, w)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether predictions are X·w."""
+        return type(self).scores is Model.scores
+
     def user_weights(self, U: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The weights that predictions use, which never leave the device."""
         return self.fold_in(X, items, ratings, public)
@@ -143,8 +176,32 @@ class Model(Part[S]):
         """Weights z over X such that lists are ranked by X·z."""
         return w
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Row k is what rating k adds to the weights of ``fold_in``: by default, what leaving it out takes away."""
+        whole = self.fold_in(X, items, ratings, public)
+        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
+        return np.asarray(whole - [self.fold_in(X, *others, public) for others in rest])
+
+    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Row k is what rating k adds to ``list_weights``: by default, what leaving it out takes away.
+
+        Reasons are made of it. Who overrides another model's ``fold_in`` or ``list_weights`` overrides its shares.
+        """
+        if not self.scores_lists:
+            return self.weight_shares(X, items, ratings, public)
+
+        def weights(items: Items, ratings: Array) -> Array:
+            return self.list_weights(self.fold_in(X, items, ratings, public), X, items, ratings, public)
+
+        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
+        return np.asarray(weights(items, ratings) - [weights(*others) for others in rest])
+
     def attacker(self) -> OfModel | None:
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
+        return None
+
+    def shown_rated(self, delta: Array) -> NDArray[np.bool_] | None:
+        """Which rows of an upload show that they are rated, by what moved; None: none does."""
         return None
 
     def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:

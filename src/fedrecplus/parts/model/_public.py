@@ -49,6 +49,13 @@ def ridge_regression(x: Array, ratings: Array, ridge: Array, prior: Array, colum
     return xp.concat([xp.ones_like(solution[..., :1]), prior + solution], axis=-1), covariance
 
 
+def regression_shares(x: Array, targets: Array, ridge: Array) -> Array:
+    """Row k is what target k adds to ``ridge_regression``'s weights, which are linear in them: A⁻¹ x_k t_k."""
+    A = x[:, 1:]
+    inverse = np.linalg.inv(add_to_diagonal(A.T @ A, ridge))
+    return np.hstack([np.zeros((len(x), 1)), (targets[:, None] * A) @ inverse])
+
+
 @functools.lru_cache(maxsize=4)  # the reference asks once for every client
 def public_columns(public: PublicItems, settings: PublicSettings) -> Array:
     """The columns that nothing is learnt of: the baseline, and what everybody knows besides."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import add_to_diagonal, like, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -57,9 +58,9 @@ class Fcf(Model[Settings]):
     ALL_ITEMS = True
     RATINGS_BY = "means"
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """Y."""
-        return {"Y": self.settings.factors}
+        return {"Y": Leaf.table(self.settings.factors)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """Y before training: noise."""
@@ -106,12 +107,25 @@ class Fcf(Model[Settings]):
         w[..., 1] = xp.sum(deviations, axis=-1) / (xp.sum(xp.astype(given, X.dtype), axis=-1) + _BIAS_PRIOR)
         return w
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A rating's part of the damped deviation."""
+        shares = np.zeros((len(items), X.shape[1]))
+        shares[:, 1] = (ratings - X[items, 0]) / (len(items) + _BIAS_PRIOR)
+        return shares
+
     def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """x over Y's columns, so that X·z = x·y_i."""
         x = self.person_factors(list_gram(self, X), items)
         z = zeros(w.shape, X)
         z[..., _BEFORE:] = x
         return z
+
+    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """What choice k adds to x. After: Hu, Koren and Volinsky 2008, section 5"""
+        shared, y, alpha = list_gram(self, X), X[items, _BEFORE:], self.settings.confidence
+        shares = np.zeros((len(items), X.shape[1]))
+        shares[:, _BEFORE:] = (1.0 + alpha) * np.linalg.solve(shared.gram + alpha * y.T @ y, y.T).T
+        return shares
 
 
 @remember_last

@@ -35,10 +35,12 @@ from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
+    regression_shares,
     ridge_regression,
     rows_from_features,
     with_public_columns,
 )
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number
@@ -102,14 +104,10 @@ class Ials(Model[C]):
     PREDICTS_COLD_ITEMS = True
     CHOICES = True
 
-    def tables(self) -> dict[str, int]:
-        """W."""
-        return {"W": self.settings.interaction_factors}
-
-    @property
-    def statistic_size(self) -> int:
-        """Numbers of u uᵀ's upper triangle."""
-        return self.settings.interaction_factors * (self.settings.interaction_factors + 1) // 2
+    def tree(self) -> dict[str, Leaf]:
+        """W, and the upper triangle of u uᵀ."""
+        factors = self.settings.interaction_factors
+        return {"W": Leaf.table(factors), "gram": Leaf.statistic(factors * (factors + 1) // 2)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """W before training: noise."""
@@ -203,6 +201,12 @@ class Ials(Model[C]):
         ridge = nothing + self.settings.noise * public.noise
         return ridge_regression(rows_of(X, items), ratings, ridge, nothing)[0]
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A⁻¹ x_k times how far rating k is from the baseline."""
+        x = rows_of(X, items)
+        ridge = np.full(X.shape[1] - 1, self.settings.noise * public.noise)
+        return regression_shares(x, ratings - x[:, 0], ridge)
+
     def choice_columns(self, columns: int) -> slice:
         """Those of W among so many columns of X."""
         return slice(columns - self.settings.interaction_factors, columns)
@@ -219,6 +223,17 @@ class Ials(Model[C]):
         z[..., POPULARITY] += of_popularity
         z[..., self.choice_columns(X.shape[1])] += u @ structure / self.settings.interaction_scale
         return z
+
+    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """What choice k adds to u, and rating k to the prediction. After: Hu, Koren and Volinsky 2008, section 5"""
+        shared, structure = list_equations(self, X, public)
+        c, w = self.confidences(ratings, public), rows_of(shared.W, items)
+        weighted = c[:, None] * w
+        gram = add_to_diagonal(shared.gram + weighted.T @ w, self.person_ridge(c.sum(), len(shared.W)))
+        shares = self.mixing_weights(public)[0] * self.weight_shares(X, items, ratings, public)
+        of_choices = np.linalg.solve(gram, weighted.T).T
+        shares[:, self.choice_columns(X.shape[1])] += of_choices @ structure / self.settings.interaction_scale
+        return shares
 
     def mixing_weights(self, public: PublicItems) -> tuple[float, float]:
         """Weights of the predicted rating and of popularity in the score that lists rank by.

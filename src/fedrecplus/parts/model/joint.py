@@ -17,11 +17,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import like, namespace, product, remember_last, rows_of
+from fedrecplus.arrays import add_to_diagonal, like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Trained, fitted_columns, ials, reconstruction
 from fedrecplus.parts.model.ials import round_equations
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.settings import Annotated, number, text
 
@@ -53,9 +54,9 @@ class Joint(ials.Ials[Settings]):
         own = {name: value for name, value in self.values.items() if name in names - {"popularity_weight"}}
         return reconstruction.Reconstruction(reconstruction.Settings(**own))
 
-    def tables(self) -> dict[str, int]:
-        """V and W."""
-        return {**self.rating_model.tables(), **super().tables()}
+    def tree(self) -> dict[str, Leaf]:
+        """V and W, and W's statistic."""
+        return {**self.rating_model.tree(), **super().tree()}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """T before training: noise."""
@@ -96,6 +97,17 @@ class Joint(ials.Ials[Settings]):
         w, _ = self.rating_model.posterior(x, items, ratings - product(x[..., -k:], prior), public)
         w[..., -k:] += prior
         return w
+
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """What rating k adds by its value, and by being there: the prior of choices is a sum over rated items."""
+        k, x = self.settings.factors, rows_of(X, items)
+        shares = self.rating_model.weight_shares(X, items, ratings, public)
+        prior = self.settings.choice_prior * (x[:, -k:] - mean_row(X, k, public)) / np.sqrt(max(len(items), 1))
+        ridge, _ = self.rating_model.ridge_and_prior(x.shape[1] - 1, items, np.ones(len(items)), public)
+        gram = x[:, 1:].T @ x[:, 1:]
+        shares[:, 1:] -= np.linalg.solve(add_to_diagonal(gram.copy(), ridge), gram[:, -k:] @ prior.T).T
+        shares[:, -k:] += prior
+        return shares
 
     def prior_from_choices(self, X: Array, items: Items, public: PublicItems) -> Array:
         """η Σ_j (V_j − V̄)/√n over a person's n rated items, where V̄ is the mean row over all ratings.

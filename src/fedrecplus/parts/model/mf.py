@@ -15,6 +15,7 @@ from fedrecplus.arrays import add_to_diagonal, in_numpy, like, namespace, outer,
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems
 from fedrecplus.randomness import mix, normal, subkey, subkeys, uniform
 from fedrecplus.settings import Annotated, number, text
@@ -50,14 +51,10 @@ class Mf(Model[Settings]):
 
     BIASES: ClassVar[bool] = False
 
-    def tables(self) -> dict[str, int]:
-        """V, with a column for the item bias where there are biases."""
-        return {"V": self.settings.factors + self.BIASES}
-
-    @property
-    def user_columns(self) -> int:
-        """U."""
-        return self.settings.factors + self.BIASES + 1
+    def tree(self) -> dict[str, Leaf]:
+        """V, with a column for the item bias where there are biases, and U."""
+        columns = self.settings.factors + self.BIASES
+        return {"V": Leaf.table(columns), "U": Leaf.private(columns + 1)}
 
     @property
     def local_epochs(self) -> int:
@@ -115,7 +112,7 @@ class Mf(Model[Settings]):
         settings, U, start = self.settings, device.U, rows_of(broadcast.V, rows.items)
         xp, V, targets = namespace(start), start, rows.ratings - self.global_mean(broadcast.public)
         rate, trained = self.local_rate(broadcast.round), like(self.trained_columns(), U)
-        batches = self._batches(device, rows, broadcast)
+        batches = self.batches(device, rows, broadcast)
         for _ in range(settings.local_epochs):
             for batch in batches:
                 used = batch if settings.user_step == "all" else batch & rows.rated
@@ -123,7 +120,7 @@ class Mf(Model[Settings]):
                 V = xp.where(batch[..., None], item_step(U, V, targets, rate, settings.regularisation), V)
         return Trained(U, V - start)
 
-    def _batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[NDArray[np.bool_]]:
+    def batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[NDArray[np.bool_]]:
         """Which rows a step is over: all at once, or batches of B in an order that is new each round."""
         size, present = self.settings.batch_size, rows.items >= 0
         if size == 0:
@@ -169,6 +166,15 @@ class Mf(Model[Settings]):
         transposed = xp.matrix_transpose(A)
         U[..., free] = solve(add_to_diagonal(transposed @ A, ridge[..., None]), product(transposed, targets))[0]
         return U
+
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A⁻¹ x_k times the rating less what is no weight of the person."""
+        free, x = np.flatnonzero(self.trained_columns()), X[items]
+        A, targets = x[:, free], ratings - self.BIASES * x[:, self.settings.factors]
+        gram = add_to_diagonal(A.T @ A, max(self.settings.regularisation * len(items), 1e-9))
+        shares = np.zeros(x.shape)
+        shares[:, free] = np.linalg.solve(gram, (targets[:, None] * A).T).T
+        return shares
 
     def attacker(self) -> OfModel:
         """What an attacker knows of U: it meets V's columns; the weight of an item bias is 1, a user bias may be."""

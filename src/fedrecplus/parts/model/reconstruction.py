@@ -25,10 +25,12 @@ from fedrecplus.parts.model._public import (
     POPULARITY_COLUMN,
     PublicSettings,
     public_regression,
+    regression_shares,
     ridge_regression,
     rows_from_features,
     with_public_columns,
 )
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
 from fedrecplus.settings import Annotated, number, text
@@ -61,9 +63,9 @@ class Reconstruction(Model[Settings]):
 
     PREDICTS_COLD_ITEMS = True
 
-    def tables(self) -> dict[str, int]:
+    def tree(self) -> dict[str, Leaf]:
         """V."""
-        return {"V": self.settings.factors}
+        return {"V": Leaf.table(self.settings.factors)}
 
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
         """V before training: noise."""
@@ -148,6 +150,12 @@ class Reconstruction(Model[Settings]):
         """The posterior mean: a ridge regression over the rated rows alone."""
         return self.posterior(rows_of(X, items), items, ratings, public)[0]
 
+    def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """A⁻¹ x_k times how far rating k is from what the prior says."""
+        x = rows_of(X, items)
+        ridge, prior = self.ridge_and_prior(x.shape[1] - 1, items, np.ones(len(items)), public)
+        return regression_shares(x, ratings - x[:, 0] - x[:, 1:] @ prior, ridge)
+
     @property
     def scores_lists(self) -> bool:
         """Where popularity has a say."""
@@ -162,6 +170,10 @@ class Reconstruction(Model[Settings]):
         popularity[POPULARITY] = self.settings.popularity_weight
         z: Array = w + popularity
         return z
+
+    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+        """Those of the predicted rating: popularity is nobody's choice."""
+        return self.weight_shares(X, items, ratings, public)
 
     def attacker(self) -> OfModel:
         """What an attacker knows of w: the baseline's weight is 1, and V's columns show theirs."""

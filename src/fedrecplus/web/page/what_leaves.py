@@ -98,11 +98,12 @@ def table_for(config: Config, tables: Sequence[TrainedTable]) -> tuple[int, int,
 
 
 def _columns(config: Config) -> int:
-    return sum(config.model.tables().values())
+    return config.model.columns
 
 
 def _factors(config: Config) -> int:
-    return config.model.tables().get("V", 0)
+    tree = config.model.tree()
+    return tree["V"].size if "V" in tree else 0
 
 
 def _choice(choice: Part[Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def report_of(problem: Problem, message: Broadcast, clients: Clients, pseudo: Ps
     noise = BYTES_PER_NUMBER * int(np.diff(pseudo.indptr)[ordinary].sum()) * (1 + columns)
     plain = BYTES_PER_NUMBER * int(rows[ordinary].sum()) * (1 + columns)
     summed = BYTES_PER_NUMBER * _denoiser_rows(problem, message.round, chosen, ordinary, pseudo) * (2 + columns)
-    down = len(clients) * BYTES_PER_NUMBER * message.V.size
+    down = len(clients) * message.bytes
     return RoundReport(len(clients), plain + noise + summed, down + noise)
 
 

@@ -25,7 +25,7 @@ from fedrecplus.parts.channel import (
     senders_of,
     warn_of_clipping,
 )
-from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums
+from fedrecplus.protocol import Broadcast, Sums
 
 Train = Callable[..., tuple[Sums, NDArray[Any]]]
 
@@ -74,7 +74,7 @@ def ring_sums(
     warn_of_clipping(int(clipped.sum()), message.round)
     survivors, traffic = secure.without_masks(rows, layout, vanish, message.round, seed, options)
     total = of_steps(replace(sums, clients=len(survivors)), layout)
-    down = len(clients) * BYTES_PER_NUMBER * message.V.size + traffic.bytes_down
+    down = len(clients) * message.bytes + traffic.bytes_down
     return decode(total, encoding), U, RoundReport(len(clients), traffic.bytes_up, down)
 
 

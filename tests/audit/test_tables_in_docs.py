@@ -1,9 +1,9 @@
-r"""Tables and figures of README.md, docs/audit.md and docs/threat-model.md are of schemes and attacks that there are.
+r"""Tables and figures of the audit in docs/ are of schemes and attacks that there are.
 
 After a change of presets or attacks, to write new ones::
 
     make frontier
-    python -m tests.audit.test_readme runs/frontier runs/frontier-more
+    python -m tests.audit.test_tables_in_docs runs/frontier runs/frontier-more
 
 Tables stand between ``<!-- NAME -->`` and ``<!-- end of NAME -->``; single figures, in a sentence, between
 ``<!-- auc SCHEME knowing WHAT -->`` and ``<!-- end -->``: the strongest attack of an attacker who knows so much.
@@ -35,13 +35,15 @@ from fedrecplus.web.report.frontier import frontier_table
 
 HOME = Path(__file__).parents[2]
 DOCS = HOME / "docs"
-README, AUDIT, PRIVACY, THREATS = HOME / "README.md", DOCS / "audit.md", DOCS / "privacy.md", DOCS / "threat-model.md"
+AUDIT, RESULTS, PROTECTIONS, THREATS = (
+    DOCS / f"{name}.md" for name in ("audit", "audit-results", "frontier", "threat-model")
+)
 TABLES = {
-    (README, "audit"): to_markdown,
-    (AUDIT, "audit"): strongest_to_markdown,
-    (AUDIT, "every attack"): every_attack_to_markdown,
+    (RESULTS, "audit"): to_markdown,
+    (RESULTS, "strongest"): strongest_to_markdown,
+    (RESULTS, "every attack"): every_attack_to_markdown,
 }
-FRONTIER = {(README, "frontier"): 0, (PRIVACY, "frontier of attacks"): 1}
+FRONTIER = {(PROTECTIONS, "frontier"): 0, (PROTECTIONS, "frontier of attacks"): 1}
 """where the tables of ``frontier.md`` stand, by their order there"""
 FIGURE = re.compile(r"(<!-- auc (\S+) knowing (.+?) -->)(.*?)(<!-- end -->)")
 SCHEMES = ("fedmf", "fedrec", "fedrec-hf", "fedrec++", "fedrec+paper", "fedrec+", "fedrec+private", "fedrec+secure")
@@ -61,7 +63,7 @@ def shown(path: Path, name: str) -> list[list[str]]:
 
 
 def test_the_frontier_has_columns_for_attacks_that_there_are_in_their_order() -> None:
-    columns = shown(README, "audit")[0][7:-2]
+    columns = shown(RESULTS, "audit")[0][7:-2]
     assert columns == [name for name in AuditExtent().chosen if name in columns]
 
 
@@ -73,18 +75,18 @@ def test_the_table_has_a_row_for_every_scheme_and_number_of_epochs(path: Path, n
 
 
 def test_the_frontier_shows_every_channel_every_kind_of_rows_and_every_budget() -> None:
-    headings, *lines = shown(README, "frontier")
+    headings, *lines = shown(PROTECTIONS, "frontier")
     assert headings == list(frontier_table([])[0])
     sent = {(line[1], line[2].split(",")[0]) for line in lines}
     kinds = {f"{channel}, {rows}" for channel, rows, *_ in CHANNELS}
     assert sent == {("clear", "none"), *((kind, "computational") for kind in kinds)} | {
         ("secure, whole", f"ε = {epsilon}") for epsilon in BUDGETS
     }
-    assert len(shown(PRIVACY, "frontier of attacks")) == len(lines) + 1
+    assert len(shown(PROTECTIONS, "frontier of attacks")) == len(lines) + 1
 
 
 def test_figures_in_sentences_are_of_schemes_and_attackers_that_there_are() -> None:
-    found = [figure for path in (README, AUDIT, THREATS) for figure in FIGURE.findall(path.read_text(encoding="utf-8"))]
+    found = [figure for path in (AUDIT, THREATS) for figure in FIGURE.findall(path.read_text(encoding="utf-8"))]
     assert found
     assert {figure[1] for figure in found} <= set(SCHEMES)
     assert {figure[2] for figure in found} <= set(KNOWINGS)
@@ -102,7 +104,7 @@ def write(audits: Sequence[Path], frontier: Path) -> None:
     tables = [part for part in frontier.read_text(encoding="utf-8").split("\n\n") if part.startswith("|")]
     for (path, name), number_of_table in FRONTIER.items():
         put(path, name, f"{tables[number_of_table].strip()}\n\n    make frontier\n\n")
-    for path in (README, AUDIT, THREATS):
+    for path in (AUDIT, THREATS):
         text = path.read_text(encoding="utf-8")
         path.write_text(FIGURE.sub(lambda found: figure(found, rows), text), encoding="utf-8")
 
