@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrecplus.config import Config, change, check, preset, presets
+from fedrecplus.config import Config, change, preset, presets
 from fedrecplus.deploy.device.statistics import statistics_upload
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, fixed_settings, sum_terms
 from fedrecplus.deploy.wire.settings import told_text
@@ -47,7 +47,7 @@ def test_budgets_are_judged_alike(tmp_path: Path) -> None:
 
 def packet_of(config: Config, round_number: int) -> str:
     """A request's bytes, for JSON."""
-    state = start_server(check(config), CATALOGUE.public)
+    state = start_server(config, CATALOGUE.public)
     packet = encode_request("00c0ffee", state, config, CATALOGUE, attach=True)
     return base64.b64encode(Packet({**packet.facts, "round": round_number}, packet.arrays).to_bytes()).decode()
 
@@ -83,6 +83,26 @@ def test_noised_sums_are_scaled_alike_and_noise_is_as_wide_as_it_must_be(tmp_pat
         noise = noise[kept] / encoding.scales[kept, None]
         share = terms.share(encoding, nodes)
         assert noise.std() == pytest.approx(share, rel=6 / np.sqrt(2 * noise.size))
+
+
+def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
+    others = [
+        {"model__rule": "mf"},
+        {"channel__rows": "rows"},
+        {"aggregation__rule": "size"},
+        {"encoder__rule": "public"},
+    ]
+    packets = [packet_of(demonstration(2, **other), 0) for other in others]
+    script = """
+    print(given.map((content) => {
+      try {
+        device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+        return '';
+      } catch (error) { return error.message; }
+    }));"""
+    words = [f"rule: this page can't take part with {setting}; a node of fedrecplus can" for setting in
+             ("model.rule=mf", "channel.rows=rows", "aggregation.rule=size")]  # fmt: skip
+    assert run_in_node(tmp_path, script, packets) == [*words, ""]
 
 
 def test_statistics_of_a_person_are_counted_alike(tmp_path: Path) -> None:

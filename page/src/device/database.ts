@@ -29,6 +29,13 @@ export class Database {
     return new Map(keys.map((key, place) => [key, values[place]!]));
   }
 
+  /** The greatest key of a table whose keys are numbers; 0 where it is empty. */
+  async lastKey(table: string): Promise<number> {
+    const database = await this.database();
+    const cursor = await settled<IDBCursor | null>(database.transaction(table).objectStore(table).openKeyCursor(null, "prev"));
+    return cursor ? Number(cursor.key) : 0;
+  }
+
   /** Resolves when all changes are on the disk. */
   async write(changes: readonly Change[]): Promise<void> {
     const database = await this.database();

@@ -124,8 +124,7 @@ export class Keeping {
 
   /** A line of the log, to be written before the message goes. */
   async sentLine(line: SentLine): Promise<Change> {
-    const keys = [...(await this.database.all("sent")).keys()] as number[];
-    return { table: "sent", key: 1 + Math.max(0, ...keys), value: line };
+    return { table: "sent", key: 1 + (await this.database.lastKey("sent")), value: line };
   }
 
   /** The vector of a sum; the oldest go. */
@@ -153,8 +152,7 @@ export class Keeping {
 
   /** Note a release before it leaves. */
   async book(paid: Paid): Promise<void> {
-    const lines = await this.ledger();
-    await this.spending.write([{ table: "ledger", key: lines.length + 1, value: paid }]);
+    await this.spending.write([{ table: "ledger", key: 1 + (await this.spending.lastKey("ledger")), value: paid }]);
   }
 
   /** Everything goes but what was spent. */
