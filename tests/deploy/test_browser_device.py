@@ -11,16 +11,27 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config
-from fedrecplus.deploy.device import Policy, Store, answer, save_policy
+from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
 from fedrecplus.deploy.device.batching import rated_items
 from fedrecplus.deploy.server import CoordinatedRun, Deployment, Lease, begin
 from fedrecplus.deploy.server.link import DatabaseLink
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, Stage, encode_request, encode_stage, sum_terms
+from fedrecplus.deploy.wire import (
+    ItemCatalogue,
+    Packet,
+    Stage,
+    Task,
+    as_told,
+    encode_request,
+    encode_stage,
+    first_state,
+    next_state,
+    sum_terms,
+)
 from fedrecplus.device import Device
 from fedrecplus.parts.channel import RingVector, decode, encode, zeros
 from fedrecplus.parts.channel._ring import Encoding, from_bytes
 from fedrecplus.protocol import Broadcast
-from fedrecplus.rounds import broadcast, client_round, server_round, start_server
+from fedrecplus.rounds import broadcast, client_round, start_server
 from fedrecplus.web.page.bundle import write_bundle
 from tests.deploy.browsers import PUBLIC, DevicePage, cluster_of, demonstration
 from tests.deploy.cluster import Cluster
@@ -75,7 +86,7 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
         items, values = cluster.ratings.of(client)
         names = cluster.ratings.item_ids[items].astype(str).tolist()
         of_nodes.append(dict(zip(names, scale.restore(values).tolist(), strict=True)))
-    state = start_server(config, CATALOGUE.public)
+    state = first_state(config, CATALOGUE.public)
     for number in range(ROUNDS):
         message = broadcast(state, CATALOGUE.public, np.zeros((0, 0)))
         terms = sum_terms(config, CATALOGUE.public, state.V.shape, number)
@@ -89,7 +100,7 @@ def test_browsers_and_nodes_make_one_secure_sum_bit_for_bit(browser: Any, tmp_pa
             assert np.abs(apart).max() <= 1, "units of the ring"
             assert vectors[number].any()
             total.add(from_bytes(vectors[number].tobytes(), terms.layout))
-        state = server_round(state, decode(total, encoding), CATALOGUE.public, config)
+        state = next_state(state, as_told(decode(total, encoding), config), CATALOGUE.public, config)
     np.testing.assert_array_equal(cluster.V, state.V)
 
 
@@ -139,6 +150,17 @@ def units_apart(recorded: bytes, config: Config, persons: int) -> int:
     return max(int(np.abs(moves).max()), int(np.abs(weights).max()))
 
 
+NOT_AGREED = "a task that nobody agreed to"
+AGREE = """async (tasks) => {
+  const done = (asked) => new Promise((resolve) => { asked.onsuccess = () => resolve(asked.result); });
+  const names = (await indexedDB.databases()).map((each) => each.name);
+  const database = await done(indexedDB.open(names.find((name) => name.startsWith('fedrecplus-device:'))));
+  await done(database.transaction('facts', 'readwrite').objectStore('facts').put(tasks, 'tasks'));
+  database.close();
+}"""
+"""agree to tasks in a browser"""
+
+
 def hostile_requests() -> dict[str, Packet]:
     """What a server may ask that no device should do."""
     exact = ItemCatalogue.of(PUBLIC)
@@ -180,6 +202,7 @@ def hostile_requests() -> dict[str, Packet]:
         "a stage of no sum": encode_stage(Stage(str(model), 0, b"x" * 16, "share"), b"nothing"),
         "a good one": good,
         "other settings for the same model": request(demonstration(2, model__item_prior=7.0)),
+        NOT_AGREED: request(demonstration(3)),
         "a cohort of nobody": encode_stage(Stage(str(model), 0, b"s" * 16, "share"), b"nothing"),
     }  # fmt: skip
 
@@ -190,22 +213,27 @@ def test_a_hostile_server_is_refused_as_by_a_python_node(browser: Any, tmp_path:
     Store.create(store, PUBLIC.scale)
     with Store.open(store) as opened, opened.changing():
         save_policy(opened, Policy(demonstration=True))
+    hostile = hostile_requests()
+    agreed = [packet.facts for name, packet in hostile.items() if "task" in packet.facts and name != NOT_AGREED]
+    tasks = [Task.parse(str(facts["task"])) for facts in agreed]
     with Store.open(store) as opened:
         opened.rate(BY_BROWSERS[0])
+        for task in tasks:
+            agree(opened, task)
     with Running(tmp_path / "server") as server:
         terms = Deployment(3)
         run = begin(server.home.database, tmp_path / "run", demonstration(2), terms, CATALOGUE, {"dataset": "small"})
         page = DevicePage(browser, server.home, "one")
         page.rate(BY_BROWSERS[0])
         page.take_part()
+        page.page.evaluate(AGREE, [task.digest for task in tasks])
         node, lease = server.home.roster.everybody()[0]["number"], Lease(server.home.database)
         words: dict[str, tuple[str, str]] = {}
         assert lease.take()
         with lease.kept():
             link = DatabaseLink(CoordinatedRun(lease, run.number))
             words = {
-                name: (said(link, node, packet), refusal(answer(packet, store)))
-                for name, packet in hostile_requests().items()
+                name: (said(link, node, packet), refusal(answer(packet, store))) for name, packet in hostile.items()
             }
         ledger = page.kept("spent", "ledger")
         page.context.close()
@@ -233,7 +261,12 @@ def pressing(page: Any) -> Callable[..., None]:
 
 def test_on_a_small_screen_by_keyboard_alone(browser: Any, tmp_path: Path, npm: Path) -> None:  # noqa: F811
     """From the link to a list of one's own in under a minute, then consent, sums with noise, and forget."""
-    noised = {"privacy__rule": "distributed", "aggregation__rule": "uniform", "privacy__epsilon": 6.0}
+    noised = {
+        "privacy__rule": "distributed",
+        "aggregation__rule": "uniform",
+        "privacy__epsilon": 6.0,
+        "privacy__devices": 4,
+    }
     config = demonstration(2, **noised, statistics__source="secure-sum")
     with cluster_of(tmp_path, config, 3, 4) as cluster:
         started = time.monotonic()

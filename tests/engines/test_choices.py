@@ -9,7 +9,7 @@ import pytest
 
 from fedrecplus.config import assign
 from fedrecplus.engines import engine_of, item_columns, prepare
-from fedrecplus.parts.model.ials import Ials, kept_structure
+from fedrecplus.parts.model.ials import Ials
 from fedrecplus.protocol import PublicItems
 from fedrecplus.testing import assert_engines_agree, small_ratings
 from fedrecplus.testing.example import example_config
@@ -62,7 +62,7 @@ def test_engines_agree_on_what_ranks_lists(model: str, scale_noise: float) -> No
 
 
 def test_components_are_kept_where_some_stand_out_and_left_out_where_all_are_alike() -> None:
-    rng = np.random.default_rng(0)
+    rng, kept_structure = np.random.default_rng(0), Ials().kept_structure
     public = PublicItems(np.zeros((400, 0)), np.full(400, 20))
     popular = np.outer(rng.normal(3.0, 0.3, size=400), rng.normal(size=24))
     chance = popular + rng.normal(size=(400, 24))

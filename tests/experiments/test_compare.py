@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -18,7 +19,7 @@ from fedrecplus.experiments.compare import compare, cross_validate
 from fedrecplus.experiments.comparison import Comparison, notes
 from fedrecplus.experiments.report import to_csv, to_json, to_markdown
 from fedrecplus.experiments.statistics import client_means, fold_mean, paired_test
-from fedrecplus.experiments.trivial import bias_only, global_mean
+from fedrecplus.experiments.trivial import bias_only, global_mean, learned_ridges
 from fedrecplus.training.evaluation import Fallback
 from fedrecplus.training.ranking import rank
 from tests.small_data import small_ratings
@@ -210,6 +211,15 @@ def test_the_paired_test_is_wilcoxon_s_over_clients_with_test_ratings() -> None:
 def test_errors_are_averaged_over_the_folds_a_client_is_in() -> None:
     means = client_means([np.array([1.0, np.nan, np.nan]), np.array([3.0, 2.0, np.nan])])
     np.testing.assert_array_equal(means, [2.0, 2.0, np.nan])
+
+
+def test_ridges_of_biases_are_learned_and_are_wide_where_people_and_items_are_all_alike() -> None:
+    rng = np.random.default_rng(0)
+    rows = [(user, item, rng.integers(1, 6)) for user in range(150) for item in rng.choice(60, 8, replace=False)]
+    alike = fr.load(pd.DataFrame(rows, columns=["user", "item", "rating"]))
+    assert learned_ridges(alike) in [(15.0, 10.0), (10.0, 10.0), (5.0, 25.0)]
+    differing = alike.where(alike.items < 2)
+    assert learned_ridges(differing.where(np.arange(len(differing)) < 50)) == (5.0, 10.0), "too few to choose by"
 
 
 def test_biases_beat_the_global_mean_on_training_ratings() -> None:

@@ -27,6 +27,8 @@ export interface KeptSum {
   readonly round: number;
   readonly V: string;
   readonly catalogue: string;
+  /** digest of the task */
+  readonly task: string;
   readonly config: string;
   readonly columns: number;
   readonly contribution: Contribution | null;
@@ -105,9 +107,14 @@ export class Keeping {
     return this.database.all("sums");
   }
 
-  /** V → the model whose sum over it was unmasked with this device's help. */
-  unmasked(): Promise<Map<IDBValidKey, { model: string; session: string; survivors: string }>> {
+  /** V → the sum over it that was unmasked with this device's help. */
+  unmasked(): Promise<Map<IDBValidKey, { model: string; task: string; round: number; session: string; survivors: string }>> {
     return this.database.all("unmasked");
+  }
+
+  /** Digests of the tasks that the person has agreed to. */
+  async tasks(): Promise<readonly string[]> {
+    return (await this.fact<string[]>("tasks")) ?? [];
   }
 
   async sent(): Promise<SentLine[]> {

@@ -1,4 +1,5 @@
 /** What a device does with a request, between the packet that came and the packet that goes: `deploy/device/round.py`. */
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type { Table } from "../engine/linear";
 import { statisticsOf } from "../privacy/person";
 import type { Contribution } from "../secure/ring";
@@ -8,6 +9,7 @@ import { Refusal, VERSION, type Packet } from "../wire/packet";
 import { matrixOf, requestDigest, requestOf, rounds, STATISTICS_ROUND, statisticsDigest, type Request } from "../wire/request";
 import { configOf, fixedSettings, section, type TrainingConfig } from "../wire/settings";
 import { isLaterStage } from "../wire/stages";
+import { checkLog, checkTask } from "../wire/task";
 import { contributionOf, ratedItems, withBatch } from "./contribution";
 import type { Keeping, KeptModel } from "./keeping";
 import { checkPolicy } from "./policy";
@@ -34,15 +36,28 @@ async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, said
   const kept = await keeping.model(request.model);
   checkUnchanged(kept, request);
   checkPolicy(await keeping.policy(), request.config, catalogue);
+  await checkAgreed(keeping, request, catalogue);
   if (request.round === STATISTICS_ROUND) checkStatistics(kept, request);
   else await checkRound(keeping, request);
+  if (request.round !== STATISTICS_ROUND) {
+    const earlier = (await keeping.fact<string[]>(`log ${request.task.digest}`)) ?? [];
+    checkLog(request.task, request.log, request.round, request.leaf, request.told, earlier);
+  }
   const terms = await checkSum(keeping, request, catalogue);
   await keeping.setFact("catalogue", catalogue.arrays);
+  if (request.log) await keeping.setFact(`log ${request.task.digest}`, request.log.leaves.map(bytesToHex));
   const own = await ratings();
   const contribution = request.round === STATISTICS_ROUND
     ? countsOf(ratedItems(own, catalogue), request)
     : await computed(keeping, kept, request, catalogue, own, said);
   return advertise(keeping, request, terms, contribution, own.size);
+}
+
+/** Refuse a question of a task that the person hasn't agreed to, and one that is none of its task's. */
+async function checkAgreed(keeping: Keeping, request: Request, catalogue: Catalogue): Promise<void> {
+  const { task } = request;
+  if (!(await keeping.tasks()).includes(task.digest)) throw new Refusal("task", `task ${task.digest.slice(0, 16)} is not agreed to here`);
+  checkTask(task, request.model, request.config, request.round, catalogue);
 }
 
 /** The catalogue that was kept last; null before the first. */

@@ -23,7 +23,7 @@ import { checkNoisePolicy } from "./policy";
 /** Refuse to begin a sum, by what is asked and what was unmasked before. */
 export async function checkSum(keeping: Keeping, request: Request, catalogue: Catalogue): Promise<SumTerms> {
   if (request.pinned) throw new Refusal("sum", "identities are pinned at the server, and a page has none");
-  await refuseSecond(keeping, tableDigest(request));
+  await refuseSecond(keeping, tableDigest(request), request.task.digest, request.round);
   const terms = termsOf(request.config, catalogue, request.round, request.tables["V"]!.shape[1]!);
   checkNoisePolicy(await keeping.policy(), terms);
   await checkCost(keeping, request.model, request.config, request.round, terms);
@@ -40,7 +40,7 @@ export async function advertise(keeping: Keeping, request: Request, terms: SumTe
   const stage: Stage = { model: request.model, round: request.round, session: request.session, name: FIRST };
   const reply = stagePacket(stage, answer, { persons: 1 });
   const sum: KeptSum = {
-    model: request.model, round: request.round, V: tableDigest(request), catalogue: request.catalogue, config: request.configText,
+    model: request.model, round: request.round, V: tableDigest(request), catalogue: request.catalogue, task: request.task.digest, config: request.configText,
     columns: request.tables["V"]!.shape[1]!, contribution, state, reply: null,
   };
   const others = [...(await keeping.sums())].filter(([, kept]) => kept.model === request.model);
@@ -91,9 +91,9 @@ async function masked(
 
 async function revealed(keeping: Keeping, sum: KeptSum, state: client.ClientState, message: Uint8Array, changes: Change[]): Promise<client.Answered> {
   const answered = client.reveal(state, message);
-  await refuseSecond(keeping, sum.V);
+  await refuseSecond(keeping, sum.V, sum.task, sum.round);
   const session = bytesToHex(state.session);
-  changes.push({ table: "unmasked", key: sum.V, value: { model: sum.model, session, survivors: bytesToHex(sha256(message)) } });
+  changes.push({ table: "unmasked", key: sum.V, value: { model: sum.model, task: sum.task, round: sum.round, session, survivors: bytesToHex(sha256(message)) } });
   return answered;
 }
 
@@ -114,9 +114,11 @@ async function again(keeping: Keeping, stage: Stage, sum: KeptSum, message: Uint
   return stagePacket(stage, sum.reply);
 }
 
-/** Refuse to help unmask another sum over a V of which one was unmasked. */
-async function refuseSecond(keeping: Keeping, V: string): Promise<void> {
-  const done = (await keeping.unmasked()).get(V);
+/** Refuse to help unmask another sum of a task's round, or over a V, of which one was unmasked. */
+async function refuseSecond(keeping: Keeping, V: string, task: string, round: number): Promise<void> {
+  const unmasked = await keeping.unmasked();
+  if ([...unmasked.values()].some((sum) => sum.task === task && sum.round >= round)) throw new Refusal("sum", `round ${round} of the task was unmasked before`);
+  const done = unmasked.get(V);
   if (done) throw new Refusal("sum", "a sum over this V was unmasked before; a new model needs a new seed");
 }
 

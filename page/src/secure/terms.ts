@@ -11,8 +11,8 @@ import { encodingFor, leastPersons, ringOptions, type Encoding, type Figures, ty
 const ROUNDED = 1.001;
 const LEAST_SHARE = 4;
 const DEVIATIONS = 8;
-/** The options of noise where the statistics have a budget of their own: the defaults of `distributed`. */
-const OWN_NOISE = { honest: 0.7, devices: 0 };
+/** The share of honest devices where the statistics have a budget of their own: the default of `distributed`. */
+const OWN_HONEST = 0.7;
 
 /** The noise of one sum that devices add up in the ring. */
 export interface DeviceNoise {
@@ -62,7 +62,7 @@ export function statisticsBudget(config: TrainingConfig): { cap: number; noise: 
   }
   if (!summed || number(statistics, "epsilon") <= 0) throw new Refusal("policy", "exact figures of the participants are not to be published");
   const cap = Number(statistics.constants["cap"]);
-  return { cap, noise: { multiplier: calibrated(number(statistics, "epsilon"), number(statistics, "delta")), norm: statisticsNorm(cap), ...OWN_NOISE } };
+  return { cap, noise: { multiplier: calibrated(number(statistics, "epsilon"), number(statistics, "delta")), norm: statisticsNorm(cap), honest: OWN_HONEST, devices: number(statistics, "devices") } };
 }
 
 function noiseOf(config: TrainingConfig, round: number): DeviceNoise | null {

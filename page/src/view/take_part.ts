@@ -46,6 +46,7 @@ export function takePartPanel(asked: Asked, listen: (tell: (event: Event) => voi
     said.textContent = t("part.joining");
     if (!(await device.joined())) await device.join(asked.invitation!.code);
     if (isDemonstration(asked)) await device.keeping.setFact("policy", { demonstration: true });
+    await device.keeping.setFact("tasks", [...(await device.keeping.tasks()), asked.offer.task.digest]);
     await device.keeping.setFact("consent", true);
     said.textContent = t("part.waiting");
     await show();
@@ -83,9 +84,10 @@ function isDemonstration({ code, offer }: Asked): boolean {
 }
 
 /** Why this page would refuse, in words; empty where it would not. */
-async function refusalOf({ code, offer, catalogue, device }: Asked, agreed: boolean): Promise<string> {
+async function refusalOf({ code, offer, catalogue, device, invitation }: Asked, agreed: boolean): Promise<string> {
   try {
     const policy = await device.keeping.policy();
+    if (invitation?.task && invitation.task !== offer.task.digest) return t("part.other-task");
     code.checkPolicy({ ...policy, demonstration: policy.demonstration || agreed }, offer.config, catalogue);
     code.checkBudget(policy, code.askedBudget(offer.config, 0), 0, 0);
     return "";

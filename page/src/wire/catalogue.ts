@@ -15,6 +15,8 @@ export interface Catalogue {
   /** none where there are none */
   readonly titles: readonly string[];
   readonly scale: Scale;
+  /** as the server writes it */
+  readonly scaleText: string;
   readonly known: PublicItems;
   readonly source: string;
   /** what figures cost their people; null where they are exact */
@@ -57,7 +59,7 @@ function read(arrays: Packet["arrays"]): Catalogue {
   const features = table(content.shape[0]!, content.shape[1]!);
   features.data.set(numbersOf(content));
   const known = { content: features, popularity: numbersOf(popularity), average: numbersOf(average), years: numbersOf(years), mean, noise };
-  return { digest: digestOf({}, arrays), ids, titles, scale: scaleOf(String(facts["scale"])), known, source: String(facts["source"]), epsilon, people, arrays };
+  return { digest: digestOf({}, arrays), ids, titles, scale: scaleOf(String(facts["scale"])), scaleText: String(facts["scale"]), known, source: String(facts["source"]), epsilon, people, arrays };
 }
 
 function checkedTable(name: string, array: WireArray | undefined, items: number): WireArray {

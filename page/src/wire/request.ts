@@ -1,12 +1,16 @@
 /** What a server asks in a round, checked before anything else looks at it: `deploy/wire/request.py`. */
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { table, type Table } from "../engine/linear";
 import { catalogueOf, type Catalogue } from "./catalogue";
 import { checkRunnable, isSecure } from "./runnable";
 import { digestOf, numbersOf, packetHash, PROTOCOL, Refusal, sizeOf, type Facts, type Packet, type WireArray } from "./packet";
 import { configOf, fixedSettings, section, type TrainingConfig } from "./settings";
 import { stageOf } from "./stages";
+import { logOf, taskOf, type LogHead, type Task } from "./task";
 
 const CATALOGUE = "catalogue.";
+/** What is no table: the catalogue, the log, and the sums that V was moved by, which a page doesn't look at. */
+const BESIDE = [CATALOGUE, "log.", "sum."];
 /** The tables of a request, and the greatest number of each. */
 const LARGEST: Readonly<Record<string, number>> = { V: 1e3, last_step: 1e3, last_covariance: 1e6 };
 export const STATISTICS_ROUND = -1;
@@ -24,6 +28,11 @@ export interface Request {
   /** of the secure sum; empty in an offer, which asks for nothing */
   readonly session: string;
   readonly pinned: boolean;
+  readonly task: Task;
+  /** this round's entry in the task's log, the log, and the digest of the tables as they came */
+  readonly leaf: string;
+  readonly log: LogHead | null;
+  readonly told: string;
 }
 
 /** The request in a packet; a refusal where it makes no sense or this page can't do it. An offer asks for nothing yet. */
@@ -34,7 +43,7 @@ export function requestOf(packet: Packet, isOffer = false): Request {
   const { facts } = packet;
   checkRunnable(config);
   if (!isOffer && isSecure(config) !== "session" in facts) throw new Refusal("request", "a channel with or without a secure sum");
-  const tables = Object.fromEntries(Object.entries(packet.arrays).filter(([name]) => !name.startsWith(CATALOGUE)));
+  const tables = Object.fromEntries(Object.entries(packet.arrays).filter(([name]) => !BESIDE.some((prefix) => name.startsWith(prefix))));
   const attached = Object.entries(packet.arrays).filter(([name]) => name.startsWith(CATALOGUE));
   const V = tables["V"];
   if (!V) throw new Refusal("request", "there is no V");
@@ -46,6 +55,7 @@ export function requestOf(packet: Packet, isOffer = false): Request {
     catalogue: String(facts["catalogue"]), size: sizeOf(packet), pinned: Boolean(Number(facts["pinned"] ?? 0)),
     attached: attached.length ? catalogueOf(Object.fromEntries(attached.map(([name, array]) => [name.slice(CATALOGUE.length), array]))) : null,
     session: "session" in facts ? stageOf(facts).session : "",
+    task: taskOf(String(facts["task"])), leaf: String(facts["leaf"] ?? ""), log: logOf(packet.arrays), told: digestOf({}, tables),
   };
 }
 
@@ -65,6 +75,7 @@ export function sumSession(request: Request): Uint8Array {
   const facts: Facts = {
     session: request.session, model: request.model, round: request.round, catalogue: request.catalogue,
     settings: fixedSettings(request.config), pinned: Number(request.pinned),
+    task: request.task.digest, log: request.log ? bytesToHex(request.log.root) : "",
   };
   return packetHash(facts, request.tables);
 }

@@ -180,5 +180,6 @@ def _found(store: Store, item: str, person: int) -> devices.FoundItem:
 device_app.command("status")(device_status.status_command)
 device_app.command("sent")(device_status.sent_command)
 device_app.command("policy")(device_status.policy_command)
+device_app.command("log")(device_status.log_command)
 device_app.command("models")(device_status.models_command)
 device_app.command("rollback")(device_status.rollback_command)

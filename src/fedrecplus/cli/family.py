@@ -82,8 +82,9 @@ def run(
         raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
     content: dict[str, Any] = {**found.to_dict(), "made": watch.made(0)}
     show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
-    say("")
-    show_table(*family_tables.claims_table(content))
+    if content["claims"]:
+        say("")
+        show_table(*family_tables.claims_table(content))
     shared.write_files(content, json_file, plot_file, {markdown_file: family_tables.to_markdown(content)})
 
 

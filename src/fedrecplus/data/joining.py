@@ -48,12 +48,19 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
         codes=codes,
         timestamps=None if test.timestamps is None else test.timestamps[order],
         folds=None if test.folds is None else test.folds[order],
+        order=None,
     )
 
 
 def together(training: Ratings, test: Ratings) -> Ratings:
-    """One set of both, in which the test ratings are fold 0 and the others are never tested on."""
+    """One set of both, in which the test ratings are fold 0 and the others are never tested on.
+
+    Where all of the test's pairs are rated in training, they are the list of what is held out of it.
+    """
     training, test = join(training, test)
+    own, held_out = (part.client_of_rating.astype(np.int64) * part.item_count + part.items for part in (training, test))
+    if len(test) and np.isin(held_out, own).all():
+        return replace(training, folds=np.where(np.isin(own, held_out), 0, NEVER_TESTED).astype(np.uint8))
     parts = (training, test)
     who, what, codes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
@@ -68,6 +75,7 @@ def together(training: Ratings, test: Ratings) -> Ratings:
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
         folds=fold[order],
+        order=None,
     )
 
 

@@ -52,6 +52,8 @@ class Ratings:
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+    order: NDArray[np.int64] | None = field(default=None, repr=False)
+    """the place of each rating in the source, which tells which came first of two at the same time; None: not known"""
     listed: bool = False
     """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
@@ -146,4 +148,5 @@ class Ratings:
             codes=self.codes[mask],
             timestamps=None if self.timestamps is None else self.timestamps[mask],
             folds=None if self.folds is None else self.folds[mask],
+            order=None if self.order is None else self.order[mask],
         )

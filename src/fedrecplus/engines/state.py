@@ -61,6 +61,8 @@ class SimulationState:
         if server.dense.size:  # files of models without any stay as they were
             named["dense"] = server.dense
             named.update({f"dense_moment_{number}": array for number, array in enumerate(server.dense_moments)})
+        if server.head:
+            named["head"] = np.array(server.head)
         return named
 
     @classmethod
@@ -72,7 +74,8 @@ class SimulationState:
         )
         V, last_step, covariance = (named[name] for name in ("V", "last_step", "last_covariance"))
         number, dense = int(named["round"][0]), named.get("dense", np.zeros(0))
-        server = ServerState(number, V, last_step, covariance, moments, dense, dense_moments)
+        head = tuple(named.get("head", np.zeros(0, np.int64)).tolist())
+        server = ServerState(number, V, last_step, covariance, moments, dense, dense_moments, head)
         private = (named[name] for name in PRIVATE_ARRAYS)
         return cls(server, PrivateState(*private))
 

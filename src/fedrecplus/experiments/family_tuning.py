@@ -21,7 +21,7 @@ from fedrecplus.workers import Stop, Tell, run_tasks
 _FEDREC = {
     "model.regularisation": (0.001, 0.08),
     "model.learning_rate": (0.06, 0.6),
-    "model.learning_rate_decay": (0.9, 1.0),
+    "model.learning_rate_decay": (0.96, 1.0),
 }
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "mf": {

@@ -40,6 +40,8 @@ class ServerState:
     dense: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     """the model's shared dense arrays beside each other"""
     dense_moments: list[NDArray[Any]] = field(default_factory=list)
+    head: tuple[int, ...] = ()
+    """which candidates of the model's ``head_choices`` federated validation chose"""
 
 
 def start_server(config: Config, public: PublicItems, dtype: Any = np.float64) -> ServerState:
@@ -87,8 +89,12 @@ def server_round(
     Where there is a privacy budget, noise comes first, from random ``words``. Noise of devices depends on how many were
     ``asked``.
     """
+    return move_items(state, released(sums, state.round, public, config, words, asked), public, config)
+
+
+def move_items(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
+    """The step that follows from released sums: whoever has them and the state before computes the same."""
     optimizer, model = config.server_optimizer, config.model
-    sums = released(sums, state.round, public, config, words, asked)
     if model.updates_items:
         aggregate = model.update_items(sums, state.V, public)
     else:
@@ -102,7 +108,7 @@ def server_round(
     else:
         covariance = state.last_covariance
     dense, dense_moments = dense_step(state, sums, public, config)
-    return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments)
+    return ServerState(state.round + 1, state.V + step, step, covariance, moments, dense, dense_moments, state.head)
 
 
 def dense_step(

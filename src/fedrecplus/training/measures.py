@@ -125,8 +125,13 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
         W[client] = model.fold_in(own, ratings)
         if Z is not None:
             Z[client] = model.list_weights(W[client], own, ratings)
-    fallback = Fallback.of(training, model.config)
-    return Predictor(W, X, Z, model.scored_by), replace(fallback, known_item=fallback.known_item & known_items)
+    fallback = Fallback.of(training, model.config, model.public.of_items(items))
+    return Predictor(W, X, Z, model.scored_by), replace(
+        fallback,
+        item_mean=np.where(known_items, fallback.item_mean, model.public.mean),
+        known_item=fallback.known_item & known_items,
+        ranked_item=fallback.ranked_item & known_items,
+    )
 
 
 def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

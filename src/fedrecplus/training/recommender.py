@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
+from fedrecplus.training.evaluation import Fallback, client_means
 from fedrecplus.training.lists import (
     Price,
     Reason,
@@ -82,23 +83,26 @@ class Person:
         return self.items[self.model.known[self.items]]
 
     def _scores(self, by: str) -> Array:
-        """What ranks all items. Of a person without ratings weights for lists know nothing: popularity ranks then."""
+        """What ranks all items. Of a person without ratings nothing is known: popularity ranks then."""
+        if by == "list" and len(self._known_items) == 0:
+            return self.model.public.popularity.astype(np.float64)
         if self.z is None or by == "rating":
             return self._raw()
-        if len(self._known_items) == 0:
-            return self.model.public.popularity.astype(np.float64)
         scores: Array = self.model.scores(self.z)
         scores[~self.model.known] = scores.min()
         return scores
 
     def _raw(self) -> Array:
-        """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
-        known = self.model.known
-        raw: Array = self.model.scores(self.w)
-        if len(self.items) == 0 and not self.model.predicts_cold_items:
-            return np.full(len(raw), self.model.public.mean)
-        raw[~known] = self.ratings.mean() if len(self.ratings) else self.model.public.mean
-        return raw
+        """Predictions for all items in standard units, as evaluations have them (``Fallback``).
+
+        Items nobody rated get the client's damped mean, or half of it; for a client without ratings, items get theirs.
+        """
+        model, own, everything = self.model, len(self.items), np.arange(len(self.model.item_ids))
+        mean = client_means(np.array([0, own]), self.ratings, model.public.mean)
+        rated = model.public.popularity > 0
+        fallback = Fallback(mean, model.public.averages(), np.array([own > 0]), rated, model.known, model.public.mean)
+        raw: Array = model.scores(self.w)
+        return fallback.mend(raw, np.zeros(len(everything), np.int64), everything)
 
 
 @dataclass(frozen=True)

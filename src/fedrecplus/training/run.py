@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class Run:
         training, test = join(training, test)
         model = self.recommender.model
         predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config, model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:
@@ -93,7 +93,8 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     ratings, public = training.problem.ratings, training.problem.public
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
     V, dense = training.state.server.V, training.state.server.dense
-    model = SharedModel(training.config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)
+    config = replace(training.config, model=training.config.model.with_head(training.state.server.head))
+    model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)

@@ -19,12 +19,23 @@ from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import MOST_RETRIES, refuse_blown_up, step_size, with_smaller_step
-from fedrecplus.training.evaluation import Errors, Fallback, Predictor, Scores, errors_of, predictor_of, score_of_mean
+from fedrecplus.training.evaluation import (
+    Errors,
+    Fallback,
+    Predictor,
+    Scores,
+    errors_of,
+    predictor_of,
+    score_of_mean,
+    with_head,
+)
 from fedrecplus.training.groups import tail_items
+from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
 
 MOST_JUDGED = 200_000
@@ -76,6 +87,9 @@ class Training:
             self.state, self.tally = saved.state, saved.tally
         self._tell_start()
         left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
+        held_back = HeldBack.of(self.problem)
+        if held_back is not None:
+            left = held_back.rounds(self.engine, self.problem, self.state)
         if self.ledger is not None and self.ledger.plan.rounds:
             left = self.ledger.before_each(left, self.state.server.round, fresh=not self.config.seeded_noise)
         try:
@@ -169,7 +183,7 @@ class Training:
     @cached_property
     def fallback(self) -> Fallback:
         """What is predicted where a client or an item has no training rating."""
-        return Fallback.of(self.problem.ratings, self.config)
+        return Fallback.of(self.problem.ratings, self.config, self.problem.public)
 
     @cached_property
     def judges_likes(self) -> bool:
@@ -202,12 +216,16 @@ class Training:
         _, errors, plain = self.scored
         assert errors is not None
         assert plain is not None
-        predictor = replace(plain, Z=self.engine.list_weights(self.problem, plain.W, plain.X))
+        predictor = replace(plain, Z=self.engine.list_weights(with_head(self.problem, self.state), plain.W, plain.X))
         if self.test is None:
             return None, predictor
         least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
         lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
-        return evaluation_of(ratings, errors, lists), predictor
+        evaluation, negatives = evaluation_of(ratings, errors, lists), self.config.evaluation.negatives
+        if negatives:
+            judged = (ratings, self.test, predictor, self.fallback)
+            evaluation.ranking.update(sampled_ranking(*judged, negatives, self.config.seed))
+        return evaluation, predictor
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.stored_run import StoredRun
-from fedrecplus.deploy.wire import Packet, encode_request
+from fedrecplus.deploy.wire import Packet, Task, encode_request
 from fedrecplus.rounds import start_server
 
 _BESIDE = ("last_step", "last_covariance")
@@ -35,5 +35,7 @@ class Offers:
 def _offer(run: StoredRun) -> Packet:
     config, catalogue, saved = run.config(), run.catalogue, run.checkpoint()
     state = saved.state.server if saved else start_server(config, catalogue.public)
-    packet = encode_request(run.deployment.model, state, config, catalogue, attach=True)
+    agreed = run.deployment.task
+    task = Task.parse(agreed) if agreed else None
+    packet = encode_request(run.deployment.model, state, config, catalogue, attach=True, task=task)
     return Packet(packet.facts, {name: table for name, table in packet.arrays.items() if name not in _BESIDE})

@@ -15,6 +15,7 @@ from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnecti
 from fedrecplus.deploy.node.file_names import NODE_KEY
 from fedrecplus.deploy.node.home import CA, MODEL
 from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
@@ -40,10 +41,12 @@ class Invitation:
     code: str
     fingerprint: str
     """SHA-256 of the authority's certificate"""
+    task: str = ""
+    """digest of the task that whoever joins agrees to; empty where there is none yet"""
 
     def __str__(self) -> str:
-        where = self.address.removesuffix(f":{_HTTPS}")
-        return f"https://{where}/#code={self.code}&authority={self.fingerprint}"
+        task, where = f"&task={self.task}" if self.task else "", self.address.removesuffix(f":{_HTTPS}")
+        return f"https://{where}/#code={self.code}&authority={self.fingerprint}{task}"
 
     @property
     def address(self) -> str:
@@ -58,13 +61,12 @@ class Invitation:
             told = parts.fragment if parts.scheme == "https" else parts.query
             facts = {name: values[0] for name, values in parse_qs(told, strict_parsing=True).items()}
             port = int(parts.port or (_HTTPS if parts.scheme == "https" else 0))
-            link = cls(str(parts.hostname or ""), port, facts["code"], facts["authority"].lower())
-            if (
-                parts.scheme not in SCHEMES
-                or not link.host
-                or not link.port
-                or len(bytes.fromhex(link.fingerprint)) != 32
-            ):
+            names = (facts["code"], facts["authority"].lower(), facts.get("task", "").lower())
+            link = cls(str(parts.hostname or ""), port, *names)
+            if link.task and len(bytes.fromhex(link.task)) != 32:
+                raise ValueError
+            known = parts.scheme in SCHEMES and len(bytes.fromhex(link.fingerprint)) == 32
+            if not known or not link.host or not link.port:
                 raise ValueError
         except (ValueError, KeyError):
             raise UserError("this is no invitation", f"give the whole link in quotes; or {_AGAIN}") from None
@@ -96,6 +98,20 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
     body = msgspec.msgpack.encode({"code": link.code, "name": name})
     reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
     return int(reply["node"]), str(reply["name"])
+
+
+def fetch_task(link: Invitation, home: Path) -> Task | None:
+    """The task that the link names, of which the server hands out the text; None where it names none."""
+    if not link.task:
+        return None
+    content = _call(link, _connection(link, home), "GET", f"/v1/objects/{link.task}", longest=LONGEST_TASK)
+    try:
+        task = Task.parse(content.decode())
+    except ValueError:
+        task = None
+    if task is None or task.digest != link.task:
+        raise UserError(f"{link.address} has another task than the link names", f"don't join; {_AGAIN}")
+    return task
 
 
 def fetch_model(link: Invitation, home: Path) -> Path | None:

@@ -10,9 +10,10 @@ Every channel that adds up masked, shared or noised integers uses this one encod
 
 A sum is exact up to the rounding of each contribution: to the nearest step of 32 bits; of 16 bits, where most numbers
 are smaller than a step, up or down by chance, so that no sum is shifted. Where no more clients contribute to a row than
-was allowed for, a sum of 32 bits can't wrap around; one of 16 bits has room for numbers of both signs
-(``of_both_signs``), and would wrap around only where nearly all were at the bound with one sign. Numbers beyond the bound
-are clipped to it, and what is no number counts as zero: a client that dropped out for what it has would tell the server so.
+was allowed for, a sum of 32 bits can't wrap around. One of 16 bits has room for numbers of both signs
+(``of_both_signs``): it would wrap around only where nearly all were at the bound with one sign. Numbers beyond the
+bound are clipped to it, and what is no number counts as zero: a client that dropped out for what it has would tell the
+server so.
 """
 
 from __future__ import annotations

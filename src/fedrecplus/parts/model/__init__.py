@@ -11,8 +11,9 @@ row is of no account, and it must have no part in anything else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +26,19 @@ from fedrecplus.protocol import Broadcast, PublicItems, Sums
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+
+
+Changes = dict[str, Any]
+"""settings by name"""
+
+
+class Choice(NamedTuple):
+    """Candidates for settings that predictions or lists have, and that no table was trained with."""
+
+    by: Literal["errors", "lists"]
+    """what federated validation judges them by"""
+    candidates: tuple[Changes, ...]
+    """the first is no change"""
 
 
 class Trained(NamedTuple):
@@ -166,6 +180,20 @@ class Model(Part[S]):
         X = prediction_columns(self, broadcast)
         weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
         return product(rows_of(X, items), weights)
+
+    def head_choices(self) -> tuple[Choice, ...]:
+        """What federated validation may choose, one after the other."""
+        return ()
+
+    def with_head(self, head: tuple[int, ...]) -> Self:
+        """The model with the settings of the candidates that were chosen."""
+        changes = self.head_changes(head)
+        return type(self)(msgspec.structs.replace(self.settings, **changes), self.rule) if changes else self
+
+    def head_changes(self, head: tuple[int, ...]) -> Changes:
+        """What these candidates change, the later ones last."""
+        chosen = (choice.candidates[place] for choice, place in zip(self.head_choices(), head, strict=False))
+        return {name: value for changes in chosen for name, value in changes.items()}
 
     @property
     def scores_lists(self) -> bool:

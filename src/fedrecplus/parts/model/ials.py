@@ -11,7 +11,7 @@ After: Hu, Koren, Volinsky 2008 (implicit feedback), Rendle et al. 2022 (iALS re
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ from fedrecplus.parts.model._public import (
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
-from fedrecplus.settings import Annotated, number
+from fedrecplus.settings import Annotated, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
@@ -68,8 +68,8 @@ class Settings(PublicSettings):
     """a, weight of s = 0 over all items"""
     interaction_ridge: ClassVar[float] = 0.175
     """λ, ridge of u, times √(choices + a × items)"""
-    interaction_item_ridge: ClassVar[float] = 1.12
-    """λ_w, ridge of a row of W, times √(people who chose it + a × people)"""
+    interaction_item_ridge: ClassVar[float] = 1.15
+    """λ_w, ridge of a row of W, times √(people who chose it + 4 × those who chose the average item)"""
     interaction_curvature: ClassVar[float] = 2.0
     """κ, how much more alike those are who chose an item than everybody: damps its steps"""
     popular_choices: ClassVar[float] = 1.0
@@ -80,6 +80,10 @@ class Settings(PublicSettings):
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
     ] = 0.3
+    structure: Annotated[
+        Literal["measured", "whole", "popular"],
+        text("components of W that lists rank by: those that are no chance, by their strengths; all; the first alone"),
+    ] = "measured"
     few_ratings: ClassVar[float] = 60.0
     """of an item, averaged over ratings: there, popularity has half its weight in lists"""
     interaction_init: ClassVar[float] = 0.05
@@ -176,13 +180,16 @@ class Ials(Model[C]):
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
 
-        λ_i = λ_w √(n_i + a n). All items' matrices have S's eigenvectors, so one decomposition solves for all.
+        λ_i = λ_w √(n_i + 4 n̄), where n̄ is the mean of n_i. All items' matrices have S's eigenvectors, so one
+        decomposition solves for all.
+
+        After: Rendle et al. 2022, who have a n for 4 n̄. Ours: in sparse data that is many times n_i, and leaves no row.
         """
         settings, W = self.settings, V.astype(np.float64)
         S = _symmetric(sums.statistic, W.shape[1])
         mean_weight = sums.overall / sums.clients if sums.clients else 0.0
-        people = sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W))
-        ridge = np.sqrt(np.maximum(people, 0.0) + settings.unobserved_weight * sums.clients)[:, None]
+        people = np.maximum(sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W)), 0.0)
+        ridge = np.sqrt(people + 4.0 * people.mean())[:, None]
         ridge *= settings.interaction_item_ridge * mean_weight
         gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
         share = people / max(sums.clients, 1)
@@ -235,6 +242,16 @@ class Ials(Model[C]):
         shares[:, self.choice_columns(X.shape[1])] += of_choices @ structure / self.settings.interaction_scale
         return shares
 
+    def kept_structure(self, W: NDArray[Any], public: PublicItems) -> Array:
+        """M = (1 − α)I + α f fᵀ: where W's components look like chance, only the first, popularity, is kept."""
+        alike, first = self.likeness(W, public)
+        return np.asarray((1.0 - alike) * np.eye(len(first)) + alike * np.outer(first, first))
+
+    def likeness(self, W: NDArray[Any], public: PublicItems) -> tuple[float, Array]:
+        """α and f, as measured unless the settings know better."""
+        alike, first = likeness_of_components(W, public)
+        return {"measured": alike, "whole": 0.0, "popular": 1.0}[self.settings.structure], first
+
     def mixing_weights(self, public: PublicItems) -> tuple[float, float]:
         """Weights of the predicted rating and of popularity in the score that lists rank by.
 
@@ -260,7 +277,7 @@ def round_equations(model: Ials[Any], broadcast: Broadcast) -> SharedEquations:
 def list_equations(model: Ials[Any], X: NDArray[Any], public: PublicItems) -> tuple[SharedEquations, NDArray[Any]]:
     """Of W as it stands in X, and its ``kept_structure``."""
     W = X[:, model.choice_columns(X.shape[1])] / model.settings.interaction_scale
-    return model.shared_equations(W, public), like(kept_structure(in_numpy(W), public), W)
+    return model.shared_equations(W, public), like(model.kept_structure(in_numpy(W), public), W)
 
 
 def _symmetric(upper: Array, size: int) -> Array:
@@ -269,12 +286,6 @@ def _symmetric(upper: Array, size: int) -> Array:
     if upper.size:
         S[np.triu_indices(size)] = upper
     return S + np.triu(S, 1).T
-
-
-def kept_structure(W: NDArray[Any], public: PublicItems) -> Array:
-    """M = (1 − α)I + α f fᵀ: where W's components look like chance, only the first, popularity, is kept."""
-    alike, first = likeness_of_components(W, public)
-    return np.asarray((1.0 - alike) * np.eye(len(first)) + alike * np.outer(first, first))
 
 
 def likeness_of_components(W: NDArray[Any], public: PublicItems) -> tuple[float, Array]:

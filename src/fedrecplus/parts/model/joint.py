@@ -10,6 +10,8 @@ Ours: V is trained without W's columns. With them, in every round, the error was
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import add_to_diagonal, like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Trained, fitted_columns, ials, reconstruction
+from fedrecplus.parts.model import Changes, Choice, Trained, fitted_columns, ials, reconstruction
 from fedrecplus.parts.model.ials import round_equations
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
@@ -28,6 +30,13 @@ from fedrecplus.settings import Annotated, number, text
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
+
+
+_PRIORS = {"user_mean": (0.0, 0.85, 1.7), "public_scale": (0.05, 0.18)}
+_RIDGES = {"noise": (1.2, 2.2, 4.0), "bias_scale": (0.5, 1.0, 1.5)}
+_STRUCTURES = {"structure": ("whole", "popular"), "popularity_weight": (0.0, 0.3)}
+_MIXTURES = {"rating_weight": (0.0, 0.06, 0.2)}
+"""values of settings that validation chooses from, in every combination, whatever the config says"""
 
 
 class Settings(ials.Settings):
@@ -120,6 +129,18 @@ class Joint(ials.Ials[Settings]):
         deviations = xp.sum(rows_of(X, items)[..., -k:], axis=-2) - n * mean_row(X, k, public)
         return self.settings.choice_prior * deviations / xp.clip(n, 1.0, None) ** 0.5  # type: ignore[no-any-return]
 
+    def head_choices(self) -> tuple[Choice, ...]:
+        """Priors of a person's weights, and what lists are made of.
+
+        In sparse data V's rows say little: there a prior mean of 0 for the first factor, and a freer bias, are better.
+        """
+        return (
+            Choice("errors", _combined(_PRIORS)),
+            Choice("errors", _combined(_RIDGES)),
+            Choice("lists", _combined(_STRUCTURES)),
+            Choice("lists", _combined(_MIXTURES)),
+        )
+
     def attacker(self) -> OfModel:
         """What an attacker knows of the weights behind V's columns: all that it knows of ``reconstruction``."""
         return self.rating_model.attacker()
@@ -137,6 +158,11 @@ class Joint(ials.Ials[Settings]):
     def ridge_and_prior(self, size: int, items: Items, used: Array, public: PublicItems) -> tuple[Array, Array]:
         """See ``reconstruction``."""
         return self.rating_model.ridge_and_prior(size, items, used, public)
+
+
+def _combined(values: Mapping[str, tuple[Any, ...]]) -> tuple[Changes, ...]:
+    """No change, and every combination of values."""
+    return ({}, *(dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())))
 
 
 @remember_last

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside, check_writable
-from fedrecplus.parts.model.ials import Ials, likeness_of_components
+from fedrecplus.parts.model.ials import Ials
 from fedrecplus.settings import constants_of
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.training.registry import finished_model
@@ -151,7 +151,7 @@ def list_facts(model: SharedModel) -> dict[str, Any] | None:
     if not isinstance(chosen, Ials):
         return None
     of_rating, of_popularity = chosen.mixing_weights(public)
-    alike, first = likeness_of_components(model.V[:, -chosen.settings.interaction_factors :], public)
+    alike, first = chosen.likeness(model.V[:, -chosen.settings.interaction_factors :], public)
     return {"rating": of_rating, "popularity": of_popularity, "alike": alike, "first": first.tolist() if alike else []}
 
 

@@ -1,0 +1,124 @@
+"""Federated validation: the head that predicts best what devices keep back.
+
+In the first rounds every device leaves a share of its ratings out, of its counts and averages too. Then, for every
+candidate of the model's ``head_choices``, it adds up the squared errors of what it kept back, clipped to the scale, and
+what its lists are worth. The server sees sums over everybody and names the best. From then on all ratings are trained
+on. No table is trained anew: only weights that devices solve for differ.
+
+Ours: a search over settings needs everybody's ratings in one place; this needs a sum of a hundred numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.shards.read import ShardedRatings
+from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds
+from fedrecplus.protocol import BYTES_PER_NUMBER
+from fedrecplus.randomness import subkey, uniform
+from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of, with_head
+from fedrecplus.training.ranking import lists_of
+
+Array = NDArray[np.float64]
+
+DEPTH = 10
+"""of the lists that are judged"""
+SHARE = 0.7
+"""of the rounds: earlier, V is too young to be trusted as it will be in the end"""
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """What devices keep back, and what they train on until it was looked at."""
+
+    problem: Problem
+    ratings: Ratings
+    until: int
+    """rounds that come before"""
+
+    @classmethod
+    def of(cls, problem: Problem) -> HeldBack | None:
+        """None where nothing is kept back, or there is nothing to choose."""
+        config, ratings = problem.config, problem.ratings
+        spread = isinstance(ratings, ShardedRatings) or config.engine == "ray"
+        until = round(SHARE * config.server.rounds)
+        if config.server.held_back == 0.0 or not config.model.head_choices() or spread or until == 0:
+            return None
+        kept = kept_back(ratings, config.server.held_back, config.seed)
+        return cls(prepare(ratings.where(~kept), config), ratings.where(kept), until) if kept.any() else None
+
+    def rounds(
+        self, engine: Engine, whole: Problem, state: SimulationState
+    ) -> Iterator[tuple[SimulationState, RoundReport]]:
+        """All rounds that are left: on what is not kept back until it chose a head, then on everything."""
+        if state.server.round < self.until:
+            for now, report in rounds(engine, self.problem, state):
+                if now.server.round == self.until:
+                    break
+                yield now, report
+            state, sums = self.chosen(engine, now)
+            yield state, replace(report, bytes_up=report.bytes_up + sums)
+        yield from rounds(engine, whole, state)
+
+    def chosen(self, engine: Engine, state: SimulationState) -> tuple[SimulationState, int]:
+        """The state with the best head, choice by choice, and the bytes of the sums that say so."""
+        head: tuple[int, ...] = ()
+        numbers = 0
+        for choice in self.problem.config.model.head_choices():
+            states = [_with_head(state, (*head, place)) for place in range(len(choice.candidates))]
+            losses = self._errors(engine, states) if choice.by == "errors" else self._of_lists(engine, states)
+            head = (*head, surely_best(losses))
+            numbers += 2 * len(losses)
+        return _with_head(state, head), BYTES_PER_NUMBER * numbers * len(self.problem.able)
+
+    def _errors(self, engine: Engine, states: list[SimulationState]) -> Array:
+        """Squared errors by state and client; of likes alone there are none."""
+        if self.problem.ratings.likes_alone:
+            return np.zeros((1, 1))
+        predictors = (predictor_of(engine, self.problem, state) for state in states)
+        return np.stack([errors_of(self.ratings, each.predict, self._fallback).squared for each in predictors])
+
+    def _of_lists(self, engine: Engine, states: list[SimulationState]) -> Array:
+        """1 − NDCG by state and client, of those who kept back what they like; ratings are predicted the same."""
+        plain, least = predictor_of(engine, self.problem, states[0]), self.problem.config.evaluation.relevant_from
+        weights = (engine.list_weights(with_head(self.problem, state), plain.W, plain.X) for state in states)
+        predictors = (replace(plain, Z=Z) for Z in weights)
+        lists = (
+            lists_of(self.problem.ratings, self.ratings, predictor, self._fallback, (DEPTH,), least)
+            for predictor in predictors
+        )
+        return np.stack([1.0 - each.by_client[f"ndcg@{DEPTH}"] for each in lists])
+
+    @property
+    def _fallback(self) -> Fallback:
+        return Fallback.of(self.problem.ratings, self.problem.config)
+
+
+def surely_best(losses: Array) -> int:
+    """The row that is below the first by most after a standard error; the first where none is.
+
+    Two sums of each row say it: of its differences from the first, and of their squares.
+
+    >>> surely_best(np.array([[1.0, 1.0, 1.0], [0.8, 0.9, 0.7], [0.0, 2.0, 0.9]]))
+    1
+    """
+    lead = losses - losses[0]
+    clients = max(lead.shape[1], 1)
+    return int(np.argmin(lead.sum(axis=1) / clients + np.sqrt((lead**2).sum(axis=1)) / clients))
+
+
+def kept_back(ratings: Ratings, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which ratings devices keep back: by a draw of each, and none of a client that would be left with none."""
+    kept = uniform(subkey(seed, "held back"), np.arange(len(ratings))) < share
+    clients = ratings.client_of_rating
+    left = np.bincount(clients[~kept], minlength=ratings.clients)
+    return np.asarray(kept & (left[clients] > 0))
+
+
+def _with_head(state: SimulationState, head: tuple[int, ...]) -> SimulationState:
+    return replace(state, server=replace(state.server, head=head))

@@ -1,0 +1,92 @@
+"""Federated validation: what devices keep back chooses the head, and is trained on after that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fedrecplus as fr
+from fedrecplus.config import assign, preset
+from fedrecplus.data.ratings import Ratings
+from fedrecplus.engines import engine_of, prepare, rounds
+from fedrecplus.training.evaluation import predictor_of
+from fedrecplus.training.heads import HeldBack, kept_back
+from fedrecplus.training.loop import train
+
+SMALL = ("model.factors=3", "model.interaction_factors=4", "server.rounds=4", "channel.least_cohort=5")
+
+
+def ratings_of() -> tuple[Ratings, Ratings]:
+    return fr.split(fr.load("synthetic:clients=150,items=60,ratings_per_client=12"))
+
+
+def config_of(*settings: str) -> fr.Config:
+    return assign(preset("fedrec+secure"), [*SMALL, "server.held_back=0.3", *settings])
+
+
+def test_everybody_is_left_with_a_rating() -> None:
+    training, _ = ratings_of()
+    kept = kept_back(training, 0.9, 0)
+    left = np.bincount(training.client_of_rating[~kept], minlength=training.clients)
+    assert kept.mean() > 0.5
+    assert left[np.diff(training.indptr) > 0].min() >= 1
+
+
+def test_what_is_kept_back_has_no_part_in_rounds_before_the_choice_and_all_ratings_have_in_those_after() -> None:
+    training, _ = ratings_of()
+    config = config_of()
+    problem, engine = prepare(training, config), engine_of(config)
+    held_back = HeldBack.of(problem)
+    assert held_back is not None
+    assert len(held_back.ratings) + len(held_back.problem.ratings) == len(training)
+    steps = [state for state, _ in held_back.rounds(engine, problem, engine.start(problem))]
+    alone = [state for state, _ in rounds(engine, held_back.problem)]
+    assert [state.server.round for state in steps] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(steps[held_back.until - 1].server.V, alone[held_back.until - 1].server.V)
+    after, _ = engine.round(problem, steps[held_back.until - 1])
+    np.testing.assert_array_equal(steps[held_back.until].server.V, after.server.V)
+
+
+def test_the_chosen_head_has_the_least_error_of_its_candidates_and_is_the_models() -> None:
+    training, test = ratings_of()
+    config = config_of()
+    problem, engine = prepare(training, config), engine_of(config)
+    held_back = HeldBack.of(problem)
+    assert held_back is not None
+    state = list(rounds(engine, held_back.problem))[held_back.until - 1][0]
+    chosen, _ = held_back.chosen(engine, state)
+    candidates = len(config.model.head_choices()[0].candidates)
+    heads = (replace(state, server=replace(state.server, head=(place,))) for place in range(candidates))
+    predictions = [
+        predictor_of(engine, held_back.problem, each).predict(
+            held_back.ratings.client_of_rating, held_back.ratings.items
+        )
+        for each in heads
+    ]
+    scale = held_back.ratings.scale
+    truth = scale.values(held_back.ratings.codes)
+    errors = [np.mean((scale.restore(each) - truth) ** 2) for each in predictions]
+    assert chosen.server.head[0] == int(np.argmin(errors))
+    run = train(training, test, config)
+    assert run.result["chosen"] == config.model.head_changes(chosen.server.head)
+    assert run.recommender.model.config.model == config.model.with_head(chosen.server.head)
+
+
+def test_nothing_is_kept_back_without_a_choice() -> None:
+    training, _ = ratings_of()
+    assert HeldBack.of(prepare(training, config_of("server.held_back=0"))) is None
+    assert HeldBack.of(prepare(training, assign(preset("fedmf"), ["server.held_back=0.3"]))) is None
+
+
+def test_a_run_that_goes_on_after_the_choice_comes_to_the_same(tmp_path) -> None:
+    training, test = ratings_of()
+    config, calls = config_of(), iter([False, False, True])
+    whole = train(training, test, config)
+    assert whole.result["chosen"], "else there is nothing to keep"
+    with pytest.raises(KeyboardInterrupt):
+        train(training, test, config, out=tmp_path / "run", stop=lambda: next(calls))
+    resumed = train(training, test, config, out=tmp_path / "run", resume=True)
+    assert resumed.result["chosen"] == whole.result["chosen"]
+    assert resumed.rmse == whole.rmse
