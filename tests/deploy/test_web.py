@@ -35,6 +35,8 @@ from tests.deploy.running import Running, signed
 from tests.small_data import small_ratings
 from tests.waiting import wait_until
 
+_CATALOGUE = ("about", "content", "popularity", "average", "years")
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
@@ -56,6 +58,19 @@ def link(server: Running) -> DatabaseLink:
 
 def asked(text: str = "hello") -> Packet:
     return Packet({"round": 0, "text": text}, {})
+
+
+def test_an_offer_is_for_everybody_and_pages_from_elsewhere_may_ask(server: Running) -> None:
+    elsewhere = {"origin": "https://pages.example.org"}
+    status, content, headers = server.raw("GET", "/v1/offer", headers=elsewhere)
+    packet = Packet.of_bytes(content)
+    assert (status, headers["access-control-allow-origin"]) == (200, "*")
+    assert "session" not in packet.facts
+    assert {"V", "catalogue.about"} <= packet.arrays.keys() <= {"V", *(f"catalogue.{name}" for name in _CATALOGUE)}
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "signature"}
+    status, _, headers = server.raw("OPTIONS", "/v1/join", headers={**elsewhere, **asks})
+    assert (status, "signature" in headers["access-control-allow-headers"]) == (200, True)
+    assert server.raw("GET", "/")[0] == 404, "no page is served that nobody put there"
 
 
 def next_question(server: Running, key: Ed25519PrivateKey, after: int = 0) -> WorkItem | None:

@@ -40,7 +40,7 @@ def test_every_text_is_in_one_file_and_none_is_left_over() -> None:
     computed = re.findall(r"`([a-z-]+\.[a-z.-]*)\$\{[^`]*\}([a-z.-]*)`", code)
     named = asked | set(re.findall(r'"([a-z-]+\.[a-z.-]+)"', code))
     plain = {re.sub(r"\.(one|other)$", "", name) for name in texts} - {"language"}
-    plain = {name.removeprefix("on-device.") for name in plain}
+    plain = {name.removeprefix("on-device.").removeprefix("on-server.") for name in plain}
     assert asked <= plain, "texts that are asked for and not there"
     assert {f"preset.{name}" for name in SHOWN} <= plain
     patterns = [re.compile(rf"{re.escape(before)}[a-z+-]+{re.escape(after)}") for before, after in computed]
