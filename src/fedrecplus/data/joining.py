@@ -47,8 +47,8 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
         items=what[order].astype(grown.items.dtype),
         codes=codes,
         timestamps=None if test.timestamps is None else test.timestamps[order],
+        order=None if test.order is None else test.order[order],
         folds=None if test.folds is None else test.folds[order],
-        order=None,
     )
 
 
@@ -74,9 +74,15 @@ def together(training: Ratings, test: Ratings) -> Ratings:
         items=what[order],
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
+        order=_order_of_both(training, test)[order] if timed else None,
         folds=fold[order],
-        order=None,
     )
+
+
+def _order_of_both(training: Ratings, test: Ratings) -> NDArray[np.int64]:
+    """The test's places come after the training's."""
+    places = [np.zeros(len(one), np.int64) if one.order is None else one.order for one in (training, test)]
+    return np.concatenate([places[0], places[1] + places[0].max(initial=0) + 1])
 
 
 def _same(first: Ids, second: Ids) -> bool:

@@ -121,6 +121,16 @@ class Ratings:
         part = slice(self.indptr[client], self.indptr[client + 1])
         return self.items[part].astype(np.int64), self.scale.standardise(self.scale.values(self.codes[part]))
 
+    def ages(self) -> NDArray[np.int32] | None:
+        """How many of its client's ratings came after each, by time and place in the source; None without times."""
+        if self.timestamps is None:
+            return None
+        place = np.arange(len(self)) if self.order is None else self.order
+        order = np.lexsort((place, self.timestamps, self.client_of_rating))
+        ages = np.empty(len(self), dtype=np.int32)
+        ages[order] = np.repeat(self.indptr[1:], np.diff(self.indptr)) - 1 - np.arange(len(self))
+        return ages
+
     def item_counts(self) -> NDArray[np.int64]:
         """How many ratings each item has."""
         return np.bincount(self.items, minlength=self.item_count).astype(np.int64)

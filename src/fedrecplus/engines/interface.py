@@ -23,6 +23,7 @@ from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.rounds import add_up, server_round, start_server
 
 Clients = NDArray[np.int64]
+Recency = NDArray[np.float64]
 ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
 
 
@@ -73,8 +74,13 @@ class Engine(ABC):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """Every client's weights for predictions; those of a client without ratings are of no account."""
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
-        """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
+        """Every client's weights for lists, over the same columns X; None where predicted ratings rank.
+
+        ``recency`` weighs every rating; None: all alike.
+        """
         model, wide = problem.config.model, X.astype(np.float64)
         if not problem.config.model.scores_lists:
             return None
@@ -82,7 +88,9 @@ class Engine(ABC):
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
-            Z[client] = model.list_weights(w, wide, items, ratings, problem.public)
+            own = slice(*problem.ratings.indptr[client : client + 2])
+            weighed = None if recency is None else recency[own]
+            Z[client] = model.list_weights(w, wide, items, ratings, problem.public, weighed)
         return Z
 
 

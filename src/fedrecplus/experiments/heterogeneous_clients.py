@@ -100,7 +100,9 @@ def promote(ratings: Ratings, who: Mask, seed: int) -> Ratings:
     codes = np.concatenate([ratings.codes[kept], best])
     order = np.lexsort((items, clients))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(clients, minlength=ratings.clients))]).astype(np.int64)
-    return replace(ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, folds=None)
+    return replace(
+        ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, order=None, folds=None
+    )
 
 
 @dataclass(frozen=True)

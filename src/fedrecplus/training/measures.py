@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.frames import frame_of
 from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.markdown import html_table
+from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
+from fedrecplus.training.recency import comes_after
 from fedrecplus.training.recommender import Recommender, places_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """How far predictions are from test ratings, and how good lists are."""
 
@@ -39,6 +43,34 @@ class Evaluation:
     """not a number for a client without test ratings"""
     ndcg_by_client: NDArray[np.float64] = field(repr=False)
     """NDCG@10, else of the next longer list, else of the longest; not a number without a relevant item"""
+
+    def __repr__(self) -> str:
+        cells = (f"{name} {cell}" for name, cell in self._cells().items())
+        return f"Evaluation({', '.join(cells)}; {self.ratings:,} test ratings, {self.cold:,} of them cold)"
+
+    def _repr_html_(self) -> str:
+        cells = self._cells()
+        below = [f"{self.ratings:,} test ratings, {self.cold:,} of them of cold users or items"]
+        return html_table(list(cells), [list(cells.values())], below=below)
+
+    def _cells(self) -> dict[str, str]:
+        """The errors, and NDCG of every length: a line; ``to_frame`` has the rest."""
+        shown = {name: value for name, value in self._figures().items() if "@" not in name or "ndcg" in name}
+        return {name.upper(): "–" if value is None else f"{value:.4f}" for name, value in shown.items()}
+
+    def _figures(self) -> dict[str, float | None]:
+        """Errors, and all measures of lists."""
+        lists = {name: value for name, value in self.ranking.items() if "@" in name}
+        return {"mae": self.mae, "rmse": self.rmse, "nmse": self.nmse, **lists}
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per figure, with columns figure, group and value; the group is ``all``, or the name of one."""
+        rows = [("all", name, value) for name, value in self._figures().items()]
+        by_name = [*self.groups.items(), *self.ranking.get("groups", {}).items()]
+        rows += [(group, name, value) for group, figures in by_name for name, value in figures.items()]
+        groups, names, values = zip(*rows, strict=True)
+        numbers = [None if value is None else float(value) for value in values]
+        return frame_of({"group": list(groups), "figure": list(names), "value": numbers}, backend)
 
     def __getitem__(self, name: str) -> float | None:
         """A figure by its name: ``rmse``, ``ndcg@10``."""
@@ -67,7 +99,7 @@ def evaluate(
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
     training = load(training)
     training, test = join(training, load(test, like=training))
-    predictor, fallback = _aligned(recommender, training)
+    predictor, fallback = _aligned(recommender, training, follow=comes_after(training, test))
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
 
@@ -104,11 +136,11 @@ def evaluation_of(training: Ratings, errors: Errors, lists: Lists, at: Sequence[
     )
 
 
-def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fallback]:
+def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tuple[Predictor, Fallback]:
     """The model's rows under the numbers that clients and items have in ``training``.
 
     Clients that the model has no weights of are folded in from their training ratings; items that it doesn't know are
-    cold.
+    cold. Where test ratings come after all others (``follow``), lists are those of what comes next.
     """
     model, parts = recommender.model, recommender.clients
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
@@ -119,12 +151,16 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
     if Z is not None and parts.Z is not None:
         Z[known_clients] = parts.Z[clients[known_clients]]
-    for client in np.flatnonzero(~known_clients).tolist():
+    recency = recency_weights(training.ages(), model.decay) if follow else None
+    for client in np.flatnonzero(~known_clients | (recency is not None)).tolist():
         own, ratings = training.of(client)
-        own, ratings = items[own[known_items[own]]], ratings[known_items[own]]
-        W[client] = model.fold_in(own, ratings)
+        known = known_items[own]
+        own, ratings = items[own[known]], ratings[known]
+        if not known_clients[client]:
+            W[client] = model.fold_in(own, ratings)
         if Z is not None:
-            Z[client] = model.list_weights(W[client], own, ratings)
+            weighed = None if recency is None else recency[slice(*training.indptr[client : client + 2])][known]
+            Z[client] = model.list_weights(W[client], own, ratings, weighed)
     fallback = Fallback.of(training, model.config, model.public.of_items(items))
     return Predictor(W, X, Z, model.scored_by), replace(
         fallback,

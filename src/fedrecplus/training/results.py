@@ -31,6 +31,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         **{name: getattr(evaluation, name, None) for name in ("mae", "rmse", "nmse")},
         "likes_alone": training.likes_alone,
         "ratings_by": config.model.RATINGS_BY,
+        "recency": training.decay,
         "simulation_only": config.simulation_only,
         "rounds": training.state.server.round,
         **channel_of(config),

@@ -90,6 +90,7 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
         raise UserError(f"{link.address} is not the server that the link was made by", f"don't join; {_AGAIN}")
     with beside(home / CA) as temporary:
         temporary.write_bytes(authority)
+    fetch_task(link, home)  # a server that has another task is not joined
     body = msgspec.msgpack.encode({"code": link.code, "name": name})
     reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
     return int(reply["node"]), str(reply["name"])

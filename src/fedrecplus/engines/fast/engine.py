@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.device import Device
-from fedrecplus.engines.fast.batches import BatchedRound, for_rated, train, updates_of
+from fedrecplus.engines.fast.batches import BatchedRound, for_rated, in_rows, train, updates_of
 from fedrecplus.engines.fast.chunks import keep_memory
 from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
-from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
 from fedrecplus.parts.channel import SummingChannel
@@ -113,14 +113,17 @@ class FastEngine(Engine):
         for_rated(problem, X.dtype, solve)
         return weights
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         weights, model = np.zeros(W.shape, W.dtype), problem.config.model
         if not model.scores_lists:
             return None
 
         def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
-            weights[clients] = model.list_weights(W[clients], X, items, ratings, problem.public)
+            weighed = None if recency is None else in_rows(recency.astype(X.dtype), clients, problem.ratings.indptr)
+            weights[clients] = model.list_weights(W[clients], X, items, ratings, problem.public, weighed)
 
         for_rated(problem, X.dtype, solve)
         return weights

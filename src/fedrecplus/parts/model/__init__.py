@@ -200,8 +200,15 @@ class Model(Part[S]):
         """Whether lists are ranked by anything else than predicted ratings."""
         return type(self).list_weights is not Model.list_weights
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
-        """Weights z over X such that lists are ranked by X·z."""
+    @property
+    def recency(self) -> float:
+        """Choices over which the weight of a choice in lists falls to 1/e; 0: all weigh the same."""
+        return 0.0
+
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
+        """Weights z over X such that lists are ranked by X·z; ``recency`` weighs the ratings, None all alike."""
         return w
 
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
@@ -210,7 +217,9 @@ class Model(Part[S]):
         rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
         return np.asarray(whole - [self.fold_in(X, *others, public) for others in rest])
 
-    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weight_shares(
+        self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Row k is what rating k adds to ``list_weights``: by default, what leaving it out takes away.
 
         Reasons are made of it. Who overrides another model's ``fold_in`` or ``list_weights`` overrides its shares.
@@ -218,11 +227,12 @@ class Model(Part[S]):
         if not self.scores_lists:
             return self.weight_shares(X, items, ratings, public)
 
-        def weights(items: Items, ratings: Array) -> Array:
-            return self.list_weights(self.fold_in(X, items, ratings, public), X, items, ratings, public)
+        def weights(kept: NDArray[np.bool_]) -> Array:
+            own, given, weighed = items[kept], ratings[kept], None if recency is None else recency[kept]
+            return self.list_weights(self.fold_in(X, own, given, public), X, own, given, public, weighed)
 
-        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
-        return np.asarray(weights(items, ratings) - [weights(*others) for others in rest])
+        everything = np.ones(len(items), dtype=bool)
+        return np.asarray(weights(everything) - [weights(others) for others in ~np.eye(len(items), dtype=bool)])
 
     def attacker(self) -> OfModel | None:
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""

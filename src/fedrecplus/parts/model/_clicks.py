@@ -68,7 +68,9 @@ class ClickModel(Model[C]):
         w[..., 0], w[..., 1], w[..., _MIXING:] = 1.0, damped_deviation(X, items, ratings), U
         return w
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Weights for lists: those of the model's own score alone."""
         z = zeros(w.shape, X)
         z[..., _MIXING - 1], z[..., _MIXING:] = 1.0, w[..., _MIXING:]

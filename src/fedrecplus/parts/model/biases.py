@@ -80,7 +80,9 @@ class Biases(Model[Settings]):
         w[..., _PERSON] = xp.sum(deviations, axis=-1) / (n + self.settings.person_ridge)
         return w
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Popularity, the same for everybody."""
         z = zeros(w.shape, X)
         z[..., _POPULARITY] = 1.0

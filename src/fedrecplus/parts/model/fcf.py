@@ -21,6 +21,7 @@ from fedrecplus.arrays import add_to_diagonal, namespace, outer, remember_last, 
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
 from fedrecplus.parts.model._clicks import BEFORE, BIAS_PRIOR, damped_deviation, with_means
+from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
@@ -37,6 +38,10 @@ class Settings(_Settings):
     factors: Annotated[int, number(1, 4096, "K, columns of Y")] = 25
     confidence: Annotated[float, number(1e-6, 1e6, "α, confidence of an interaction beyond that of none")] = 4.0
     regularisation: Annotated[float, number(1e-9, 1e9, "λ, L2 regularisation of x and of the rows of Y")] = 30.0
+    recency: Annotated[
+        float,
+        number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation"),
+    ] = VALIDATED
     init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of Y's start values")] = 0.1
 
 
@@ -71,10 +76,15 @@ class Fcf(Model[Settings]):
         e = (1.0 + self.settings.confidence * chosen) * (chosen - x @ shared.Y.T)
         return Trained(device.U, outer(e, x))
 
-    def person_factors(self, shared: SharedGram, items: Items) -> Array:
-        """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it."""
+    def person_factors(self, shared: SharedGram, items: Items, recency: Array | None = None) -> Array:
+        """x of (Yᵀ C Y + λI) x = Yᵀ C p, with YᵀY over all items and what interactions add to it.
+
+        In lists both are weighed by ``recency``.
+        """
         xp, y, alpha = namespace(shared.Y), rows_of(shared.Y, items), self.settings.confidence
-        x, _ = solve(shared.gram + alpha * (xp.matrix_transpose(y) @ y), (1.0 + alpha) * xp.sum(y, axis=-2))
+        weighted = y if recency is None else recency[..., None] * y
+        gram = shared.gram + alpha * (xp.matrix_transpose(weighted) @ y)
+        x, _ = solve(gram, (1.0 + alpha) * xp.sum(weighted, axis=-2))
         return x
 
     def shared_gram(self, Y: NDArray[Any]) -> SharedGram:
@@ -105,18 +115,27 @@ class Fcf(Model[Settings]):
         shares[:, 1] = (ratings - X[items, 0]) / (len(items) + BIAS_PRIOR)
         return shares
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    @property
+    def recency(self) -> float:
+        """See ``Model.recency``."""
+        return self.settings.recency
+
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """x over Y's columns, so that X·z = x·y_i."""
-        x = self.person_factors(list_gram(self, X), items)
+        x = self.person_factors(list_gram(self, X), items, recency)
         z = zeros(w.shape, X)
         z[..., BEFORE:] = x
         return z
 
-    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weight_shares(
+        self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """What choice k adds to x. After: Hu, Koren and Volinsky 2008, section 5"""
         shared, y, alpha = list_gram(self, X), X[items, BEFORE:], self.settings.confidence
-        shares = np.zeros((len(items), X.shape[1]))
-        shares[:, BEFORE:] = (1.0 + alpha) * np.linalg.solve(shared.gram + alpha * y.T @ y, y.T).T
+        shares, weighted = np.zeros((len(items), X.shape[1])), y if recency is None else recency[:, None] * y
+        shares[:, BEFORE:] = (1.0 + alpha) * np.linalg.solve(shared.gram + alpha * weighted.T @ y, weighted.T).T
         return shares
 
 

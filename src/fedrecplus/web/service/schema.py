@@ -10,7 +10,7 @@ from fedrecplus.web.service.limits import Limits
 
 PROMISE = (
     "For clients that can't compute: a page or a device does the same by itself with the table of `/model`, and then "
-    "no rating leaves it. Here **your ratings come to this server**. They are used for this one answer: nothing of "
+    "no rating leaves it. Here your ratings come to this server. They are used for this one answer: nothing of "
     "them is stored or logged. Whoever runs the server could change that, and you could not tell."
 )
 _LIMITS = Limits()
@@ -25,7 +25,8 @@ class ListRequest(BaseModel):
     )
 
     ratings: dict[str, Rating] = Field(
-        max_length=_LIMITS.ratings, description="Item id → rating, on the scale that `/items` names. May be empty."
+        max_length=_LIMITS.ratings,
+        description="Item id → rating, on the scale that `/items` names, the latest last. May be empty.",
     )
     n: int = Field(10, ge=1, le=_LIMITS.longest_list, description="How many items.")
     by: Literal["list", "rating"] = Field(
