@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fedrecplus import testing
 
 
@@ -33,6 +35,7 @@ class TestModel(testing.ModelContract):
     rule = "my_rules.my_model"
 
 
+@pytest.mark.whole
 class TestNeuralModel(testing.ModelContract):
     rule = "my_rules.my_neural"
     rounds = 40

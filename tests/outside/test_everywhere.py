@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 import pytest
 
+pytest.importorskip("sqlalchemy")
+
 from fedrecplus.audit.audit import AuditCase, AuditExtent, audit_case
 from fedrecplus.config import check
 from fedrecplus.data import split
@@ -25,6 +27,7 @@ from fedrecplus.training import Recommender
 from tests.deploy.in_process import InProcessLink, prepared, serve
 from tests.outside.everywhere import PARTS, SECURE, WAYS, config_of
 
+pytestmark = pytest.mark.whole
 ROOT = Path(__file__).parents[2]
 RATINGS = small_ratings(clients=16, items=30)
 REFUSED = {
@@ -51,6 +54,13 @@ def test_one_file_is_run_in_every_way(part: str, way: str) -> None:
     for before, after in ((start.server.V, state.server.V), (start.server.dense, state.server.dense)):
         assert np.isfinite(after).all()
         assert (before != after).any() or not before.size
+
+
+def test_a_place_without_torch_refuses_a_neural_model_and_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = config_of("neural")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"not installed(.|\n)*fedrecplus\[torch\]"):
+        check(config)
 
 
 @pytest.mark.slow

@@ -63,6 +63,7 @@ def test_all_is_summed_with_the_weights_and_dense_arrays_move_by_the_mean(engine
 
 
 def test_clipping_is_by_the_norm_of_the_whole_tree() -> None:
+    pytest.importorskip("dp_accounting")
     budget = ["privacy.rule=central", "privacy.clip=0.5", "statistics.source=secure-sum", "pseudo_items.rule=none"]
     config = counting(*budget, "seeded_noise=true", "channel.rule=sums", "server.rounds=2", "privacy.delta=1e-3")
     problem, runner = prepare(RATINGS, config), engine_of(config)
