@@ -8,6 +8,8 @@ import { Keeping } from "./keeping";
 import { answer, keptCatalogue, type Ratings } from "./round";
 
 const WAIT = 25;
+/** Answers go at whole seconds after their questions: how long a device computes tells of how much it has. */
+const ANSWER_STEP = 1000;
 const SHORTEST = 500;
 const LONGEST = 30_000;
 const UNKNOWN = 401;
@@ -101,10 +103,13 @@ export class BrowserDevice {
   private async step(signal: AbortSignal): Promise<boolean> {
     const content = await this.connection!.call("GET", `/v1/work?wait=${WAIT}&after=${this.after}`, undefined, { signal });
     if (!content.length) return false;
+    const asked = performance.now();
     const question = questionOf(content);
     const packet = await this.whole(question);
     const reply = await answer(packet, this.keeping, this.ratings, (problem) => this.told({ problem }));
     const sealed = seal(packetBytes(reply), question.seal, utf8ToBytes(`${question.id} ${question.node}`));
+    const taken = performance.now() - asked;
+    await new Promise((resolve) => setTimeout(resolve, ANSWER_STEP * Math.ceil(taken / ANSWER_STEP) - taken));
     try {
       await this.connection!.call("POST", `/v1/work/${question.id}`, Uint8Array.from(sealed));
     } catch (error) {

@@ -83,7 +83,7 @@ LIST_PRESETS = ("fedrec+secure", "fcf")
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchmarkTask:
     """One seed's ratings, cut, and fixed negatives where the benchmark has them."""
 
     training: Ratings
@@ -99,7 +99,7 @@ def benchmark_named(name: str) -> Benchmark:
     return BENCHMARKS[name]
 
 
-def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> Task:
+def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> BenchmarkTask:
     """The ratings of a seed, from files in ``folder`` where they are no set known by name."""
     options = FileOptions(test=benchmark.test_column)
     ratings = _ratings(benchmark, options, folder)
@@ -111,7 +111,7 @@ def task_of(benchmark: Benchmark, seed: int, folder: Path | None) -> Task:
         negatives = _given(ratings, held_out) if "negatives" in held_out.columns else None
     way = Split.parse(benchmark.how)
     training, test = split(ratings, 0, benchmark.folds, seed, way)
-    return Task(training, test, seed, negatives)
+    return BenchmarkTask(training, test, seed, negatives)
 
 
 def _ratings(benchmark: Benchmark, options: FileOptions, folder: Path | None) -> Ratings:
@@ -152,7 +152,7 @@ def _given(ratings: Ratings, held_out: pl.DataFrame) -> Candidates:
     return table
 
 
-def systems(benchmark: Benchmark) -> dict[str, Callable[[Task], dict[str, Any]]]:
+def systems(benchmark: Benchmark) -> dict[str, Callable[[BenchmarkTask], dict[str, Any]]]:
     """What is run, by name: the default, our presets and the family, and centralised peers that are installed."""
     lists = benchmark.measure == LISTS_OF
     ours = {"default": _default} | ({"default, ratings as clicks": _as_clicks} if lists else {})
@@ -164,24 +164,24 @@ def systems(benchmark: Benchmark) -> dict[str, Callable[[Task], dict[str, Any]]]
     return {**ours, **presets, **{name: _of_peer(fit, benchmark.peers.get(name, {})) for name, fit in peers.items()}}
 
 
-def _default(task: Task) -> dict[str, Any]:
+def _default(task: BenchmarkTask) -> dict[str, Any]:
     began = time.perf_counter()
     choice = choose(task.training, task.seed)
     return {**_trained(task, choice.config), "choice": choice.why, "seconds": time.perf_counter() - began}
 
 
-def _as_clicks(task: Task) -> dict[str, Any]:
+def _as_clicks(task: BenchmarkTask) -> dict[str, Any]:
     """The same, told what was rated and not how."""
     clicks = replace(task.training, scale=Scale.parse(LIKES), codes=np.ones_like(task.training.codes))
     tested = replace(task.test, scale=clicks.scale, codes=np.ones_like(task.test.codes))
     return _default(replace(task, training=clicks, test=tested))
 
 
-def _of_preset(name: str) -> Callable[[Task], dict[str, Any]]:
+def _of_preset(name: str) -> Callable[[BenchmarkTask], dict[str, Any]]:
     return lambda task: _trained(task, assign(preset(name), [f"seed={task.seed}"]))
 
 
-def _trained(task: Task, config: Config) -> dict[str, Any]:
+def _trained(task: BenchmarkTask, config: Config) -> dict[str, Any]:
     began = time.perf_counter()
     run = train(task.training, None, config)
     parts, model = run.recommender.clients, run.recommender.model
@@ -195,8 +195,8 @@ def _trained(task: Task, config: Config) -> dict[str, Any]:
     }
 
 
-def _of_peer(fit: Callable[..., Predictor], settings: dict[str, Any]) -> Callable[[Task], dict[str, Any]]:
-    def run(task: Task) -> dict[str, Any]:
+def _of_peer(fit: Callable[..., Predictor], settings: dict[str, Any]) -> Callable[[BenchmarkTask], dict[str, Any]]:
+    def run(task: BenchmarkTask) -> dict[str, Any]:
         began = time.perf_counter()
         predictor = fit(task.training, **settings)
         seconds = time.perf_counter() - began
@@ -206,7 +206,7 @@ def _of_peer(fit: Callable[..., Predictor], settings: dict[str, Any]) -> Callabl
     return run
 
 
-def _figures(task: Task, predictor: Predictor, fallback: Fallback) -> dict[str, Any]:
+def _figures(task: BenchmarkTask, predictor: Predictor, fallback: Fallback) -> dict[str, Any]:
     likes = task.training.likes_alone
     rmse = None if likes or predictor.Z is predictor.W else score(task.test, predictor.predict, fallback).rmse
     if isinstance(predictor, OutsidePredictor):  # it would be asked for every pair
