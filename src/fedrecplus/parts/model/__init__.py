@@ -32,7 +32,7 @@ Changes = dict[str, Any]
 """settings by name"""
 
 
-class Choice(NamedTuple):
+class HeadChoice(NamedTuple):
     """Candidates for settings that predictions or lists have, and that no table was trained with."""
 
     by: Literal["errors", "lists"]
@@ -181,7 +181,7 @@ class Model(Part[S]):
         weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
         return product(rows_of(X, items), weights)
 
-    def head_choices(self) -> tuple[Choice, ...]:
+    def head_choices(self) -> tuple[HeadChoice, ...]:
         """What federated validation may choose, one after the other."""
         return ()
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fedrecplus.arrays import add_to_diagonal, like, namespace, product, remember_last, rows_of
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.assumptions import OfModel
-from fedrecplus.parts.model import Changes, Choice, Trained, fitted_columns, ials, reconstruction
+from fedrecplus.parts.model import Changes, HeadChoice, Trained, fitted_columns, ials, reconstruction
 from fedrecplus.parts.model.ials import round_equations
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
@@ -129,16 +129,16 @@ class Joint(ials.Ials[Settings]):
         deviations = xp.sum(rows_of(X, items)[..., -k:], axis=-2) - n * mean_row(X, k, public)
         return self.settings.choice_prior * deviations / xp.clip(n, 1.0, None) ** 0.5  # type: ignore[no-any-return]
 
-    def head_choices(self) -> tuple[Choice, ...]:
+    def head_choices(self) -> tuple[HeadChoice, ...]:
         """Priors of a person's weights, and what lists are made of.
 
         In sparse data V's rows say little: there a prior mean of 0 for the first factor, and a freer bias, are better.
         """
         return (
-            Choice("errors", _combined(_PRIORS)),
-            Choice("errors", _combined(_RIDGES)),
-            Choice("lists", _combined(_STRUCTURES)),
-            Choice("lists", _combined(_MIXTURES)),
+            HeadChoice("errors", _combined(_PRIORS)),
+            HeadChoice("errors", _combined(_RIDGES)),
+            HeadChoice("lists", _combined(_STRUCTURES)),
+            HeadChoice("lists", _combined(_MIXTURES)),
         )
 
     def attacker(self) -> OfModel:
