@@ -26,6 +26,7 @@ from benchmarks.line import Line
 from fedrecplus.config import preset, presets
 from fedrecplus.data import Ratings, load, split
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.peers import chosen, ease
 from fedrecplus.experiments.trivial import global_mean
 from fedrecplus.experiments.validation import cut
 from fedrecplus.training import train
@@ -47,7 +48,7 @@ def measure() -> list[Line]:
     folds = range(int(os.environ.get("LISTS_FOLDS", "1")))
     ours = os.environ.get("LISTS_PRESETS", ",".join(OURS)).split(",")
     lines = [_of_peer("popularity", ratings, folds, global_mean, {})]
-    lines.append(_tuned("EASE", ratings, folds, ease, {"ridge": EASE_RIDGES}))
+    lines.append(_tuned("EASE", ratings, folds, partial(ease, least=CHOSEN_FROM), {"ridge": EASE_RIDGES}))
     try:
         importlib.import_module("implicit")
         lines.append(_tuned("implicit's iALS", ratings, folds, ials, IALS))
@@ -56,37 +57,17 @@ def measure() -> list[Line]:
     return [*lines, *(_of_preset(name, ratings, folds) for name in ours if name in presets())]
 
 
-def chosen(training: Ratings) -> Array:
-    """Clients × items: 1 where an item was chosen."""
-    table = np.zeros((training.clients, training.item_count))
-    mask = training.standard_values >= min(CHOSEN_FROM, training.mean()) - 1e-9
-    table[training.client_of_rating[mask], training.items[mask]] = 1.0
-    return table
-
-
-def ease(training: Ratings, ridge: float) -> Predictor:
-    """Scores X B, where B regresses each item's column on all others', without itself. After: Steck 2019"""
-    X = chosen(training)
-    gram = X.T @ X
-    gram[np.diag_indices_from(gram)] += ridge
-    P = np.linalg.inv(gram)
-    B = -P / np.diag(P)
-    np.fill_diagonal(B, 0.0)
-    return Predictor(X, B.T, X)
-
-
 def ials(training: Ratings, **settings: Any) -> Predictor:
     """``implicit``'s alternating least squares, on one thread, as ours."""
     als, sparse = importlib.import_module("implicit.als"), importlib.import_module("scipy.sparse")
     model = als.AlternatingLeastSquares(**settings, random_state=0, num_threads=1)
-    model.fit(sparse.csr_matrix(chosen(training)), show_progress=False)
+    model.fit(sparse.csr_matrix(chosen(training, CHOSEN_FROM)), show_progress=False)
     U = np.asarray(model.user_factors, dtype=np.float64)
     return Predictor(U, np.asarray(model.item_factors, dtype=np.float64), U)
 
 
 def _judged(training: Ratings, test: Ratings, predictor: Predictor) -> dict[str, float]:
-    everything = np.ones(training.item_count, dtype=bool)  # peers have a score for every item, chosen or not
-    fallback = replace(Fallback.of(training), known_item=everything)
+    fallback = replace(Fallback.of(training), ranked_item=np.ones(training.item_count, dtype=bool))
     found = rank(training, test, predictor, fallback, (10,))
     return {name: found[f"{name}@10"] for name in ("ndcg", "recall", "coverage")}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fedrecplus.experiments.family import shipped_settings
 
+MODELS = ("mf", "reconstruction", "pmf", "svdpp")
 PARTS = ("tune", "claims", "figure", "heterogeneity", "theory", "ours")
 OURS = "fedmf,fedrec,fedrec-hf,fedrec++,fedrec+paper,fedrec+,fedrec+private"
 AUDITED = tuple(OURS.split(","))
@@ -44,9 +45,11 @@ class Extent:
     engine: str = "fast"
     workers: int = 0
     folds: int = 5
-    seeds: int = 1
+    seeds: int = 5
     """of the study of heterogeneity, 1 to 5"""
     points: int = 32
+    models: tuple[str, ...] = MODELS
+    """in which the family is trained"""
     settings: tuple[str, ...] = ()
     """of every training, to try all commands quickly"""
 
@@ -73,7 +76,7 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
         found += _of_set(extent, name, parts)
     first = ("--dataset", extent.sets[0])
     if "heterogeneity" in parts:
-        how = ("--set", "server.rounds=60", *extent.common, "--folds", str(extent.seeds))
+        how = ("--set", "server.rounds=25", *extent.common, "--folds", str(extent.seeds))
         found.append(("ablate", "heterogeneity", *first, *how, "--json", extent.file("heterogeneity.json")))
     if "theory" in parts:
         found += _theory(extent, first)
@@ -87,11 +90,14 @@ def commands(extent: Extent, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _of_set(extent: Extent, name: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The paper's claims and its figure on one data set."""
-    found = _of_model(extent, name, "mf", parts)
+    found: list[tuple[str, ...]] = []
     if "figure" in parts:
-        how = ("--algorithm", "fedrec+paper", "--folds", str(extent.folds), *extent.common)
-        found.append(("ablate", "pseudo-items", "--dataset", name, *how, "--json", extent.file(f"figure-{name}.json")))
-    return [*found, *_of_model(extent, name, "reconstruction", parts)]
+        options = ("--algorithm", "fedrec+paper", "--folds", str(extent.folds), *extent.common)
+        figure = ("--json", extent.file(f"figure-{name}.json"))
+        found.append(("ablate", "pseudo-items", "--dataset", name, *options, *figure))
+    for model in extent.models:
+        found += _of_model(extent, name, model, parts)
+    return found
 
 
 def _of_model(extent: Extent, name: str, model: str, parts: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -130,11 +136,12 @@ def main() -> int:
     parser.add_argument("--folds", type=int, default=Extent.folds)
     parser.add_argument("--seeds", type=int, default=Extent.seeds, help="of the study of heterogeneity")
     parser.add_argument("--points", type=int, default=Extent.points, help="settings that tuning tries")
+    parser.add_argument("--models", default=",".join(MODELS), help=f"some of {','.join(MODELS)}")
     parser.add_argument("--set", action="append", default=[], help="a setting of every training, to try them quickly")
     given = parser.parse_args()
     extent = Extent(
         tuple(given.sets.split()), given.out, given.engine, given.workers, given.folds, given.seeds,
-        given.points, tuple(given.set),
+        given.points, tuple(given.models.split(",")), tuple(given.set),
     )  # fmt: skip
     extent.out.mkdir(parents=True, exist_ok=True)
     failed = 0

@@ -1,12 +1,14 @@
 """What one or five malicious clients of a hundred do to others under secure sums, and what the alarm sees of it.
 
 Nobody sees single uploads there. An honest device checks its bounds (``channel.bound``); a malicious one may stay
-within them, or send any element of the ring; here, ten times the bound. Two goals: *promote*, which pushes ten obscure
-films as a profile that loves them would, and *spoil*, which pushes every number of the table. Lists and errors are the
-other persons'; the alarm is the deployment's (``deploy/server/bounds.py``), which looks at V. Masks cancel, so
-vectors are summed without.
+within them, or send any element of the ring; here, ten times the bound. Three goals: *promote*, which pushes ten
+obscure films as a profile that loves them would, *fedrecattack*, which pushes one of them towards what it takes others'
+tastes for, from a twentieth of their ratings, in numbers no larger than honest ones; and *spoil*, which pushes every
+number of the table. Lists and errors are the other persons'; the alarm is the deployment's
+(``deploy/server/bounds.py``), which looks at V. Masks cancel, so vectors are summed without. With ``channel.groups``
+the cohort is summed in random groups.
 
-    python -m benchmarks.poisoning [--preset fedrec+secure] [--persons 95] [--set channel.bits=16]
+    python -m benchmarks.poisoning [--preset fedrec+secure] [--persons 95] [--set channel.groups=8]
 """
 
 from __future__ import annotations
@@ -29,13 +31,27 @@ from fedrecplus.engines import Diverged, Problem, SimulationState, engine_of, pr
 from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.engines.state import message_of
 from fedrecplus.experiments.validation import Cut, cut
-from fedrecplus.parts.channel import Encoding, RingVector, add_all, decode, encode, encoding_for, layout_of
+from fedrecplus.parts.channel import (
+    Encoding,
+    RingVector,
+    add_all,
+    decode,
+    encode,
+    encoding_for,
+    expected_in,
+    groups_of,
+    joined,
+    layout_of,
+)
 from fedrecplus.protocol import Upload
+from fedrecplus.randomness import subkey
 from fedrecplus.rounds import server_round
 from fedrecplus.training.evaluation import Fallback, predictor_of, score
 from fedrecplus.training.ranking import top_lists
 
 TARGETS, POPULAR, LIST, BEYOND = 10, 30, 10, 10.0
+KNOWN, HONEST = 0.05, 1.2
+"""share of others' ratings that FedRecAttack knows; length of the longest honest rows of W"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class Attack:
     """What malicious clients do in every round."""
 
     goal: str
-    """``none``, ``promote`` or ``spoil``"""
+    """``none``, ``promote``, ``fedrecattack`` or ``spoil``"""
     clients: int = 0
     within: bool = True
     """whether they keep to the bound that an honest device checks"""
@@ -57,6 +73,7 @@ ATTACKS = (
     Attack("none"),
     *(Attack("promote", clients, within) for within in (True, False) for clients in (1, 5)),
     *(Attack("spoil", clients, within) for within in (True, False) for clients in (1, 5)),
+    *(Attack("fedrecattack", 5, within) for within in (True, False)),
 )
 
 
@@ -108,11 +125,33 @@ def with_fakes(ratings: Ratings, fakes: range, targets: NDArray[np.int64]) -> Ra
     )
 
 
-def malicious(upload: Upload, attack: Attack, targets: NDArray[np.int64], encoding: Encoding) -> RingVector:
+def towards(problem: Problem, state: SimulationState) -> NDArray[np.float64]:
+    """The mean of others' tastes in W's columns, from a twentieth of their ratings that an attacker knows.
+
+    After: Rong et al. 2022 (FedRecAttack: user factors from public interactions, and the gradient of a target's scores)
+    """
+    ratings, model = problem.ratings, problem.config.model
+    W = state.server.V[:, -model.settings.interaction_factors :]
+    known = np.random.default_rng(0).random(len(ratings.items)) < KNOWN
+    shared = model.shared_equations(W.astype(np.float64), problem.public)
+    tastes = []
+    for client in problem.able.tolist():
+        mine = np.flatnonzero(known[ratings.indptr[client] : ratings.indptr[client + 1]])
+        items, values = (table[mine] for table in ratings.of(client))
+        tastes.append(model.person_factors(shared, items, values, problem.public)[0])
+    return np.asarray(np.mean(tastes, axis=0))
+
+
+def malicious(
+    upload: Upload, attack: Attack, targets: NDArray[np.int64], encoding: Encoding, taste: NDArray[np.float64]
+) -> RingVector:
     """One malicious client's vector, as far out as the bound lets it, or ten times as far."""
     reach = encoding.bound * (1.0 if attack.within else BEYOND)
     wanted = np.zeros((encoding.layout.items, encoding.layout.columns))
-    if attack.goal == "promote":  # what its profile asks for in the promoted rows, and nothing in others
+    if attack.goal == "fedrecattack":  # as long as the largest honest row, or as the bound lets it be
+        far = HONEST if attack.within else encoding.bound
+        wanted[targets[0], -len(taste) :] = far * taste / max(float(np.linalg.norm(taste)), 1e-12)
+    elif attack.goal == "promote":  # what its profile asks for in the promoted rows, and nothing in others
         rows = np.isin(upload.items, targets)
         wanted[upload.items[rows]] = upload.delta[rows] * (reach / max(np.abs(upload.delta[rows]).max(), 1e-12))
     else:
@@ -133,12 +172,21 @@ def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> I
     while state.server.round < config.server.rounds:
         message = message_of(problem, state, clients)
         uploads, private = engine.uploads(problem, state.private, message, clients)
-        honest, others = uploads[: len(uploads) - attack.clients], uploads[len(uploads) - attack.clients :]
         layout = layout_of(state.server.V.shape, len(uploads[0].statistic), options)
-        encoding = encoding_for(layout, problem.public, len(uploads), options)
-        vectors = [encode(upload, encoding, key=upload.client) for upload in honest]
-        vectors += [malicious(upload, attack, targets, encoding) for upload in others]
-        sums = decode(add_all(vectors, layout), encoding)
+        bad = {upload.client for upload in uploads[len(uploads) - attack.clients :]} if attack.clients else set()
+        taste = towards(problem, state) if attack.goal == "fedrecattack" else np.zeros(0)
+        groups = []
+        for places in groups_of(clients, options.groups, subkey(config.seed, "groups", state.server.round)):
+            group = [uploads[place] for place in places]
+            encoding = encoding_for(layout, problem.public, len(group), options)
+            vectors = [
+                malicious(upload, attack, targets, encoding, taste)
+                if upload.client in bad
+                else encode(upload, encoding, key=upload.client)
+                for upload in group
+            ]
+            groups.append(decode(add_all(vectors, layout), encoding))
+        sums, _ = joined(groups, expected_in(1, problem.public))
         state = SimulationState(server_round(state.server, sums, problem.public, config), private)
         look_for_divergence(state)
         yield state
@@ -147,7 +195,9 @@ def rounds_of(problem: Problem, attack: Attack, targets: NDArray[np.int64]) -> I
 def outcome(where: Cut, config: Config, attack: Attack, honest: NDArray[np.int64] | None) -> tuple[Outcome, Any]:
     """Train under an attack; the outcome, and everybody's lists."""
     problem = prepare(where.fitted, config)
-    persons, targets = problem.able, targets_of(problem.public.popularity, config.channel.settings.fewest_contributors)
+    ring = config.channel.settings
+    persons = problem.able
+    targets = targets_of(problem.public.popularity, ring.fewest_contributors * ring.groups)
     if attack.clients:
         first = int(persons[-1]) + 1
         ratings = with_fakes(where.fitted, range(first, first + attack.clients), targets)
@@ -173,7 +223,8 @@ def outcome(where: Cut, config: Config, attack: Attack, honest: NDArray[np.int64
     kept = (
         1.0 if honest is None else float(np.mean([np.isin(*pair).mean() for pair in zip(honest, lists, strict=True)]))
     )
-    reached = float(np.isin(lists, targets).any(axis=1).mean())
+    pushed = targets[:1] if attack.goal == "fedrecattack" else targets
+    reached = float(np.isin(lists, pushed).any(axis=1).mean())
     alarms = sum(line["odd"] > 0 for line in lines)
     return Outcome(rmse, reached, kept, alarms, float(np.isin(targets, list(named)).mean()), len(lines), why), lists
 

@@ -71,6 +71,8 @@ def subkeys(keys: Any, *names: str | int) -> NDArray[np.uint64]:
     >>> subkeys([7, 8], "pseudo-items", 3)[0] == subkey(7, "pseudo-items", 3)
     array([ True])
     """
+    if isinstance(keys, bytes):  # a real device's: 64 bits of what follows from it one way
+        return np.array([int.from_bytes(subkey(keys, *names)[:8], "big")], dtype=np.uint64)
     state: NDArray[np.uint64] = np.asarray(keys, dtype=np.uint64)[..., None]
     for name in names:
         state = mix(state, _as_array(purpose(name) if isinstance(name, str) else name))

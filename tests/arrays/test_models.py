@@ -12,7 +12,11 @@ from fedrecplus.device import Device, Rows
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.testing.example import example_round
 
-SIZES = {"ials": ("model.interaction_factors=4",), "joint": ("model.factors=3", "model.interaction_factors=4")}
+SIZES = {
+    "ials": ("model.interaction_factors=4",),
+    "joint": ("model.factors=3", "model.interaction_factors=4"),
+    "biases": (),
+}
 
 
 def everything(rule: str, move: Any) -> list[Any]:

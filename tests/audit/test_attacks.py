@@ -56,6 +56,12 @@ TELLS_ROWS = {
 ALSO_TELLS_ROWS = {
     "a solution over rated rows": ("u-step", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
     "a solution over rated rows, in one upload": ("one-round", "fedrec+", ("model.solve_over=rated", *SOLVED), 0.99),
+    "implicit factors, which rated rows alone move": (
+        "one-round",
+        "fedrec",
+        ("model.rule=svdpp", "model.learning_rate=0.2", "pseudo_items.redraw=false"),
+        1.0,
+    ),
     "everybody else's uploads": ("knows-others", "fedrec+private", (), 0.6),
     "a list without values": ("crowd", "fedrec", ("channel.rule=sums", "channel.rows=rows"), 0.62),
     "counts of denoising clients": ("one-round", "fedrec++", ("model.learning_rate=0.2",), 0.9),

@@ -23,7 +23,6 @@ BAD = {
     "no data set": (["train", "--algorithm", "fedmf"], "--dataset"),
     "unknown data set": (["train", "--dataset", "ml-100", "--algorithm", "fedmf"], "did you mean 'ml-100k'"),
     "missing file": (["train", "--dataset", "there/is.csv", "--algorithm", "fedmf"], "there/is.csv"),
-    "no algorithm": (["train", "--dataset", "ratings.csv"], "--algorithm"),
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
     "nothing to train": (
         [*TRAIN[:3], "--algorithm", "popularity"],

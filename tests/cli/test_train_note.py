@@ -9,10 +9,17 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
+MORE = "synthetic:clients=200,items=40,ratings_per_client=25"
 
 
-def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, *options: str, algorithm: str = "fedmf-vanilla") -> str:
-    command = ["train", "--dataset", DATA, "--algorithm", algorithm, "--out", str(tmp_path / "run"), *options]
+def said(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    *options: str,
+    algorithm: str = "fedmf-vanilla",
+    data: str = DATA,
+) -> str:
+    command = ["train", "--dataset", data, "--algorithm", algorithm, "--out", str(tmp_path / "run"), *options]
     assert exit_code_of(command) == 0
     return " ".join(capsys.readouterr().err.split())
 
@@ -22,7 +29,7 @@ def test_means_that_predict_better_are_named(capsys: pytest.CaptureFixture[str],
 
 
 def test_what_does_no_better_is_not_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = said(capsys, tmp_path, "--set", "server.rounds=4", algorithm="fedmf")
+    text = said(capsys, tmp_path, "--set", "server.rounds=6", algorithm="fedmf", data=MORE)
     assert "the most popular items are a better list" in text
     assert "bias-only" not in text
 

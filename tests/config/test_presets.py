@@ -53,7 +53,7 @@ def test_a_preset_survives_a_file_and_the_file_is_complete(name: str) -> None:
 def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
     with pytest.raises(UserError, match="unknown algorithm 'fedrec_plus'") as error:
         preset("fedrec_plus")
-    assert "Known: fcf, fedmf," in error.value.remedy
+    assert "Known: biases, fcf, fedmf," in error.value.remedy
     with pytest.raises(UserError, match=r"did you mean 'fedrec\+private'"):
         preset("fedrec+privat")
 
@@ -106,4 +106,4 @@ def test_a_file_may_say_only_what_is_other_than_in_a_preset() -> None:
     for name in ('"fedrec*"', "3", "[]"):
         with pytest.raises(UserError, match=r"unknown preset in mine\.toml") as error:
             loads(f"extends = {name}", "mine.toml")
-        assert "Known: fcf, fedmf" in str(error.value)
+        assert "Known: biases, fcf, fedmf" in str(error.value)

@@ -18,7 +18,7 @@ from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import update_covariance, update_variance
 from fedrecplus.parts.aggregation._covariance import full_trace
-from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, Wasserstein, distance
+from fedrecplus.parts.aggregation.wasserstein import LARGEST, SMALLEST, Settings, Wasserstein, distance, public_scale
 from fedrecplus.rounds import sums_of
 from fedrecplus.testing import example_config
 from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
@@ -231,3 +231,42 @@ def test_a_ring_with_room_for_less_than_the_largest_weight_is_refused() -> None:
     chosen = ("aggregation.rule=wasserstein", "aggregation.weigh_on=client", "channel.rule=secure")
     with pytest.raises(UserError, match="weigh up to 32"):
         check(example_config(*chosen, "channel.largest_weight=8"))
+
+
+@pytest.mark.parametrize(
+    ("largest", "rows", "size", "over"), [(0.5, "table", 0.5, 1.0), (0.5, "own", 0.25, 1.0), (3.0, "own", 4.625, 3.0)]
+)
+def test_the_factor_on_own_weights_and_the_least_distance_are_their_formulas(
+    largest: float, rows: str, size: float, over: float
+) -> None:
+    """(Σ or mean ‖step_i‖²)^τ over the greatest number where that exceeds 1; the greatest weight is 32."""
+    step = np.array([[0.5, 0.0], [0.0, largest]])
+    unit, nearest = public_scale(step, Settings(rows=rows, temperature=0.5, weigh_on="client"))
+    assert (unit, nearest) == pytest.approx((size**0.5 / over, size * 32.0**-2))
+    for settings_without in (Settings(weigh_on="server"), Settings(weigh_on="client", temperature=0.0)):
+        assert public_scale(step, settings_without) == (1.0, SMALLEST)
+    assert public_scale(0.0 * step, Settings(weigh_on="client")) == (1.0, SMALLEST)
+
+
+def test_no_honest_weight_exceeds_the_power_of_the_least_distance() -> None:
+    assert Wasserstein(Settings(temperature=0.5)).largest_weight == pytest.approx(1e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        (("aggregation.weigh_on=client", "aggregation.global_step=mean"), "this round's mean"),
+        (("aggregation.weigh_on=server", "aggregation.global_step=mean"), None),
+        (("aggregation.weigh_on=client", "aggregation.global_step=last"), None),
+        (("aggregation.covariance=diagonal", "aggregation.batch_size=2"), "is not the model's"),
+        (("aggregation.covariance=diagonal", "aggregation.batch_size=2", "model.batch_size=2"), None),
+        (("aggregation.covariance=none", "aggregation.batch_size=2"), None),
+    ],
+)
+def test_options_that_can_t_be_together_are_refused(changes: tuple[str, ...], refused: str | None) -> None:
+    config = example_config("aggregation.rule=wasserstein", *changes)
+    if refused is None:
+        check(config)
+        return
+    with pytest.raises(UserError, match=refused):
+        check(config)

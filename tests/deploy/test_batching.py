@@ -52,7 +52,7 @@ def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
     settings = (
         {"pseudo_items__rule": "random", "pseudo_items__size_classes": False} if "random" in request.param else {}
     )
-    return Person(tmp_path, small_config(name, **settings))
+    return Person(tmp_path, small_config(name, rounds=50, **settings))
 
 
 def test_a_few_new_ratings_change_no_row(person: Person) -> None:
@@ -110,7 +110,7 @@ def test_changed_ratings_wait_for_their_batch(person: Person) -> None:
 
 
 def test_many_batches_keep_rows_apart_and_ascending(tmp_path: Path) -> None:
-    person = Person(tmp_path, small_config("fedrec+private"))
+    person = Person(tmp_path, small_config("fedrec+private", rounds=50))
     dice, before = np.random.default_rng(3), set[int]()
     for _ in range(12):
         items = dice.choice(200, 6, replace=False)
@@ -155,7 +155,7 @@ def _request(config: Config, number: int) -> Packet:
 
 
 def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> None:
-    person = Person(tmp_path, small_config())
+    person = Person(tmp_path, small_config(rounds=50))
     packet = _request(person.config, 0)
     first, second = answer(packet, person.path), answer(packet, person.path)
     assert first.digest == second.digest
@@ -164,14 +164,14 @@ def test_a_question_asked_again_gets_the_very_same_answer(tmp_path: Path) -> Non
 
 
 def test_a_model_keeps_the_settings_it_began_with(tmp_path: Path) -> None:
-    person = Person(tmp_path, small_config())
+    person = Person(tmp_path, small_config(rounds=50))
     person.upload()
-    reply = answer(_request(small_config(virtual_ratings__refresh=True), 0), person.path)
+    reply = answer(_request(small_config(rounds=50, virtual_ratings__refresh=True), 0), person.path)
     assert reply.facts["refusal"] == "settings"
 
 
 def test_a_refusal_is_one_word_and_quotes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    person = Person(tmp_path, small_config())
+    person = Person(tmp_path, small_config(rounds=50))
 
     def broken(*_: object) -> None:
         raise ValueError("the rating 4.0 of item 2")
@@ -211,7 +211,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
     """An attacker who knows both uploads, and even each row's value, takes every row that came or moved for rated."""
     changed = 0
     for number in range(4):  # a virtual rating may happen to be what the real one was: one device alone proves little
-        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule), secret=number)
+        person = Person(tmp_path / str(number), small_config(rounds=50, pseudo_items__rule=rule), secret=number)
         person.rate({item: 1.0 + int(item) % 5 for item in FIRST})
         person.upload()
         before, rated_before = values(person), rated(person)
@@ -228,7 +228,7 @@ def test_what_two_uploads_differ_in_names_nobodys_change(change: str, rule: str,
 
 
 def test_newcomers_bring_the_rest_of_their_groups(tmp_path: Path) -> None:
-    person = Person(tmp_path, small_config())
+    person = Person(tmp_path, small_config(rounds=50))
     before = person.upload()
     group = groups(CATALOGUE.public, person.config.pseudo_items.settings)
     new = [item for item in range(60, 200, 9) if item not in before]
@@ -243,7 +243,7 @@ def test_newcomers_are_no_more_popular_than_their_company(rule: str, tmp_path: P
     popularity, dice = CATALOGUE.public.popularity, np.random.default_rng(1)
     wins = []
     for number in range(40):
-        person = Person(tmp_path / str(number), small_config(pseudo_items__rule=rule), secret=number)
+        person = Person(tmp_path / str(number), small_config(rounds=50, pseudo_items__rule=rule), secret=number)
         before = person.upload()
         # as people do: popular items first
         new = [item for item in dice.choice(120, 14, replace=False) if item not in before][:6]
@@ -258,7 +258,7 @@ def test_newcomers_are_no_more_popular_than_their_company(rule: str, tmp_path: P
 def test_eight_batches_end_near_what_one_draw_would_give(tmp_path: Path) -> None:
     """41 rows became 256 when each batch went on to the next size class."""
     for rule in ("grouped", "matched", "random"):
-        config = small_config(pseudo_items__rule=rule)
+        config = small_config(rounds=50, pseudo_items__rule=rule)
         slow, at_once = (Person(tmp_path / rule / name, config) for name in ("slow", "at once"))
         items = [str(item) for item in np.random.default_rng(5).permutation(np.arange(24, 200))[:48]]
         slow.rate(dict.fromkeys(items[:8], 3.0))
@@ -272,7 +272,7 @@ def test_eight_batches_end_near_what_one_draw_would_give(tmp_path: Path) -> None
 
 
 def test_batches_bring_whole_groups_alone(tmp_path: Path) -> None:
-    person, dice = Person(tmp_path, small_config()), np.random.default_rng(7)
+    person, dice = Person(tmp_path, small_config(rounds=50)), np.random.default_rng(7)
     group = groups(CATALOGUE.public, person.config.pseudo_items.settings)
     sizes = np.bincount(group)
     for _ in range(6):

@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> list[str]:
     arguments = ["--home", str(tmp_path / "me")]
     assert exit_code_of(["device", "init", *arguments]) == 0
     assert exit_code_of(["device", "rate", "3", "4", *arguments]) == 0
-    assert exit_code_of(["device", "policy", "--allow-demonstration", *arguments]) == 0
+    assert exit_code_of(["device", "policy", "--allow-demonstration", "--allow-any-task", *arguments]) == 0
     return arguments
 
 

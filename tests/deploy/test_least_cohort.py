@@ -48,7 +48,7 @@ def test_a_demonstration_takes_the_owner_s_word(tmp_path: Path, capsys: pytest.C
     assert exit_code_of(["device", "init", *home]) == 0
     path = tmp_path / "me" / "store.db"
     assert answer(asked(secure_config()), path).facts["refusal"] == "policy"
-    assert exit_code_of(["device", "policy", "--allow-demonstration", *home]) == 0
+    assert exit_code_of(["device", "policy", "--allow-demonstration", "--allow-any-task", *home]) == 0
     assert "demonstrations are allowed" in capsys.readouterr().out
     assert "refusal" not in answer(asked(secure_config()), path).facts
 

@@ -52,7 +52,7 @@ def stores(tmp_path: Path) -> list[Path]:
         with Store.open(path) as store:
             store.rate(ratings)
             with store.changing():
-                save_policy(store, Policy(demonstration=True))
+                save_policy(store, Policy(demonstration=True, any_task=True))
     return paths
 
 

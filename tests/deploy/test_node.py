@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from sqlalchemy import update
@@ -28,6 +29,8 @@ from fedrecplus.deploy.server.link import DatabaseLink
 from fedrecplus.deploy.server.schema import work
 from fedrecplus.deploy.server.stored_run import CoordinatedRun
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request
+from fedrecplus.deploy.wire.questions import WorkItem
+from fedrecplus.deploy.wire.sealing import SealingKey
 from fedrecplus.errors import UserError
 from fedrecplus.rounds import start_server
 from tests.deploy.in_process import MODEL, database_of, prepared, small_config, stored
@@ -199,3 +202,31 @@ def test_whatever_a_server_answers_a_node_lives_on(content: bytes, tmp_path: Pat
         assert not node.at_work
         node.server.close()
         server.shutdown()
+
+
+@pytest.mark.parametrize(("computing", "sent_after"), [(0.2, 1.0), (0.7, 1.0), (1.3, 2.0)])
+def test_answers_go_at_whole_steps_after_their_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, computing: float, sent_after: float
+) -> None:
+    """Else how long a device computes would tell of how many ratings it has."""
+    (home,) = prepared(tmp_path, RATINGS, small_config(), nodes=1)
+    clock, sent = [100.0], list[float]()
+    question = WorkItem(7, 1, 0.0, SealingKey().public, Packet({}, {}).to_bytes(), {})
+
+    def call(self: ServerConnection, method: str, *_: object, **__: object) -> bytes:
+        if method == "POST":
+            sent.append(clock[0])
+        return msgspec.msgpack.encode(question) if method == "GET" else b""
+
+    def reply(packet: Packet) -> Packet:
+        clock[0] += computing
+        return packet
+
+    monkeypatch.setattr(ServerConnection, "call", call)
+    monkeypatch.setattr("fedrecplus.deploy.node.node.time.monotonic", lambda: clock[0])
+    node = Node(ServerConnection("127.0.0.1", 9, None), home.store, reply_to=reply, answer_step=1.0)
+    pauses = 0
+    while not sent:
+        clock[0], pauses = clock[0] + node.step(), pauses + 1
+    assert pauses > 1
+    assert sent == [pytest.approx(100.0 + sent_after)]

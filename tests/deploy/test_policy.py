@@ -29,7 +29,10 @@ PUBLIC = ItemCatalogue.published(RATINGS)
 def home(tmp_path: Path) -> list[str]:
     arguments = ["--home", str(tmp_path / "me")]
     assert exit_code_of(["device", "init", *arguments]) == 0
-    assert exit_code_of(["device", "policy", "--channel", "clear", "--channel", "secure", *arguments]) == 0
+    assert (
+        exit_code_of(["device", "policy", "--channel", "clear", "--channel", "secure", "--allow-any-task", *arguments])
+        == 0
+    )
     for item in range(0, 24, 2):
         assert exit_code_of(["device", "rate", str(item), "4", *arguments]) == 0
     return arguments

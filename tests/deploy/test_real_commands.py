@@ -68,10 +68,29 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
         assert call("server", "admit", keys[0], "--home", home).count("admitted before") == 1
         with (
             staying(
-                tmp_path / "anna.log", "node", "join", address, "--ca", ca, "--allow-clear", "--poll", "0.2", *anna
+                tmp_path / "anna.log",
+                "node",
+                "join",
+                address,
+                "--ca",
+                ca,
+                "--allow-clear",
+                "--allow-any-task",
+                "--poll",
+                "0.2",
+                *anna,
             ),
             staying(
-                tmp_path / "shop.log", "node", "join", address, "--ca", ca, "--allow-clear", "--share-error", *shop
+                tmp_path / "shop.log",
+                "node",
+                "join",
+                address,
+                "--ca",
+                ca,
+                "--allow-clear",
+                "--allow-any-task",
+                "--share-error",
+                *shop,
             ),
         ):
             out = ["--home", home, "--out", str(tmp_path / "run")]

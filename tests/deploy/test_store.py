@@ -13,6 +13,7 @@ import pytest
 
 from fedrecplus.data import Scale
 from fedrecplus.deploy.device import StorageFull, Store
+from fedrecplus.deploy.device.owner import import_many
 from fedrecplus.deploy.device.round import client_secret
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.errors import UserError
@@ -41,6 +42,16 @@ def test_secrets_come_from_the_operating_system(tmp_path: Path, path: Path) -> N
         assert one.secret != other.secret
         assert one.wire_number("ab", 0) != one.wire_number("cd", 0), "models can't be joined by the number"
         assert 0 <= one.wire_number("ab", 0) < 2**62
+
+
+def test_ratings_are_in_the_order_in_which_they_were_given(path: Path, tmp_path: Path) -> None:
+    table = tmp_path / "silo.csv"
+    table.write_text("user,item,rating,timestamp\nme,z,5,3\nme,a,4,9\nme,k,3,1\nyou,a,2,5\n")
+    with Store.open(path) as store:
+        import_many(store, table)
+        store.rate({"m": 1.0})
+        store.rate({"k": 2.0})
+        assert list(store.ratings()[0]) == ["z", "a", "m", "k"]
 
 
 def unmixed(key: int, index: int) -> int:

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -317,8 +318,8 @@ def test_nodes_that_join_get_the_current_model_and_after_a_rollback_the_one_befo
 
 
 def test_a_link_of_another_server_is_refused_before_the_code_is_sent(server: Running, tmp_path: Path) -> None:
-    link = str(server.home.invite("x", 1.0))
-    wrong = link[:-4] + ("0000" if link[-4:] != "0000" else "1111")
+    invitation = server.home.invite("x", 1.0)
+    link, wrong = str(invitation), str(replace(invitation, fingerprint="00" * 32))
     assert exit_code_of(["join", wrong, "--leave", "--home", str(tmp_path)]) == 2
     assert not (tmp_path / "ca.crt").exists()
     assert exit_code_of(["join", link.replace("127.0.0.1", "127.0.0.2"), "--leave", "--home", str(tmp_path)]) == 2

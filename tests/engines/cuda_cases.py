@@ -182,6 +182,10 @@ CASES: dict[str, Callable[[], None]] = {
     "weighted neighbours": of_settings(*STEPS, "virtual_ratings.rule=weighted", "pseudo_items.redraw=true"),
     "batches of rows": of_settings(*STEPS, "model.batch_size=3", "pseudo_items.rule=random", *DISTANCES),
     "large steps": of_settings(*STEPS, "model.learning_rate=0.25", "model.regularisation=4", "pseudo_items.rule=none"),
+    "svdpp": of_settings(
+        *("model.rule=svdpp", *STEPS[1:], "pseudo_items.rule=random", "virtual_ratings.rule=hybrid"),
+        *("virtual_ratings.predict_after=1", "virtual_ratings.local_steps=2"),
+    ),
     "ials": of_settings("model.rule=ials", "pseudo_items.rule=random", "virtual_ratings.rule=predicted", *DISTANCES),
     "ring": of_settings(*STEPS, *RING, "pseudo_items.rule=random", "virtual_ratings.rule=user-average"),
     "ring of 16 bits": of_settings("model.rule=joint", *RING, "channel.bits=16", "pseudo_items.rule=none"),

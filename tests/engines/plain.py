@@ -51,6 +51,32 @@ def gradient_steps(client: PlainClient, V: Array, s: Any, rate: float, mean: flo
     return U, {item: own[item] - V[item] for item in client.items}
 
 
+def implicit_steps(client: PlainClient, table: Array, s: Any, rate: float) -> tuple[Array, Any]:
+    """K epochs of ``svdpp``: a step on U, then one on each of the client's rows of V and of its rated rows of O."""
+    U, d = client.U.copy(), s.factors
+    V, O = ({item: part[item].copy() for item in client.items} for part in (table[:, :d], table[:, d:]))
+
+    def others(item: int) -> list[int]:
+        return [j for j in client.items[: client.rated] if j != item]
+
+    def z(item: int, O: dict[int, Array]) -> Array:
+        return sum((O[j] for j in others(item)), np.zeros(d)) / max(len(others(item)), 1) ** 0.5
+
+    for _ in range(s.local_epochs):
+        used = [(item, rating) for item, rating, rated in client.rows() if rated or s.user_step == "all"]
+        pull = np.zeros(d)
+        for item, rating in used:
+            pull += (rating - (U + z(item, O)) @ V[item]) * V[item] / len(used)
+        U = U - rate * (s.regularisation * U - pull)
+        before, e = dict(O), {item: rating - (U + z(item, O)) @ V[item] for item, rating, _ in client.rows()}
+        for j in client.items[: client.rated]:
+            pulls = [e[i] * V[i] / len(others(i)) ** 0.5 for i, _ in used if i != j]
+            O[j] = O[j] - rate * (s.regularisation * O[j] - sum(pulls, np.zeros(d)) / len(used))
+        for item in client.items:
+            V[item] = V[item] - rate * (s.regularisation * V[item] - e[item] * (U + z(item, before)))
+    return U, {item: np.append(V[item], O[item]) - table[item] for item in client.items}
+
+
 def expected_gradient(client: PlainClient, X: Array, s: Any, noise: float, popularity: Array) -> dict[int, Array]:
     """e_i w_V − S_V x_i of ``reconstruction``; X has the baseline first and V last."""
     size, d = X.shape[1] - 1, s.factors

@@ -57,8 +57,10 @@ def test_engines_agree_on_what_ranks_lists(model: str, scale_noise: float) -> No
     for _ in range(2):
         state, _ = engines[0].round(problem, state)
     X = item_columns(problem, state.server.V)
-    slow, fast = (each.list_weights(problem, each.user_weights(problem, state.private, X), X) for each in engines)
-    np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-9)
+    for recency in (None, np.random.default_rng(0).uniform(size=len(problem.ratings))):
+        weights = [each.user_weights(problem, state.private, X) for each in engines]
+        slow, fast = (one.list_weights(problem, W, X, recency) for one, W in zip(engines, weights, strict=True))
+        np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-9)
 
 
 def test_components_are_kept_where_some_stand_out_and_left_out_where_all_are_alike() -> None:

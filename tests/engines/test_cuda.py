@@ -25,7 +25,8 @@ QUICK = [
 ]  # fmt: skip
 SLOW = [
     *(name for name in presets() if preset(name).engine != "central" and name not in QUICK),
-    "biases", "weighted neighbours", "large steps", "ials", "ring", "ring of 16 bits", "half a cohort", "long clients",
+    "biases", "weighted neighbours", "large steps", "svdpp", "ials", "ring", "ring of 16 bits", "half a cohort",
+    "long clients",
 ]  # fmt: skip
 
 

@@ -12,7 +12,14 @@ import pytest
 from fedrecplus.engines import Problem, SimulationState, engine_of, message_of, prepare
 from fedrecplus.protocol import Broadcast
 from fedrecplus.testing import example_config, small_ratings
-from tests.engines.plain import PlainClient, choice_gradient, expected_gradient, gradient_of_all, gradient_steps
+from tests.engines.plain import (
+    PlainClient,
+    choice_gradient,
+    expected_gradient,
+    gradient_of_all,
+    gradient_steps,
+    implicit_steps,
+)
 
 PSEUDO = ("pseudo_items.rule=random", "virtual_ratings.rule=user-average", "virtual_ratings.refresh=false")
 MODELS = {
@@ -21,6 +28,8 @@ MODELS = {
         "model.rule=mf", "model.factors=3", "model.local_epochs=5", "model.learning_rate=0.1", "model.user_step=rated",
     ),
     "biased-mf": ("model.rule=biased-mf", "model.factors=3", "model.local_epochs=2", "model.learning_rate=0.2"),
+    "svdpp": ("model.rule=svdpp", "model.factors=3", "model.local_epochs=2", "model.learning_rate=0.2"),
+    "svdpp, rated alone": ("model.rule=svdpp", "model.factors=3", "model.user_step=rated"),
     "reconstruction": ("model.rule=reconstruction", "model.factors=4"),
     "reconstruction over all": ("model.rule=reconstruction", "model.factors=4", "model.solve_over=all"),
     "ials": ("model.rule=ials", "model.interaction_factors=5"),
@@ -48,6 +57,8 @@ def plain_update(client: PlainClient, problem: Problem, message: Broadcast) -> t
         biases = model.rule == "biased-mf"
         rate = s.learning_rate * s.learning_rate_decay**message.round
         U, delta = gradient_steps(client, V, s, rate, public.mean if biases else 0.0, biases)
+    if model.rule == "svdpp":
+        U, delta = implicit_steps(client, V, s, s.learning_rate * s.learning_rate_decay**message.round)
     if model.rule in ("reconstruction", "joint"):
         X = model.solved_columns(V, public)
         delta = expected_gradient(client, X, s, public.noise, public.popularity)

@@ -86,7 +86,7 @@ def test_a_choice_may_need_another_choice_beside_it() -> None:
 def test_every_preset_has_a_search_around_itself(name: str) -> None:
     config = preset(name)
     dimensions = default_dimensions(config)
-    assert len(dimensions) >= 3
+    assert len(dimensions) >= 2
     assert parse_dimensions([str(dimension) for dimension in dimensions], config) == dimensions
     described = dict(settings_in(config))
     for dimension in dimensions:
@@ -109,3 +109,12 @@ def test_privacy_and_the_price_of_a_trial_are_searched_only_by_name() -> None:
 def test_nearest_is_the_value_itself_or_an_end() -> None:
     assert [Dimension("model.factors", (5, 10), "range").nearest(value) for value in (1, 7, 20)] == [5, 7, 10]
     assert Dimension("server_optimizer.rule", ("adam", "momentum")).nearest("sgd") == "adam"
+
+
+def test_lists_are_searched_by_what_ranks_them() -> None:
+    config = preset("fedrec+secure")
+    plain, lists = ({one.name: one for one in default_dimensions(config, lists=lists)} for lists in (False, True))
+    assert "model.popularity_weight" not in plain
+    assert {"model.popularity_weight", "model.rating_weight", "model.interaction_factors"} <= set(lists)
+    assert lists["model.rating_weight"].values[0] == 0.0
+    assert set(plain) <= set(lists)

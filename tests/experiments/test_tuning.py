@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign
-from fedrecplus.data import Ratings, Scale, folds, split, validation_cut
+from fedrecplus.data import Ratings, Scale, Split, folds, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import apply, parse_dimensions
 from fedrecplus.experiments.trials import Moment, Trial
@@ -299,3 +299,20 @@ def test_objectives_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UserError, match="no RMSE to choose by"):
         tune([cut(likes)], START, DIMENSIONS, trials=1)
     assert tune([cut(likes)], START, DIMENSIONS, trials=1, objective="recall@10").best.value is not None
+
+
+@pytest.mark.parametrize("how", ["last:1", "time:0.2", "cold-users", "cold-items"])
+def test_a_cut_leaves_out_what_the_split_will_ask_for(how: str) -> None:
+    times = np.random.default_rng(0).permutation(len(RATINGS))
+    ratings, way = replace(RATINGS, timestamps=times), Split.parse(how)
+    training, test = split(ratings, how=way)
+    found = cut(ratings, how=way)
+    assert len(found.fitted) + len(found.held_out) == len(training)
+    if how == "last:1":
+        assert np.diff(found.held_out.indptr).max() == 1
+        assert found.held_out.timestamps.min() >= 0
+    elif how.startswith("time"):
+        assert found.fitted.timestamps.max() < found.held_out.timestamps.min() <= test.timestamps.min()
+    else:
+        counts = (lambda r: np.diff(r.indptr)) if how == "cold-users" else (lambda r: r.item_counts())
+        assert not (counts(found.fitted) * counts(found.held_out)).any()

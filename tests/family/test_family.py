@@ -23,6 +23,7 @@ from fedrecplus.experiments.family import (
     member_config,
     own_settings,
     shipped_settings,
+    start,
     verdict_of,
 )
 from fedrecplus.experiments.family_tuning import RANGES, points, tune_family
@@ -44,7 +45,7 @@ def content() -> dict[str, Any]:
 @pytest.mark.parametrize("model", STARTS)
 @pytest.mark.parametrize("name", MEMBERS)
 def test_members_differ_from_the_start_in_their_parts_alone(name: str, model: str) -> None:
-    ours, own = to_tables(preset(STARTS[model])), to_tables(member_config(name, model))
+    ours, own = to_tables(start(model)), to_tables(member_config(name, model))
     differing = {section for section in ours if ours[section] != own[section]}
     if name == "FedRec++":  # lossless
         differing -= {"model"}

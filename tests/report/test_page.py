@@ -21,6 +21,7 @@ from fedrecplus.web.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs, typed
 
 SECTIONS = {
+    "verdicts",
     "claims",
     "results",
     "pseudo-items",
@@ -152,6 +153,36 @@ def test_the_paper_s_numbers_stand_beside_its_own_family_and_not_beside_our_pres
         assert claim["says"].replace("'", "&#x27;") in page
 
 
+def test_the_first_section_says_in_words_which_claims_hold_and_by_how_much(folder: Path) -> None:
+    content = json.loads((folder / "family.json").read_text())
+    changes = [(-0.027, -0.02, 1e-9), (0.01, 0.02, 1e-9), (0.003, -0.02, 1e-9), (0.001, 0.0, 0.9)]
+    for claim, (difference, by_client, p) in zip(content["claims"], changes, strict=False):
+        claim["difference"], claim["test"]["difference"], claim["test"]["p"] = difference, by_client, p
+    said = own_part(page_of([content])).split("</section>")[0]
+    assert "The paper&#x27;s claims, in words" in said
+    held, opposite, disagreed, none = (
+        said.partition(words)[2]
+        for words in ("Hold, by", "The opposite holds of", "disagree on", "No difference is shown for")
+    )
+    assert "(Table I) (-0.0270, mean over clients -0.0200)" in held[: -len(opposite)]
+    assert "hybrid filling (+0.0100, mean over clients +0.0200)" in opposite[: -len(disagreed)]
+    assert "FedRec++ (+0.0030, mean over clients -0.0200)" in disagreed[: -len(none)]
+    assert "no pseudo items at all (+0.0010, mean over clients +0.0000)" in none
+    theory = json.loads((folder / "theory.json").read_text())
+    assert "Weights, by χ² against uniform ones: even in every round" in own_part(page_of([theory]))
+    ours = json.loads((folder / "table" / "comparison.json").read_text())
+    assert "in words" not in own_part(page_of([ours]))
+
+
+def test_fedrec_s_models_have_its_authors_figures_beside_them_and_make_no_claim(folder: Path) -> None:
+    content = json.loads((folder / "family.json").read_text().replace(DATA, "ml-100k"))
+    content |= {"model": "svdpp", "claims": []}
+    page = own_part(page_of([content]))
+    assert "FedRec&#x27;s two models on ml-100k" in page
+    assert "0.9185" in page
+    assert "in words" not in page
+
+
 def test_a_document_s_tables_are_renewed_between_its_marks_and_nothing_else_is(folder: Path, tmp_path: Path) -> None:
     family = json.loads((folder / "family.json").read_text())
     name = f"family {DATA} mf fixed"
@@ -176,7 +207,7 @@ def test_sections_of_one_kind_have_names_of_their_own(folder: Path) -> None:
     content = json.loads((folder / "theory.json").read_text())
     outline = Outline()
     outline.feed(own_part(page_of([content, content])))
-    assert outline.sections == {"theory-1", "theory-2"}
+    assert outline.sections == {"verdicts", "theory-1", "theory-2"}
 
 
 def test_an_audit_shows_every_case_against_error_bytes_and_attacks(folder: Path, report: str) -> None:

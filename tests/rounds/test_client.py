@@ -12,7 +12,8 @@ from fedrecplus.device import Device, merge
 from fedrecplus.parts import KINDS, built_in
 from fedrecplus.parts.model import mf
 from fedrecplus.protocol import PeerMessage, Upload
-from fedrecplus.rounds import client_round, pseudo_items
+from fedrecplus.rounds import client_round, predictions, pseudo_items
+from fedrecplus.rounds.client import extra_rows, in_double
 from fedrecplus.testing import example_round
 
 
@@ -121,3 +122,34 @@ def test_padded_uploads_have_the_size_of_a_class() -> None:
     problem, message, devices = example_round("pseudo_items.size_classes=true", "pseudo_items.ratio=0.5")
     sizes = {len(client_round(message, device, problem.config)[0].items) for device in devices}
     assert sizes <= {16, 21, 26, 32, 40}
+
+
+def test_without_pseudo_items_there_are_neither_items_nor_ratings() -> None:
+    """Nor where a rule hides rows and none is asked for; a single one has its rating."""
+    for changes, count in (
+        (("pseudo_items.rule=none",), 0),
+        (("pseudo_items.rule=random", "pseudo_items.ratio=0"), 0),
+        (("pseudo_items.rule=random", "pseudo_items.count=1"), 1),
+    ):
+        problem, message, devices = example_round(*changes)
+        decoys = pseudo_items(message, devices[0], problem.config)
+        assert (decoys.items.shape, decoys.ratings.shape) == ((count,), (count,))
+
+
+def test_a_rule_that_adds_no_rows_of_its_own_adds_none() -> None:
+    problem, message, devices = example_round("pseudo_items.rule=random")
+    assert extra_rows(devices[0].items, message.public, problem.config) == 0
+
+
+def test_a_single_device_computes_in_double_precision() -> None:
+    _, message, _ = example_round()
+    assert in_double(message) is message
+    assert in_double(replace(message, V=message.V.astype(np.float32))).V.dtype == np.float64
+
+
+def test_predictions_take_no_steps_unless_asked_for() -> None:
+    problem, message, devices = example_round("model.rule=mf", "model.factors=3")
+    device, items = devices[0], np.arange(5)
+    predict, model = predictions(device, message, problem.config), problem.config.model
+    np.testing.assert_array_equal(predict(items), model.predict(items, device, message, 0))
+    assert not np.allclose(predict(items), predict(items, 1))

@@ -11,9 +11,11 @@ import pytest
 from fedrecplus.config import assign, preset
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
-from fedrecplus.protocol import Upload
-from fedrecplus.rounds import ServerState, server_round, sums_of, weights_of
-from fedrecplus.rounds.server import divide, weighted_sum
+from fedrecplus.parts.aggregation import update_variance
+from fedrecplus.protocol import Sums, Upload
+from fedrecplus.rounds import ServerState, add_up, server_round, sums_of, weights_of
+from fedrecplus.rounds.client import weigh
+from fedrecplus.rounds.server import cooldown, divide, encode_items, weighted_sum
 from fedrecplus.testing import example_config, small_ratings
 from fedrecplus.testing.aggregation import COLUMNS, ITEMS, some_broadcast, some_uploads
 from tests.rounds.engines import ENGINES, run_rounds
@@ -171,3 +173,67 @@ def test_a_client_that_sent_no_weight_of_its_own_is_named() -> None:
     on_client = assign(WEIGHED, ["aggregation.weigh_on=client"])
     with pytest.raises(UserError, match="client 0 sent no weight"):
         weights_of(some_uploads(), some_broadcast(), on_client)
+
+
+def test_sums_are_divided_by_weights_however_small() -> None:
+    sums = Sums(np.full((3, 2), 3.0), np.array([0.5, 0.0, 2.0]), 0.25, 3)
+    same(divide(sums, "item"), np.array([[6.0, 6.0], [0.0, 0.0], [1.5, 1.5]]))
+    same(divide(sums, "cohort"), np.full((3, 2), 12.0))
+    same(divide(sums, "none"), sums.total)
+
+
+def test_the_step_cools_down_to_nothing_over_the_last_rounds() -> None:
+    config = example_config("server.rounds=10", "server.cooldown=0.5")
+    assert [cooldown(config, number) for number in (0, 5, 8)] == pytest.approx([1.0, 1.0, 0.4])
+    assert cooldown(assign(config, ["server.cooldown=0"]), 9) == 1.0
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_the_global_covariance_is_that_of_the_applied_step(clients: int) -> None:
+    """η² times the mean of the clients' covariances."""
+    config = example_config("server_optimizer.rule=sgd", "server_optimizer.learning_rate=3", "server.cooldown=0")
+    problem = prepare(RATINGS, config)
+    state = engine_of(config).start(problem).server
+    table = np.ones(state.V.shape)
+    sums = Sums(table, np.ones(len(table)), float(clients), clients, covariance=2.0 * table)
+    same(server_round(state, sums, problem.public, config).last_covariance, 9.0 * 2.0 * table / clients)
+
+
+def test_before_the_first_round_nothing_is_known_that_no_part_asks_for() -> None:
+    config = example_config("aggregation.rule=uniform", "pseudo_items.rule=none", "virtual_ratings.rule=user-average")
+    problem = prepare(RATINGS, config)
+    state = engine_of(config).start(problem).server
+    assert (state.round, state.last_covariance.shape) == (0, (0, state.V.shape[1]))
+    assert encode_items(state.V, problem.public, config).shape == (0, 0)
+
+
+def test_a_model_whose_tables_are_not_its_columns_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = example_config("model.rule=mf", "model.factors=3")
+    monkeypatch.setattr(type(config.model), "tables", lambda self: {"V": 9})
+    with pytest.raises(UserError, match="starts with 3 columns"):
+        prepare(RATINGS, config)
+
+
+def test_clear_uploads_cost_their_own_bytes_and_nothing_down() -> None:
+    uploads, config = some_uploads(), example_config("aggregation.rule=coordinate-median", "pseudo_items.rule=none")
+    sums, traffic = add_up(uploads, some_broadcast(), config)
+    assert (traffic.bytes_up, traffic.bytes_down) == (sum(upload.bytes for upload in uploads), 0)
+    same(divide(sums, "item"), config.aggregation.aggregate(uploads, some_broadcast()))
+    assert sums.weights.tolist() == np.bincount(np.concatenate([u.items for u in uploads]), minlength=ITEMS).tolist()
+
+
+def test_one_upload_and_none_have_their_own_statistic() -> None:
+    upload = replace(some_uploads()[0], statistic=np.array([2.0, 3.0]))
+    same(weighted_sum([upload], [0.5], (ITEMS, COLUMNS)).statistic, np.array([1.0, 1.5]))
+    assert weighted_sum([], [], (ITEMS, COLUMNS)).statistic.shape == (0,)
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_covariances_are_summed_over_clients_as_they_trained(who: str) -> None:
+    changes = ("aggregation.covariance=diagonal", *SMALL_BATCHES, f"aggregation.weigh_on={who}")
+    config = example_config("aggregation.rule=wasserstein", *changes)
+    message = replace(some_broadcast(), last_covariance=np.zeros((ITEMS, COLUMNS)))
+    expected = np.zeros((ITEMS, COLUMNS))
+    for upload in some_uploads():
+        expected[upload.items] += update_variance(upload.delta, 2)
+    same(sums_of([weigh(upload, message, config) for upload in some_uploads()], message, config).covariance, expected)

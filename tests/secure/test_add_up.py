@@ -90,8 +90,9 @@ def test_kernels_of_models_with_a_statistic_add_the_same_whole_numbers(model: st
         state, _ = slow.round(problem, state)
 
 
-def test_a_model_that_uploads_all_items_is_summed_alike_in_both_engines() -> None:
-    config = example_config(*changes("uniform", "fcf", "whole", "channel.weights=sent", "channel.bound=100"))
+@pytest.mark.parametrize("model", ["fcf", "svdpp"])
+def test_rows_of_all_items_and_rows_of_two_tables_are_summed_alike_in_both_engines(model: str) -> None:
+    config = example_config(*changes("uniform", model, "whole", "channel.weights=sent", "channel.bound=100"))
     problem = prepare(small_ratings(), config)
     slow, quick = (engine_of(replace(config, engine=name)) for name in ("reference", "fast"))
     state = slow.start(problem)

@@ -16,7 +16,7 @@ class Popular(Reconstruction):
     scores_lists = True
     list_weight_shares = Model.list_weight_shares
 
-    def list_weights(self, w: Any, X: Any, items: Any, ratings: Any, public: Any) -> Any:
+    def list_weights(self, w: Any, X: Any, items: Any, ratings: Any, public: Any, recency: Any = None) -> Any:
         rated = (np.asarray(items) >= 0).sum(axis=-1)
         assert (rated > 0).all(), "asked of nobody without ratings"
         z = 0.5 * np.asarray(w)

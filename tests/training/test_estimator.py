@@ -56,12 +56,15 @@ def test_columns_may_have_names_of_their_own() -> None:
     assert model.predict(frame.select("what", "who")) == pytest.approx(short().fit(FRAME).predict(X))
 
 
-def test_cold_users_get_everybodys_mean_and_cold_items_the_users(fitted: fr.FedRec) -> None:
-    config = fr.assign(fr.preset("fedrec"), ["server.rounds=2"])
+@pytest.mark.parametrize("algorithm", ["fedrec", "fedmf"])
+def test_cold_users_get_the_items_means_and_cold_items_the_users(algorithm: str) -> None:
+    config = fr.assign(fr.preset(algorithm), ["server.rounds=2"])
     model = fr.FedRec(config).fit(FRAME)
     own = FRAME.filter(pl.col("user") == 3)["rating"].to_numpy()
     found = model.predict([("nobody", 1), (3, "nothing"), ("nobody", "nothing")])
-    assert found == pytest.approx([Y.mean(), own.mean(), Y.mean()])
+    damped = (own.sum() + 5 * Y.mean()) / (len(own) + 5)
+    assert found == pytest.approx([*model.fold_in({}).predict([1]), damped, Y.mean()])
+    assert found[0] != pytest.approx(Y.mean())
 
 
 def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:

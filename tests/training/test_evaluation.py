@@ -34,7 +34,7 @@ def tiny(cells: list[tuple[int, int, float]], scale: Scale, clients: int = 3, it
 @pytest.mark.parametrize("scale", [Scale(1, 5, 1), Scale(0, 100, 1), Scale(0.5, 5, 0.5)])
 def test_errors_are_on_the_data_s_own_scale_and_clipped(scale: Scale) -> None:
     ends = tiny([(0, 0, scale.low), (1, 1, scale.high)], scale)
-    known = Fallback(np.full(3, 3.0), np.ones(3, bool), np.ones(3, bool), 3.0)
+    known = Fallback.of(ends).knowing_everything()
     far_off = score(ends, lambda clients, _: np.array([-7.0, 9.0]), known)
     assert far_off.rmse == far_off.mae == far_off.nmse == 0
     assert far_off.unclipped > 4
@@ -43,14 +43,15 @@ def test_errors_are_on_the_data_s_own_scale_and_clipped(scale: Scale) -> None:
     assert middle.nmse == pytest.approx(2 * middle.mae**2 / (scale.low**2 + scale.high**2))
 
 
-def test_the_cold_get_the_client_s_mean_else_the_global_mean_and_none_is_dropped() -> None:
+def test_cold_items_get_the_client_s_damped_mean_cold_clients_the_items_and_none_is_dropped() -> None:
     scale = Scale(1, 5, 1)
     training = tiny([(0, 0, 2.0), (0, 1, 4.0), (1, 0, 5.0)], scale)
-    test = tiny([(0, 2, 3.0), (2, 0, 4.0), (1, 1, 1.0)], scale)
+    test = tiny([(0, 2, 3.0), (2, 0, 4.0), (2, 2, 4.0), (1, 1, 1.0)], scale)
     scores = score(test, lambda clients, _: np.full(len(clients), 1.0), Fallback.of(training))
-    assert (scores.ratings, scores.cold) == (3, 2)
-    global_mean = 11 / 3
-    assert scores.mae == pytest.approx((0 + 0 + abs(global_mean - 4)) / 3)
+    assert (scores.ratings, scores.cold) == (4, 3)
+    mean = 11 / 3
+    client, item = (6 + 5 * mean) / (2 + 5), (7 + 10 * mean) / (2 + 10)
+    assert scores.mae == pytest.approx((abs(client - 3) + abs(item - 4) + abs(mean - 4) + 0) / 4)
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

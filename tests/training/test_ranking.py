@@ -107,7 +107,7 @@ def test_of_equals_the_more_popular_comes_first_then_the_first() -> None:
 def test_a_perfect_ranking_has_an_ndcg_of_one_and_the_worst_of_zero() -> None:
     training = ratings_of({(0, 0): 5.0}, 1, 30)
     test = ratings_of({(0, 3): 5.0, (0, 4): 4.0, (0, 5): 2.0}, 1, 30)
-    fallback = replace(Fallback.of(training), known_item=np.ones(30, bool))
+    fallback = Fallback.of(training).knowing_everything()
     best, worst = np.zeros((1, 30)), np.zeros((1, 30))
     best[0, [3, 4]], worst[0, [3, 4]] = 1.0, -1.0
     good, bad = (rank(training, test, Predictor(W, np.eye(30)), fallback) for W in (best, worst))
@@ -130,7 +130,7 @@ def test_weights_for_lists_rank_where_there_are_any() -> None:
     training, test = split(small_ratings(clients=40), 1)
     rng = np.random.default_rng(0)
     W, Z, X = (rng.normal(size=(40, 3)) for _ in range(3))
-    known = replace(Fallback.of(training), known_item=np.ones(40, bool))
+    known = Fallback.of(training).knowing_everything()
     assert rank(training, test, Predictor(W, X, Z), known) == rank(training, test, Predictor(Z, X), known)
 
 

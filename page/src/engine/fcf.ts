@@ -1,5 +1,5 @@
 /** Federated collaborative filtering as first published: `parts/model/fcf.py`. */
-import { beside, columns, gram, part, sharesOf, solve, table, type Table } from "./linear";
+import { beside, columns, gram, part, sharesOf, solve, table, transposedTimes, type Table } from "./linear";
 import { averages, numberOf, type PublicItems, type Settings } from "./public_items";
 
 export const predictsColdItems = false;
@@ -24,13 +24,13 @@ export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array
 }
 
 /** x over Y's columns, so that X·z = x·y_i. */
-export function listWeights(_w: Float64Array, X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings): Float64Array {
-  const { G, rows, c } = equations(X, items, settings);
-  const d = rows.columns;
-  const sums = new Float64Array(d);
-  for (let j = 0; j < rows.rows; j++) for (let k = 0; k < d; k++) sums[k]! += (1 + c) * rows.data[j * d + k]!;
+export function listWeights(
+  _w: Float64Array, X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings, _known: PublicItems,
+  recency: Float64Array | null,
+): Float64Array {
+  const { G, rows, c, weights } = equations(X, items, settings, recency);
   const z = new Float64Array(X.columns);
-  z.set(solve(G, sums), BEFORE);
+  z.set(solve(G, transposedTimes(rows, weights.map((weight) => (1 + c) * weight))), BEFORE);
   return z;
 }
 
@@ -44,20 +44,23 @@ export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float6
 }
 
 /** What a choice adds to x. */
-export function listWeightShares(X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings): Float64Array[] {
-  const { G, rows, c } = equations(X, items, settings);
+export function listWeightShares(
+  X: Table, items: ArrayLike<number>, _ratings: Float64Array, settings: Settings, _known: PublicItems, recency: Float64Array | null,
+): Float64Array[] {
+  const { G, rows, c, weights } = equations(X, items, settings, recency);
   const head = new Array<number>(BEFORE).fill(0);
-  return sharesOf(G, rows, new Array<number>(rows.rows).fill(1 + c)).map((share) => Float64Array.of(...head, ...share));
+  return sharesOf(G, rows, weights.map((weight) => (1 + c) * weight)).map((share) => Float64Array.of(...head, ...share));
 }
 
-function equations(X: Table, items: ArrayLike<number>, settings: Settings) {
+function equations(X: Table, items: ArrayLike<number>, settings: Settings, recency: Float64Array | null) {
   const Y = columns(X, BEFORE, X.columns);
   const rows = part(Y, items);
   const c = numberOf(settings, "confidence");
   const all = gram(Y);
-  const own = gram(rows);
+  const weights = recency ?? new Float64Array(rows.rows).fill(1);
+  const own = gram(rows, weights);
   const ridge = numberOf(settings, "regularisation");
   const d = Y.columns;
   const G = { ...all, data: all.data.map((value, at) => value + c * own.data[at]! + (at % (d + 1) === 0 ? ridge : 0)) };
-  return { G, rows, c };
+  return { G, rows, c, weights };
 }

@@ -24,26 +24,27 @@ export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float6
 
 /** Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity. */
 export function listWeights(
-  w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
+  w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
+  recency: Float64Array | null, after = 0,
 ): Float64Array {
   const { W, lists, from } = choicesOf(X, settings, known, after);
-  const z = w.map((value) => lists.rating * value);
+  const z = w.map((value) => (recency ? 0 : lists.rating * value));
   z[POPULARITY]! += lists.popularity;
-  addChoices(z, personFactors(W, items, ratings, settings, known), from, lists, settings);
+  addChoices(z, personFactors(W, items, ratings, settings, known, recency), from, lists, settings);
   return z;
 }
 
-/** For each rating what it adds to z: by what was chosen, and by the predicted rating, whose shares are given. */
+/** For each rating what it adds to z: by what was chosen, and by the predicted rating, which has no say where lists follow. */
 export function listWeightShares(
-  X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, after = 0,
-  ofRating = weightShares(X, items, ratings, settings, known),
+  X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
+  recency: Float64Array | null, after = 0, ratingShares: typeof weightShares = weightShares,
 ): Float64Array[] {
   const { W, lists, from } = choicesOf(X, settings, known, after);
-  const { G, rows, c } = equations(W, items, ratings, settings, known);
-  const ofChoice = sharesOf(G, rows, c);
-  return ofRating.map((share, k) => {
-    const z = share.map((value) => lists.rating * value);
-    addChoices(z, ofChoice[k]!, from, lists, settings);
+  const { G, rows, c } = equations(W, items, ratings, settings, known, recency);
+  const ofRating = recency ? null : ratingShares(X, items, ratings, settings, known);
+  return sharesOf(G, rows, c).map((ofChoice, k) => {
+    const z = ofRating ? ofRating[k]!.map((value) => lists.rating * value) : new Float64Array(X.columns);
+    addChoices(z, ofChoice, from, lists, settings);
     return z;
   });
 }
@@ -74,25 +75,30 @@ function choices(X: Table, from: number, to: number, scale: number): Table {
   return W;
 }
 
-/** c = 1 + γ(r − mean) of choices, 0 of ratings that are none; γ is less on coarse scales. */
-export function confidence(rating: number, settings: Settings, known: PublicItems): number {
+/** c = 1 + γ(r − mean) of choices, 0 of ratings that are none; γ is less on coarse scales. Where lists follow, recency. */
+export function confidence(rating: number, settings: Settings, known: PublicItems, recency: number | null = null): number {
   if (rating < Math.min(numberOf(settings, "from_rating"), known.mean) - TIE) return 0;
+  if (recency !== null) return recency;
   return Math.max(1 + (numberOf(settings, "confidence_slope") / known.noise) * (rating - known.mean), 0);
 }
 
 /** u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w. */
-export function personFactors(W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array {
-  const { G, rows, c, moment } = equations(W, items, ratings, settings, known);
+export function personFactors(
+  W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, recency: Float64Array | null = null,
+): Float64Array {
+  const { G, rows, c, moment } = equations(W, items, ratings, settings, known, recency);
   return solve(G, transposedTimes(rows, c).map((value, k) => value + moment[k]!));
 }
 
-function equations(W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems) {
+function equations(
+  W: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, recency: Float64Array | null,
+) {
   const common = everybody(W, settings, known);
-  const c = ratings.map((rating) => confidence(rating, settings, known));
+  const c = ratings.map((rating, k) => confidence(rating, settings, known, recency ? recency[k]! : null));
   const rows = part(W, items);
   const own = gram(rows, c);
   const choicesTotal = sum(c) + numberOf(settings, "unobserved_weight") * W.rows;
-  const ridge = numberOf(settings, "interaction_ridge") * Math.sqrt(choicesTotal);
+  const ridge = numberOf(settings, recency ? "following_ridge" : "interaction_ridge") * Math.sqrt(choicesTotal);
   const d = W.columns;
   const G = { ...own, data: own.data.map((value, at) => value + common.gram.data[at]! + (at % (d + 1) === 0 ? ridge : 0)) };
   return { G, rows, c, moment: common.moment };

@@ -24,8 +24,9 @@ export function foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array
 
 export function listWeights(
   w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
+  recency: Float64Array | null,
 ): Float64Array {
-  return ials.listWeights(w, X, items, ratings, settings, known, numberOf(settings, "factors"));
+  return ials.listWeights(w, X, items, ratings, settings, known, recency, numberOf(settings, "factors"));
 }
 
 /** What a rating adds by its value, and by being there: the prior from choices is a sum over rated items. */
@@ -41,9 +42,10 @@ export function weightShares(X: Table, items: ArrayLike<number>, ratings: Float6
   });
 }
 
-export function listWeightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[] {
-  const ofRating = weightShares(X, items, ratings, settings, known);
-  return ials.listWeightShares(X, items, ratings, settings, known, numberOf(settings, "factors"), ofRating);
+export function listWeightShares(
+  X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, recency: Float64Array | null,
+): Float64Array[] {
+  return ials.listWeightShares(X, items, ratings, settings, known, recency, numberOf(settings, "factors"), weightShares);
 }
 
 /** η Σ_j (V_j − V̄)/√n over a person's n rated items, or over some of them. */

@@ -13,11 +13,14 @@ export interface ModelRule {
   foldIn(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array;
   listWeights?(
     w: Float64Array, X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems,
+    recency: Float64Array | null,
   ): Float64Array;
   /** For each rating what it adds to the weights of `foldIn`. */
   weightShares(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[];
   /** For each rating what it adds to `listWeights`. */
-  listWeightShares?(X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems): Float64Array[];
+  listWeightShares?(
+    X: Table, items: ArrayLike<number>, ratings: Float64Array, settings: Settings, known: PublicItems, recency: Float64Array | null,
+  ): Float64Array[];
 }
 
 export const MODELS: Readonly<Record<string, ModelRule>> = {

@@ -1,6 +1,7 @@
 /** A newcomer's weights, predictions, list and reasons: `training/recommender.py` and `training/lists.py`. */
 import { dot, row, times } from "./linear";
 import type { Scale, SharedModel } from "./format";
+import { recencyWeights } from "./recency";
 
 export type By = "list" | "rating";
 
@@ -40,24 +41,36 @@ export function knows(model: SharedModel, item: number): boolean {
   return model.rule.predictsColdItems || model.known.popularity[item]! > 0;
 }
 
-/** A person with these ratings (item number → rating on the data's scale). */
+/** A person with these ratings (item number → rating on the data's scale, the latest last). */
 export function foldIn(model: SharedModel, ratings: ReadonlyMap<number, number>): Person {
   const items = Int32Array.from(ratings.keys());
   const standard = Float64Array.from(ratings.values(), (rating) => standardise(model.facts.scale, rating));
-  const known = keep(items, standard, (item) => knows(model, item));
-  return { model, items, ratings: standard, ...weights(model, known.items, known.ratings) };
+  return { model, items, ratings: standard, ...weights(model, knownChoices(model, items, standard)) };
 }
 
-function weights(model: SharedModel, items: Int32Array, ratings: Float64Array): { w: Float64Array; z: Float64Array | null } {
+function weights(model: SharedModel, { items, ratings, recency }: Choices): { w: Float64Array; z: Float64Array | null } {
   const { rule, X, settings, known } = model;
   const w = rule.foldIn(X, items, ratings, settings, known);
   if (!rule.listWeights || !model.facts.scores_lists) return { w, z: null };
-  return { w, z: items.length ? rule.listWeights(w, X, items, ratings, settings, known) : new Float64Array(w.length) };
+  return { w, z: items.length ? rule.listWeights(w, X, items, ratings, settings, known, recency) : new Float64Array(w.length) };
 }
 
-function keep(items: Int32Array, ratings: Float64Array, wanted: (item: number, place: number) => boolean) {
-  const places = Array.from(items.keys()).filter((j) => wanted(items[j]!, j));
-  return { items: Int32Array.from(places, (j) => items[j]!), ratings: Float64Array.from(places, (j) => ratings[j]!) };
+interface Choices {
+  readonly items: Int32Array;
+  readonly ratings: Float64Array;
+  /** what each weighs in lists; null: all alike */
+  readonly recency: Float64Array | null;
+}
+
+/** Of what a person chose, the items that the model knows. */
+function knownChoices(model: SharedModel, items: Int32Array, ratings: Float64Array): Choices {
+  const places = Array.from(items.keys()).filter((j) => knows(model, items[j]!));
+  const recency = recencyWeights(items.length, model.settings);
+  return {
+    items: Int32Array.from(places, (j) => items[j]!),
+    ratings: Float64Array.from(places, (j) => ratings[j]!),
+    recency: recency && Float64Array.from(places, (j) => recency[j]!),
+  };
 }
 
 /** Predictions for all items in standard units; one that the model knows nothing of gets the person's mean. */
@@ -119,9 +132,11 @@ export function top(ranked: Float64Array, popularity: Float64Array, n: number, w
 export function reasons(person: Person, wanted: readonly number[], by: By): Reason[][] {
   const { model } = person;
   const { rule, X, settings, known } = model;
-  const own = keep(person.items, person.ratings, (item) => knows(model, item));
-  const ofLists = by === "list" && person.z && rule.listWeightShares;
-  const shares = (ofLists || rule.weightShares).call(rule, X, own.items, own.ratings, settings, known);
+  const own = knownChoices(model, person.items, person.ratings);
+  const shares =
+    by === "list" && person.z && rule.listWeightShares
+      ? rule.listWeightShares(X, own.items, own.ratings, settings, known, own.recency)
+      : rule.weightShares(X, own.items, own.ratings, settings, known);
   return wanted.map((item) =>
     shares
       .map((share, place) => ({ item: own.items[place]!, contribution: dot(row(X, item), share) }))

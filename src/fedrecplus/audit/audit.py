@@ -294,7 +294,7 @@ def _with(attack: str, settings: Settings | None) -> Attack[Any]:
 
 def _figures(problem: Problem, recording: Recording, test: Ratings) -> dict[str, Any]:
     predictor = predictor_of(engine_of(problem.config), problem, recording.state)
-    fallback = Fallback.of(problem.ratings, problem.config)
+    fallback = Fallback.of(problem.ratings, problem.config, problem.public)
     likes = problem.ratings.likes_alone and test.likes_alone
     rmse = evaluate(test, predictor.predict, fallback).rmse if len(test) and not likes else np.nan
     return {

@@ -18,6 +18,7 @@ from fedrecplus.cli.options import (
     Epsilon,
     JsonFile,
     MarkdownFile,
+    Negatives,
     Noise,
     Rows,
     Seed,
@@ -53,6 +54,7 @@ from fedrecplus.experiments.report import (
 )
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
 from fedrecplus.provenance import Stopwatch
+from fedrecplus.training.choosing import AUTO
 
 
 @reads_own_files
@@ -62,13 +64,15 @@ def compare_command(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Presets, TOML files, run folders, popularity, or import paths of your own models; "
+            help="Presets, auto for what suits the ratings, TOML files, run folders, popularity, or import paths of "
+            "your own models; "
             "global-mean and bias-only are added.",
         ),
     ],
     folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
     split_by: SplitBy = None,
     test_file: TestFile = None,
+    negatives: Negatives = 0,
     seed: Seed = None,
     channel: Channel = None,
     rows: Rows = None,
@@ -118,7 +122,8 @@ def compare_command(
     before = (settings or []) if budget is None else []  # a budget brings the options that settings may change
     chosen = _configs_of(names_in(algorithms), allow or [])
     flags = {"simulation_only": simulation_only, "seeded_noise": seeded_noise}
-    changes = [*(f"{name}=true" for name, given in flags.items() if given), *before]
+    changes = [f"{name}=true" for name, given in flags.items() if given] + before
+    changes += [f"evaluation.negatives={negatives}"] if negatives else []
     configs = [assign(with_channel(one, channel, rows), changes) if _trains(one) else one for one in chosen]
     named_configs(configs, seed or 0)  # misspellings are found before data is fetched
     way = split_of(split_by, options, test_file)
@@ -191,14 +196,14 @@ def write_reports(
 
 def _trains(algorithm: Any) -> TypeGuard[Config]:
     """Whether it is an algorithm of ours, whose settings may be changed: no trivial predictor, nobody else's model."""
-    return isinstance(algorithm, Config) and algorithm.algorithm not in TRIVIAL
+    return isinstance(algorithm, Config) and algorithm.algorithm not in (*TRIVIAL, AUTO)
 
 
 def _configs_of(names: Sequence[str], allow: Sequence[str]) -> list[Config | str]:
     """Configs, and the import paths of models from outside as they are."""
     configs: list[Config | str] = []
     for name in names:
-        if name in TRIVIAL:
+        if name in (*TRIVIAL, AUTO):
             configs.append(Config(algorithm=name))
         elif is_import_path(name) and not Path(name).exists():
             configs.append(name)

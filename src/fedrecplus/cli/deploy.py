@@ -16,6 +16,9 @@ from fedrecplus.cli.server import DEFAULT_HOME
 from fedrecplus.cli.server import Home as ServerPlace
 from fedrecplus.config import Config, assign, change, check, load_config
 from fedrecplus.data import FileOptions
+from fedrecplus.deploy.node import ServerConnection, split_address, trust
+from fedrecplus.deploy.node.witness import HEADS, fetch_log, witness_key
+from fedrecplus.deploy.node.witness import witness as keep_witness
 from fedrecplus.deploy.operate.homes import ServerHome
 from fedrecplus.deploy.operate.runs import run_local, run_to_the_end
 from fedrecplus.deploy.operate.schedule import seconds_of, train_again
@@ -39,6 +42,9 @@ def run_command(
     items: Annotated[Path | None, typer.Option(metavar="FILE", help="The item catalogue; see `deploy items`.")] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Begin when so many nodes are connected.")] = 1,
     rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
+    rounds_in_all: Annotated[
+        int, typer.Option(min=0, help="Rounds that devices agree to, later runs --after this one included; 0: of this.")
+    ] = 0,
     settings: Settings = None,
     quorum: Quorum = 1.0,
     deadline: Deadline = 120.0,
@@ -103,10 +109,11 @@ def run_command(
             is_secure(chosen) and chosen.seed == 0
         ):  # nodes unmask one sum of a table, so each run needs its own first one
             chosen = change(chosen, "seed", 1 + secrets.randbelow(2**31))
+        chosen = _with_devices(chosen, nodes)
         keys = tuple(key.hex() for key in read_identities(identities)) if identities else ()
         deployment = Deployment(
             nodes, quorum, deadline, clients_per_node=persons_per_node, learned_bound=learn_bound, cohort=cohort,
-            identities=keys,
+            identities=keys, rounds=rounds_in_all,
         )  # fmt: skip
         if every is not None:
             data = {"dataset": items.name}
@@ -150,6 +157,26 @@ def items_command(
     say(f"{out}: {len(catalogue.ids)} items on the scale {catalogue.scale}, {catalogue.figures}")
     if catalogue.tells_participants:
         say("these are exact figures of the participants: write them once, before anybody else joins, and never again")
+
+
+@deploy_app.command("witness")
+def witness_command(
+    address: Annotated[str, typer.Argument(help="The server as HOST:PORT.")],
+    task: Annotated[list[str], typer.Option(help="Digest of a task; may be repeated.")],
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")] = False,
+    home: Annotated[Path, typer.Option(metavar="DIR", help="Where the witness keeps heads and key.")] = Path("witness"),
+) -> None:
+    """Keep the heads of a server's logs and sign them, on a machine that isn't the server's; run it now and then.
+
+    Hand out heads.jsonl: devices compare it with `fedrecplus device log --witness`.
+    """
+    host, port = split_address(address)
+    server = ServerConnection(host, port, None if insecure else trust(ca))
+    for one in task:
+        line = keep_witness(home, *fetch_log(server, one))
+        say(f"task {one[:16]}: {line['size']} leaves, root {line['root']}")
+    say(f"{home / HEADS}, signed by {witness_key(home)}")
 
 
 @deploy_app.command("local")
@@ -212,6 +239,15 @@ def _config(name: str, rounds: int | None, settings: list[str]) -> Config:
     if is_secure(config):  # a simulation may skip what hides nothing in it
         config = change(config, "channel.masks", "computed")
     return check(config)
+
+
+def _with_devices(config: Config, nodes: int) -> Config:
+    """Settings that say how many devices share the noise: as many as the run waits for, if nobody said."""
+    if config.privacy.NOISE_ON_DEVICES and not config.privacy.settings.devices:
+        return change(config, "privacy.devices", nodes)
+    if config.privacy.rule == "none" and config.statistics.epsilon > 0.0 and not config.statistics.devices:
+        return change(config, "statistics.devices", nodes)
+    return config
 
 
 def _refuse_again(catalogue: ItemCatalogue, out: Path) -> None:

@@ -11,7 +11,19 @@ import typer
 from fedrecplus.cli import device_status
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, ModelOf, PersonName, home_of, person_of, somebody
 from fedrecplus.cli.display import say
-from fedrecplus.cli.lists import By, Explore, IncludeSeen, Length, Why, as_rows, show_top_list
+from fedrecplus.cli.lists import (
+    After,
+    AnyTime,
+    By,
+    Explore,
+    IncludeSeen,
+    Length,
+    Session,
+    Why,
+    as_rows,
+    items_of,
+    show_top_list,
+)
 from fedrecplus.cli.outputs import JsonFile, check_file_place
 from fedrecplus.data.scale import Scale
 from fedrecplus.deploy import device as devices
@@ -97,6 +109,9 @@ def recommend_command(
     by: By = "list",
     include_seen: IncludeSeen = False,
     explore: Explore = 0.0,
+    any_time: AnyTime = False,
+    after: After = None,
+    session: Session = None,
     why: Why = True,
     model: ModelOf = None,
     home: Home = DEFAULT_HOME,
@@ -107,7 +122,7 @@ def recommend_command(
     from fedrecplus.training.lists import Wish
 
     check_file_place(json_file)
-    wish = Wish(n, by, not include_seen, explore, why)
+    wish = Wish(n, by, not include_seen, explore, why, not any_time, after, items_of(session))
     device = home_of(home)
     with Store.open(device.store) as store:
         if model is None and not store.models():
@@ -180,5 +195,6 @@ def _found(store: Store, item: str, person: int) -> devices.FoundItem:
 device_app.command("status")(device_status.status_command)
 device_app.command("sent")(device_status.sent_command)
 device_app.command("policy")(device_status.policy_command)
+device_app.command("log")(device_status.log_command)
 device_app.command("models")(device_status.models_command)
 device_app.command("rollback")(device_status.rollback_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -73,7 +74,7 @@ def policy_command(
     least_cohort: Annotated[int | None, typer.Option(min=2, help="Fewest participants of a secure sum.")] = None,
     largest_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of one noised task.")] = None,
     most_sharing: Annotated[
-        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the server says.")
+        int | None, typer.Option(min=0, help="Most devices that share a sum's noise; 0: as the task says.")
     ] = None,
     lifetime_epsilon: Annotated[float | None, typer.Option(min=0.0, help="Most ε of all tasks together.")] = None,
     demonstration: Annotated[
@@ -81,6 +82,10 @@ def policy_command(
         typer.Option(
             "--allow-demonstration/--refuse-demonstration", help="Whether sums may be of so few that they tell on you."
         ),
+    ] = None,
+    any_task: Annotated[
+        bool | None,
+        typer.Option("--allow-any-task/--refuse-unagreed", help="Whether to do whatever a server asks: for tries."),
     ] = None,
     allow_bare: Annotated[
         bool | None,
@@ -106,6 +111,7 @@ def policy_command(
         "most_sharing": most_sharing,
         "demonstration": demonstration,
         "bare": allow_bare,
+        "any_task": any_task,
     }
     with Store.open(home_of(home).store) as store, store.changing():
         new = msgspec.structs.replace(
@@ -115,6 +121,29 @@ def policy_command(
         devices.save_policy(store, new)
     for line in _policy_lines(msgspec.to_builtins(new)):
         say(line)
+
+
+def log_command(
+    witness: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A witness's heads.jsonl, to compare with.")
+    ] = None,
+    key: Annotated[str, typer.Option(help="The witness's public key, which must have signed them.")] = "",
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show the public logs of tasks as servers told them to this device, for others to compare.
+
+    Exits with 1 where a witness was told another log.
+    """
+    from fedrecplus.deploy.node.witness import read_heads
+
+    with Store.open(home_of(home).store) as store:
+        logs = devices.known_logs(store)
+        problems = devices.forks(store, read_heads(witness, key)) if witness is not None else []
+    show_table(["task", "leaves", "root"], [[one.task[:16], str(len(one.leaves)), one.root.hex()] for one in logs])
+    for problem in problems:
+        say(problem)
+    if problems:
+        raise typer.Exit(1)
 
 
 def models_command(home: Home = DEFAULT_HOME) -> None:

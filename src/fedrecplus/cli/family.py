@@ -24,7 +24,7 @@ from fedrecplus.provenance import Stopwatch
 
 family_app = typer.Typer(help="The paper's algorithms under equal settings.", no_args_is_help=True)
 Dataset = Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")]
-Model = Annotated[str, typer.Option(metavar="mf|reconstruction", help="The model that all members train.")]
+Model = Annotated[str, typer.Option(metavar="mf|pmf|svdpp|reconstruction", help="The model that all members train.")]
 Members = Annotated[str | None, typer.Option(metavar="A;B;…", help="Only some members, with semicolons between.")]
 
 
@@ -58,7 +58,7 @@ def run(
     Claims are tested over clients (Wilcoxon), with Holm's correction.
     """
     check_file_place(json_file, markdown_file, plot=plot_file)
-    watch, chosen = Stopwatch(), _members(members)
+    watch, chosen = Stopwatch(), _members(members, model)
     if settings_file is not None and not tuned:
         raise UserError("--settings-file says nothing without --tuned", "add --tuned, or leave it away")
     for name in chosen:  # what can't be is found before data is fetched
@@ -82,8 +82,9 @@ def run(
         raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
     content: dict[str, Any] = {**found.to_dict(), "made": watch.made(0)}
     show_table(*family_tables.errors_table(content), title, spare=("RMSE, 95 % interval", "NMSE"))
-    say("")
-    show_table(*family_tables.claims_table(content))
+    if content["claims"]:
+        say("")
+        show_table(*family_tables.claims_table(content))
     shared.write_files(content, json_file, plot_file, {markdown_file: family_tables.to_markdown(content)})
 
 
@@ -111,7 +112,7 @@ def tune(
     Fold 0 is left out and never looked at. The settings that come with the package were found so.
     """
     check_file_place(out, json_file)
-    watch, chosen = Stopwatch(), _members(members)
+    watch, chosen = Stopwatch(), _members(members, model)
     before = _tuned(out) if out.exists() else {}
     ratings = load_with_bar(dataset, options)
 
@@ -152,6 +153,6 @@ def _tuned(file: Path | None) -> Any:
         raise UserError(f"{file} can't be read: {error}", "give a file that `fedrecplus family tune` wrote") from None
 
 
-def _members(text: str | None) -> list[str]:
+def _members(text: str | None, model: str) -> list[str]:
     """Names have commas in them."""
-    return [name.strip() for name in text.split(";")] if text else list(members_of.MEMBERS)
+    return [name.strip() for name in text.split(";")] if text else list(members_of.members_in(model))

@@ -10,11 +10,11 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.cli.node import AllowClear, Metrics
+from fedrecplus.cli.node import AllowClear, AnyTask, Metrics, show_tasks
 from fedrecplus.cli.node import join as run_node
 from fedrecplus.data import Scale
-from fedrecplus.deploy.device import Store, import_own, remove_store
-from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, join_by
+from fedrecplus.deploy.device import Store, agree, import_own, remove_store
+from fedrecplus.deploy.node import Invitation, NodeHome, fetch_model, fetch_task, join_by
 from fedrecplus.errors import UserError
 
 _SCALE = "1:5:1"
@@ -35,6 +35,7 @@ def join_command(
         str | None, typer.Option(metavar="LOW:HIGH:STEP", help="The scale you rate on. Default: 1:5:1.")
     ] = None,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     stay: Annotated[bool, typer.Option("--stay/--leave", help="Take part from now on, or only get ready.")] = True,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -52,13 +53,21 @@ def join_command(
     number, known_as = join_by(invitation, device.path, name)
     say(f"you are node {number}" + (f", {known_as}" if known_as else ""))
     say(_CLAIM)
+    with Store.open(device.store) as store:
+        task = fetch_task(invitation, device.path)
+        if task is not None:
+            agree(store, task)
+        show_tasks(store)
     model = fetch_model(invitation, device.path)
     if model is not None:
         say(f"a model is here: fedrecplus device recommend --model {model}{elsewhere}")
     if stay:
-        run_node(invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, metrics=metrics, home=home)
+        run_node(
+            invitation.address, ca=device.path / "ca.crt", allow_clear=allow_clear, allow_any_task=allow_any_task,
+            metrics=metrics, home=home,
+        )  # fmt: skip
     else:
-        word = " --allow-clear" if allow_clear else ""
+        word = " --allow-clear" * allow_clear + " --allow-any-task" * allow_any_task
         say(f"take part with: fedrecplus node join {invitation.address} --ca {device.path / 'ca.crt'}{word}{elsewhere}")
 
 

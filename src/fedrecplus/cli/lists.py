@@ -22,7 +22,19 @@ Explore = Annotated[
     float, typer.Option(metavar="X", help="From 0, the best items, to 1, items unlike each other; shows the price.")
 ]
 Why = Annotated[bool, typer.Option("--why/--no-why", help="Name the rated items that speak most for each.")]
+AnyTime = Annotated[
+    bool, typer.Option("--any-time", help="What would be liked at any time: recent choices count no more than others.")
+]
+After = Annotated[str | None, typer.Option(metavar="ITEM", help="What goes with this item, as if just chosen.")]
+Session = Annotated[
+    str | None, typer.Option(metavar="ITEM,ITEM", help="Make the list of these items alone, the latest last.")
+]
 _WORDS = "because of"
+
+
+def items_of(session: str | None) -> tuple[str, ...]:
+    """The items of a session, as it is written on the command line."""
+    return tuple(item for item in map(str.strip, (session or "").split(",")) if item)
 
 
 def show_top_list(found: TopList, title: str = "") -> None:

@@ -11,7 +11,18 @@ import typer
 
 from fedrecplus.cli.device_home import DEFAULT_HOME, Home, home_of
 from fedrecplus.cli.display import say
-from fedrecplus.deploy.device import CHANNELS, Store, load_policy, own_key, pin_identities, save_policy
+from fedrecplus.deploy.device import (
+    CHANNELS,
+    Store,
+    agree,
+    known_tasks,
+    load_policy,
+    own_key,
+    pin_identities,
+    save_policy,
+    task_named,
+    withdraw,
+)
 from fedrecplus.deploy.node import NodeHome, NodeMetrics, prepare
 from fedrecplus.deploy.node import join as run
 from fedrecplus.deploy.wire import read_identities
@@ -38,6 +49,36 @@ def identity(home: Home = DEFAULT_HOME) -> None:
         say(own_key(store).public_key().public_bytes_raw().hex())
 
 
+@node_app.command()
+def consent(
+    task: Annotated[str, typer.Argument(help="Digest of a task, or how it begins; none: list them all.")] = "",
+    withdrawn: Annotated[bool, typer.Option("--withdraw", help="Take part in it no more.")] = False,
+    home: Home = DEFAULT_HOME,
+) -> None:
+    """Show in plain words what servers ask this device to compute, and agree to one of them.
+
+    A device takes part in tasks that were agreed to, and refuses whatever is none of theirs. Joining by a link agrees
+    to the task that the link names.
+    """
+    with Store.open(home_of(home).store) as store:
+        if task:
+            (withdraw if withdrawn else agree)(store, task_named(store, task))
+        show_tasks(store)
+
+
+def show_tasks(store: Store) -> None:
+    """All tasks that are known here, in plain words."""
+    tasks = known_tasks(store)
+    for known in tasks:
+        for line in known.task.words(store.allowed_rules):
+            say(line)
+        say("  you agreed to it" if known.agreed else "  not agreed to: it is refused")
+    if not tasks and not load_policy(store).any_task:
+        say("no task is agreed to yet: what a server asks first is refused, and `fedrecplus node consent` shows it")
+
+
+_ANSWER_STEP = 1.0
+"""seconds: answers go at whole multiples of it after their questions"""
 Address = Annotated[str, typer.Argument(help="The server as HOST:PORT.")]
 Authority = Annotated[Path | None, typer.Option(metavar="FILE", help="The server's ca.crt.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="No TLS; to a server on this machine only.")]
@@ -59,6 +100,10 @@ AllowBare = Annotated[
 AllowClear = Annotated[
     bool,
     typer.Option("--allow-clear", help="Take part although the server would see each upload: rows and changes."),
+]
+AnyTask = Annotated[
+    bool,
+    typer.Option("--allow-any-task", help="Agree to whatever the server asks, now and later; else see `node consent`."),
 ]
 Pin = Annotated[
     Path | None,
@@ -82,18 +127,28 @@ def join(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Take part in a server's rounds, and stay: a server that is away is waited for."""
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
+    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
-        device.path, address, ca, insecure=insecure, longest_pause=poll, share_error=share_error, metrics=figures
+        device.path,
+        address,
+        ca,
+        insecure=insecure,
+        longest_pause=poll,
+        share_error=share_error,
+        metrics=figures,
+        answer_step=_ANSWER_STEP,
     )
     _log_to_terminal()
+    with Store.open(device.store) as store:
+        show_tasks(store)
     say(f"joining {address} with the ratings in {device.store}")
     run(device.path, node, metrics=figures)
 
@@ -112,6 +167,7 @@ def once(
     allow_rule: AllowRule = None,
     allow_bare: AllowBare = False,
     allow_clear: AllowClear = False,
+    allow_any_task: AnyTask = False,
     pin: Pin = None,
     metrics: Metrics = None,
     home: Home = DEFAULT_HOME,
@@ -123,19 +179,24 @@ def once(
       fedrecplus node once fed.example.org:9092 --ca ca.crt --back-in 900
     """
     device = home_of(home)
-    _note_demands(device, allow_rule, allow_bare, allow_clear, pin)
+    _note_demands(device, allow_rule, pin, bare=allow_bare, clear=allow_clear, any_task=allow_any_task)
     figures = _figures(device, metrics)
     node = prepare(
-        device.path, address, ca, insecure=insecure, longest_pause=5.0, share_error=share_error, metrics=figures
+        device.path,
+        address,
+        ca,
+        insecure=insecure,
+        longest_pause=5.0,
+        share_error=share_error,
+        metrics=figures,
+        answer_step=_ANSWER_STEP,
     )
     _log_to_terminal()
     run(device.path, node, wait=wait, back_in=back_in, metrics=figures)
     say(f"answered {node.answered} messages")
 
 
-def _note_demands(
-    device: NodeHome, allow_rule: list[str] | None, allow_bare: bool, allow_clear: bool, pin: Path | None
-) -> None:
+def _note_demands(device: NodeHome, allow_rule: list[str] | None, pin: Path | None, **allowed: bool) -> None:
     """Keep in the store what the owner says on the command line."""
     keys = read_identities(pin) if pin else None
     with Store.open(device.store) as store:
@@ -143,15 +204,17 @@ def _note_demands(
         if keys is not None:
             pin_identities(store, keys)
         store.allow_rules(allow_rule or [])
-        allow_weaker(store, bare=allow_bare, clear=allow_clear)
+        allow_weaker(store, **allowed)
     device.make_key()
 
 
-def allow_weaker(store: Store, *, bare: bool, clear: bool) -> None:
+def allow_weaker(store: Store, *, bare: bool, clear: bool, any_task: bool = False) -> None:
     """Keep the owner's word that less protection will do; without it nothing changes."""
     words: dict[str, Any] = {"bare": True} if bare else {}
     if clear:
         words["channels"] = CHANNELS
+    if any_task:
+        words["any_task"] = True
     with store.changing():
         save_policy(store, msgspec.structs.replace(load_policy(store), **words))
 

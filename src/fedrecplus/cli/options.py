@@ -71,6 +71,12 @@ NOT_COVERED = (
     "ratings go into (joint differential privacy), the choice of settings by looking at these ratings (tuning), and "
     "measurements on test ratings"
 )
+Negatives = Annotated[
+    int,
+    typer.Option(
+        min=0, help="Rank each test item among so many items drawn by the seed, too, as many papers do. Default: 0."
+    ),
+]
 Workers = Annotated[int, typer.Option(min=0, help="Trainings side by side; 0: one per core.")]
 SplitBy = Annotated[
     str | None,
@@ -81,7 +87,13 @@ SplitBy = Annotated[
     ),
 ]
 TestFile = Annotated[
-    str | None, typer.Option("--test", metavar="FILE", help="Test on these ratings, train on all of --dataset.")
+    str | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Test on these ratings, train on all of --dataset. Where it lists pairs of user and item that --dataset "
+        "has, test on those and train on the others.",
+    ),
 ]
 CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="A line per row and fold, as CSV.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="All tables.")]
@@ -127,6 +139,9 @@ def own_file(
     fold_column: Annotated[
         str | None, typer.Option(help="Own file: column of folds: numbers, or train and test; for --split column.")
     ] = None,
+    test_column: Annotated[
+        str | None, typer.Option(help="Own file: column that marks what is tested on, with 1, true or test.")
+    ] = None,
     title_column: Annotated[str | None, typer.Option(help="Own file: column of items' titles.")] = None,
     genres_column: Annotated[str | None, typer.Option(help="Own file: column of genres, a|b|c.")] = None,
     year_column: Annotated[str | None, typer.Option(help="Own file: column of items' years.")] = None,
@@ -147,7 +162,7 @@ def own_file(
         raise UserError("--items and --catalogue both describe the items", "give --catalogue alone")
     of_items = (title_column, genres_column, year_column, catalogue or items, catalogue is not None)
     of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
-    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items)
+    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items, test=test_column)
 
 
 def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -186,9 +201,10 @@ def load_with_bar(dataset: str, options: FileOptions) -> Ratings:
 
 def split_of(how: str | None, options: FileOptions, test: str | None) -> Split:
     """The split that is asked for; a column of folds, or a file to test on, asks for itself."""
-    if test is not None and (how is not None or options.fold is not None):
+    column = options.fold is not None or options.test is not None
+    if test is not None and (how is not None or column):
         raise UserError("--test names the test ratings, --split and --fold-column cut them out", "give one of them")
-    named = "column" if test is not None or options.fold is not None else "random"
+    named = "column" if test is not None or column else "random"
     return Split.parse(how or named)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from fedrecplus.cli.options import (
     Delta,
     Epsilon,
     JsonFile,
+    Negatives,
     Noise,
     Rows,
     Seed,
@@ -43,6 +44,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.trivial import ndcg_of_popular, rmse_of_means
 from fedrecplus.files import write_json_to
 from fedrecplus.training import Run, train
+from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, Choice, choose
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.loop import CHECKPOINT_SECONDS
 from fedrecplus.training.run_folder import RunFolder
@@ -83,11 +85,15 @@ def train_command(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="PRESET-OR-FILE", help="A preset (see `presets`), a TOML file or a run folder."),
+        typer.Option(
+            metavar="PRESET-OR-FILE",
+            help="A preset (see `presets`), a TOML file or a run folder. Default: what suits the ratings.",
+        ),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
     split_by: SplitBy = None,
     test_file: TestFile = None,
+    negatives: Negatives = 0,
     fold: Annotated[int | None, typer.Option(help="Fold to test on, 0 to 4. Default: 0.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Train on everything, test on nothing.")] = False,
     seed: Seed = None,
@@ -118,11 +124,16 @@ def train_command(
 ) -> None:
     """Train one algorithm and test it on the fold that was left out.
 
+    Without --algorithm a validation cut of the training ratings says what suits them: fedrec+secure for ratings, that
+    or fcf under secure sums for clicks, and biases with popular items where neither is better. That takes about as
+    long again.
+
     \b
     Examples:
+      fedrecplus train --dataset ml-100k
       fedrecplus train --dataset ml-100k --algorithm fedrec+
       fedrecplus train --dataset my.csv --algorithm fedmf --full --set model.factors=10
-      fedrecplus train --dataset my.csv --items films.csv --algorithm fedrec+ --split time:0.1
+      fedrecplus train --dataset my.csv --items films.csv --split time:0.1
       fedrecplus train --dataset train.csv --test test.csv --algorithm fedmf
       fedrecplus train --dataset ml-100k --algorithm fedrec+ --channel secure --rows whole
       fedrecplus train --resume --out runs/ml-100k-fedrec+-fold0-seed0
@@ -144,9 +155,13 @@ def train_command(
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
     earlier = None if began else start_from
-    start = with_channel(_start_of(algorithm, config, seed, allow or [], began, earlier), channel, rows)
+    unnamed = algorithm in (None, AUTO) and config is None and began is None and earlier is None
+    named = _start_of(RATINGS if unnamed else algorithm, config, seed, allow or [], began, earlier)
+    start = with_channel(named, channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
+    if negatives:
+        start = change(start, "evaluation.negatives", negatives, "--negatives")
     if seeded_noise:
         start = change(start, "seeded_noise", True, "--seeded-noise")
     budget = budget_of(epsilon, delta, noise)
@@ -165,10 +180,15 @@ def train_command(
         tell(
             f"note: all ratings are the same (likes alone), and model.rule={chosen.model.rule} learns from how ratings "
             "differ: its lists are by popularity at best. "
-            + ("No model for choices has a budget yet." if budget is not None else "Try --algorithm fedrec+secure.")
+            + ("No model for choices has a budget yet." if budget is not None else "Leave --algorithm away.")
         )
     cut = (data.folds, chosen.seed, data.split)
     training, test = (ratings, None) if data.fold is None or sharded else split(ratings, data.fold, *cut)
+    about = data.to_dict()
+    if unnamed:
+        judged = replace(named, evaluation=chosen.evaluation)
+        chosen, about["choice"] = _what_suits(training, start, chosen, changed=chosen != judged)
+        chosen = replace(chosen, evaluation=judged.evaluation)
     folder = out or _default_folder(ratings.name, chosen, data.fold, resume)
     if not resume:
         RunFolder(folder).check_free(overwrite=overwrite)
@@ -184,7 +204,7 @@ def train_command(
                 overwrite=overwrite,
                 stop=stop,
                 fold=data.fold,
-                about_data=data.to_dict(),
+                about_data=about,
                 checkpoint_seconds=checkpoint_seconds,
                 start=start_from,
             )
@@ -193,6 +213,14 @@ def train_command(
     _report(run, folder, json_file)
     if test is not None:
         _say_what_is_better(run, training, test)
+
+
+def _what_suits(training: Ratings, start: Config, chosen: Config, *, changed: bool) -> tuple[Config, str]:
+    """The settings that suit the ratings, or the ones that were changed, and why; it is said, too."""
+    choice = Choice(chosen, "with settings of your own; nothing else was tried") if changed else None
+    choice = choice or choose(training, start.seed)
+    tell(f"algorithm: {choice.config.algorithm}: {choice.why}")
+    return choice.config, choice.why
 
 
 def _began(folder: Path) -> RunFolder:
@@ -236,8 +264,6 @@ def _start_of(
     """The settings to start from, before options change some."""
     if algorithm is not None and file is not None:
         raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is None and file is None and began is None and earlier is None:
-        raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
     if algorithm is None and file is None and began is None and not RunFolder(Path(str(earlier))).finished:
         raise UserError(
             f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
@@ -270,6 +296,9 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
     traffic = [f"{result[f'bytes_{way}_per_client_round'] / 1000:.1f}" for way in ("up", "down")]
     row = [result["algorithm"], *figures, str(result["rounds"]), f"{result['seconds']:.1f}", *traffic]
     show_table(headings, [row])
+    if (sampled := (result["ranking"] or {}).get("sampled_hr@10")) is not None:
+        share, ndcg = result["config"]["evaluation"]["negatives"], result["ranking"]["sampled_ndcg@10"]
+        say(f"each test item among {share} drawn ones: HR@10 {sampled:.4f}, NDCG@10 {ndcg:.4f}; above, among all")
     if result.get("likes_alone"):
         say("all ratings are the same (likes alone): there is no rating to predict, so NDCG@10 is what counts")
     if result["cold_test_ratings"]:
@@ -297,6 +326,8 @@ def _report(run: Run, folder: Path, json_file: Path | None) -> None:
 
 def _say_what_is_better(run: Run, training: Ratings, test: Ratings) -> None:
     """Say so where means or the most popular items do better: what is no better than these is no recommender."""
+    if run.config.algorithm == FALLBACK:
+        return
     error, ndcg = run.result["rmse"], (run.result["ranking"] or {}).get("ndcg@10")
     if error is not None and (means := rmse_of_means(training, test)) < error:
         tell(f"note: means of people and items alone (bias-only) predict these ratings better: RMSE {means:.4f}")

@@ -14,10 +14,14 @@ from fedrecplus.cli.options import (
     JsonFile,
     Seed,
     Settings,
+    SplitBy,
+    TestFile,
     check_file_place,
     config_of,
     load_with_bar,
     reads_own_files,
+    split_of,
+    with_test,
 )
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import FileOptions
@@ -53,6 +57,8 @@ def tune_command(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How many trials the study shall have in all.")] = 50,
+    split_by: SplitBy = None,
+    test_file: TestFile = None,
     fold: Annotated[int, typer.Option(help="Fold that is left out, 0 to 4, and never looked at.")] = 0,
     share: Annotated[float, typer.Option(help="Share of the other folds that settings are chosen by.")] = 0.1,
     cuts: Annotated[int, typer.Option(min=1, help="Validation cuts to average over, each of that share.")] = 1,
@@ -81,7 +87,7 @@ def tune_command(
       fedrecplus tune --dataset ml-100k --algorithm fedmf --trials 100
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --search model.factors=10..60 --search model.noise=0.5..2
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
-      fedrecplus tune --dataset ml-100k --algorithm fedrec+ --objective ndcg@10
+      fedrecplus tune --dataset ml-100k --algorithm fedrec+secure --objective ndcg@10 --split last:1
       fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
 
     The first trial is the preset itself. On several data sets the mean of their RMSEs counts, each on the scale 1 to 5.
@@ -98,17 +104,20 @@ def tune_command(
         Objective(objective)  # a misspelling is found before data is fetched
     start = assign(config_of(algorithm, allow), settings or [])
     start = check(start if seed is None else change(start, "seed", seed, "--seed"))
-    dimensions = parse_dimensions(search or [], start) or default_dimensions(start)
+    lists = objective is not None and Objective(objective).maximised
+    dimensions = parse_dimensions(search or [], start) or default_dimensions(start, lists=lists)
+    way = split_of(split_by, options, test_file)
     import_optuna()  # if it is missing, that is said before data is fetched
     watch = Stopwatch()
     seeds = [(start.seed if cut_seed is None else cut_seed) + more for more in range(cuts)]
-    sets = [load_with_bar(name, options) for name in dataset]
+    sets = [with_test(load_with_bar(name, options), test_file, options) for name in dataset]
     if len({ratings.name for ratings in sets}) < len(sets):
         raise UserError("a data set is there twice", "name each data set once")
     if objective is None and all(ratings.likes_alone for ratings in sets):
         objective = LIST_OBJECTIVE
         say(f"note: there are no ratings, so settings are chosen by {objective}")
-    all_cuts = [cut(ratings, fold, share, start.seed, one) for ratings in sets for one in seeds]
+        dimensions = dimensions if search else default_dimensions(start, lists=True)
+    all_cuts = [cut(ratings, fold, share, start.seed, one, way) for ratings in sets for one in seeds]
     _note_other_start(start, dimensions)
     kept: Trial | None = None
     try:
@@ -135,7 +144,14 @@ def tune_command(
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on with the study in {storage}") from None
     write_text(out, dumps(tuned.config))
-    asked = {"datasets": dataset, "fold": fold, "share": share, "cut_seeds": seeds}
+    asked = {
+        "datasets": dataset,
+        "split": str(way),
+        "test": test_file,
+        "fold": fold,
+        "share": share,
+        "cut_seeds": seeds,
+    }
     searched = {"search": [str(one) for one in dimensions]}
     write_json_to(json_file, {**asked, **searched, **tuned.to_dict(), "made": watch.made(start.seed)})
     _report(tuned, dimensions, out, storage)

@@ -32,6 +32,9 @@ class StatisticsSettings(Settings):
     file: Annotated[str, text("ratings of other people, for source=public: a data set's name or a file")] = ""
     epsilon: Annotated[float, number(0, 1e3, "ε of the secure sum where there is no other budget; 0: exact sums")] = 0.0
     delta: Annotated[float, number(1e-15, 0.1, "δ of that, below 1/clients")] = 1e-5
+    devices: Annotated[
+        int, number(0, 10**6, "deployed: n, whose honest share adds enough noise to that; 1: each by itself; 0: all")
+    ] = 0
     cap: ClassVar[int] = 50
     """ratings of a person that count in full where there is no other budget"""
 
@@ -64,6 +67,9 @@ class EvaluationSettings(Settings):
     relevant_from: Annotated[
         float, number(1, 5, "a test item is relevant from this rating up, on the standard scale 1–5; of likes, all")
     ] = 4.0
+    negatives: Annotated[
+        int, number(0, 10**6, "rank each test item among so many unrated items, too, drawn by the seed; 0: no")
+    ] = 0
 
 
 class ClusterSettings(Settings):

@@ -47,13 +47,20 @@ def join(training: Ratings, test: Ratings) -> tuple[Ratings, Ratings]:
         items=what[order].astype(grown.items.dtype),
         codes=codes,
         timestamps=None if test.timestamps is None else test.timestamps[order],
+        order=None if test.order is None else test.order[order],
         folds=None if test.folds is None else test.folds[order],
     )
 
 
 def together(training: Ratings, test: Ratings) -> Ratings:
-    """One set of both, in which the test ratings are fold 0 and the others are never tested on."""
+    """One set of both, in which the test ratings are fold 0 and the others are never tested on.
+
+    Where all of the test's pairs are rated in training, they are the list of what is held out of it.
+    """
     training, test = join(training, test)
+    own, held_out = (part.client_of_rating.astype(np.int64) * part.item_count + part.items for part in (training, test))
+    if len(test) and np.isin(held_out, own).all():
+        return replace(training, folds=np.where(np.isin(own, held_out), 0, NEVER_TESTED).astype(np.uint8))
     parts = (training, test)
     who, what, codes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("client_of_rating", "items", "codes")
@@ -67,8 +74,15 @@ def together(training: Ratings, test: Ratings) -> Ratings:
         items=what[order],
         codes=codes[order],
         timestamps=np.concatenate([training.timestamps, test.timestamps])[order] if timed else None,
+        order=_order_of_both(training, test)[order] if timed else None,
         folds=fold[order],
     )
+
+
+def _order_of_both(training: Ratings, test: Ratings) -> NDArray[np.int64]:
+    """The test's places come after the training's."""
+    places = [np.zeros(len(one), np.int64) if one.order is None else one.order for one in (training, test)]
+    return np.concatenate([places[0], places[1] + places[0].max(initial=0) + 1])
 
 
 def _same(first: Ids, second: Ids) -> bool:

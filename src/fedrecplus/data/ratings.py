@@ -52,6 +52,8 @@ class Ratings:
     """when each rating was given, in the source's units (seconds, where the source has dates); None if nothing tells"""
     folds: NDArray[np.uint8] | None = field(default=None, repr=False)
     """the fold that the source puts each rating into; ``NEVER_TESTED`` for training ratings of every fold"""
+    order: NDArray[np.int64] | None = field(default=None, repr=False)
+    """the place of each rating in the source, which tells which came first of two at the same time; None: not known"""
     listed: bool = False
     """whether the items are those of a list that was public before, whoever rated them; else those with a rating"""
 
@@ -119,6 +121,16 @@ class Ratings:
         part = slice(self.indptr[client], self.indptr[client + 1])
         return self.items[part].astype(np.int64), self.scale.standardise(self.scale.values(self.codes[part]))
 
+    def ages(self) -> NDArray[np.int32] | None:
+        """How many of its client's ratings came after each, by time and place in the source; None without times."""
+        if self.timestamps is None:
+            return None
+        place = np.arange(len(self)) if self.order is None else self.order
+        order = np.lexsort((place, self.timestamps, self.client_of_rating))
+        ages = np.empty(len(self), dtype=np.int32)
+        ages[order] = np.repeat(self.indptr[1:], np.diff(self.indptr)) - 1 - np.arange(len(self))
+        return ages
+
     def item_counts(self) -> NDArray[np.int64]:
         """How many ratings each item has."""
         return np.bincount(self.items, minlength=self.item_count).astype(np.int64)
@@ -146,4 +158,5 @@ class Ratings:
             codes=self.codes[mask],
             timestamps=None if self.timestamps is None else self.timestamps[mask],
             folds=None if self.folds is None else self.folds[mask],
+            order=None if self.order is None else self.order[mask],
         )

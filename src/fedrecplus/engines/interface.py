@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +19,11 @@ from fedrecplus.config import Config
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
 from fedrecplus.errors import unknown_name
-from fedrecplus.protocol import Broadcast, Sums, Upload
-from fedrecplus.rounds import server_round, start_server
+from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
+from fedrecplus.rounds import add_up, server_round, start_server
 
 Clients = NDArray[np.int64]
+Recency = NDArray[np.float64]
 ENGINES = ("fast", "cuda", "ray", "reference", "central", "auto")
 
 
@@ -58,6 +60,10 @@ class Engine(ABC):
     ) -> tuple[list[Upload], PrivateState]:
         """What each of these clients sends by itself, after the whole chain, and their new private state."""
 
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """What single uploads amount to, and what the channel's messages cost."""
+        return add_up(uploads, message, problem.config)
+
     @abstractmethod
     def item_sets(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -68,8 +74,13 @@ class Engine(ABC):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """Every client's weights for predictions; those of a client without ratings are of no account."""
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
-        """Every client's weights for lists, over the same columns X; None where predicted ratings rank."""
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
+        """Every client's weights for lists, over the same columns X; None where predicted ratings rank.
+
+        ``recency`` weighs every rating; None: all alike.
+        """
         model, wide = problem.config.model, X.astype(np.float64)
         if not problem.config.model.scores_lists:
             return None
@@ -77,7 +88,9 @@ class Engine(ABC):
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             w = W[client].astype(np.float64)
-            Z[client] = model.list_weights(w, wide, items, ratings, problem.public)
+            own = slice(*problem.ratings.indptr[client : client + 2])
+            weighed = None if recency is None else recency[own]
+            Z[client] = model.list_weights(w, wide, items, ratings, problem.public, weighed)
         return Z
 
 

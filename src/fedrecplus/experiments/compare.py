@@ -17,10 +17,12 @@ from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_va
 from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
+from fedrecplus.training.choosing import AUTO
 from fedrecplus.training.run_folder import RunFolder
 
 Algorithm = Any
-"""a preset's or trivial predictor's name, a config, or somebody's own: an estimator, a function, an import path"""
+"""a preset's or trivial predictor's name, ``auto`` for what suits each fold's training part, a config, or somebody's
+own: an estimator, a function, an import path"""
 
 
 def compare(
@@ -55,9 +57,10 @@ def compare(
     outside = _outside_models(algorithms)
     asked = named_configs(algorithms, seed)
     untrained = {*TRIVIAL, *outside}
-    judging = _judging([config for name, config in asked.items() if name not in untrained])
+    judging = _judging([config for name, config in asked.items() if name not in {*untrained, AUTO}])
     asked = {
-        name: replace(config, evaluation=judging) if name in untrained else config for name, config in asked.items()
+        name: replace(config, evaluation=judging) if name in {*untrained, AUTO} else config
+        for name, config in asked.items()
     }
     extra = {name: Config(algorithm=name, seed=seed, evaluation=judging) for name in ADDED if name not in asked}
     configs = {**extra, **asked}
@@ -125,19 +128,19 @@ def _outside_models(algorithms: Sequence[Algorithm]) -> dict[str, OutsideModel]:
 
 
 def _config_by_name(name: str) -> Config:
-    if name in TRIVIAL:
+    if name in (*TRIVIAL, AUTO):
         return Config(algorithm=name)
     if name not in presets():
-        raise unknown_name("algorithm", name, [*presets(), *TRIVIAL])
+        raise unknown_name("algorithm", name, [AUTO, *presets(), *TRIVIAL])
     return preset(name)
 
 
 def _judging(configs: Sequence[Config]) -> EvaluationSettings:
     """How all are judged: what is relevant in the lists of one must be so in those of the others."""
     trained = [config.evaluation for config in configs]
-    if len({one.relevant_from for one in trained}) > 1:
+    if len({(one.relevant_from, one.negatives) for one in trained}) > 1:
         raise UserError(
-            "the algorithms differ in evaluation.relevant_from, so their lists can't be compared",
+            "the algorithms differ in evaluation.relevant_from or negatives, so their lists can't be compared",
             "set it for all of them: --set evaluation.relevant_from=4",
         )
     return trained[0] if trained else EvaluationSettings()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedrecplus.experiments.family import FEDREC, FEDREC_PLUS, verdict_of
+from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, PairedTest
 from fedrecplus.markdown import markdown_table
 
@@ -20,6 +21,13 @@ IDEAS = {
     "FedRec+ against FedMF, which has no pseudo items": (FEDREC_PLUS, "FedMF"),
 }
 """what the paper's ideas bring: one member against another"""
+_AUTHORS = {
+    ("pmf", "FedMF"): "FedRec PMF, no filling",
+    ("pmf", FEDREC): "FedRec PMF, user average, ρ=1",
+    ("pmf", "FedRec, hybrid filling"): "FedRec PMF, hybrid filling, ρ=1",
+    ("svdpp", "FedRec, hybrid filling"): "FedRec SVD++, hybrid filling, ρ=1",
+}
+"""model and member → the system of FedRec's authors"""
 
 
 def title(content: dict[str, Any]) -> str:
@@ -43,11 +51,12 @@ def ideas_table(contents: Sequence[dict[str, Any]]) -> Table:
 def _change(claim: dict[str, Any] | None) -> str:
     if claim is None:
         return "–"
-    verdict = _verdict(claim)
-    return f"{claim['difference']:+.4f}" + (f" ({verdict})" if verdict in ("no difference", "mixed") else "")
+    outcome = verdict(claim)
+    return f"{claim['difference']:+.4f}" + (f" ({outcome})" if outcome in ("no difference", "mixed") else "")
 
 
-def _verdict(claim: dict[str, Any]) -> str:
+def verdict(claim: dict[str, Any]) -> str:
+    """Whether a claim holds."""
     return verdict_of(claim["difference"], PairedTest(**claim["test"]))
 
 
@@ -58,13 +67,17 @@ def _p(claim: dict[str, Any]) -> str:
 
 
 def errors_table(content: dict[str, Any]) -> Table:
-    """A row per member."""
-    rows = []
+    """A row per member; in FedRec's models with what its authors have."""
+    head = ["member", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "KB up"]
+    known, rows = {row.system: row.rmse for row in published(content["dataset"])}, []
+    authors = any(model == content["model"] for model, _ in _AUTHORS)
     for member in content["members"]:
         mae, rmse, nmse = (FoldMean(**member["figures"][name]) for name in ("mae", "rmse", "nmse"))
         up = member["figures"]["bytes_up_per_client_round"]["mean"] / 1000
+        theirs = known.get(_AUTHORS.get((content["model"], member["name"]), ""))
         rows.append([member["name"], str(mae), str(rmse), str(nmse), rmse.interval, f"{up:.1f}"])
-    return ("member", "MAE", "RMSE", "NMSE", "RMSE, 95 % interval", "KB up"), rows
+        rows[-1] += [f"{theirs:.4f}" if theirs else "–"] * authors
+    return [*head, *["RMSE of FedRec's authors"] * authors], rows
 
 
 def claims_table(content: dict[str, Any]) -> Table:
@@ -72,7 +85,7 @@ def claims_table(content: dict[str, Any]) -> Table:
     rows = [
         [
             claim["says"],
-            _verdict(claim),
+            verdict(claim),
             f"{claim['difference']:+.4f}",
             f"{claim['test']['difference']:+.4f}",
             _p(claim),
@@ -91,7 +104,7 @@ def findings(content: dict[str, Any]) -> list[str]:
         "no difference": "No difference is shown",
     }
     return [
-        f"{words[_verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
+        f"{words[verdict(claim)]}: {claim['says']} ({claim['difference']:+.4f}, over clients "
         f"{claim['test']['difference']:+.4f}, p = {_p(claim)})."
         for claim in content["claims"]
     ]
@@ -100,4 +113,5 @@ def findings(content: dict[str, Any]) -> list[str]:
 def to_markdown(content: dict[str, Any]) -> str:
     """Both tables, with what they are about above them."""
     head = f"{title(content)}; {content['folds']} folds, mean ± standard deviation:\n\n"
-    return f"{head}{markdown_table(*errors_table(content))}\n{markdown_table(*claims_table(content))}"
+    claims = f"\n{markdown_table(*claims_table(content))}" if content["claims"] else ""
+    return f"{head}{markdown_table(*errors_table(content))}{claims}"

@@ -14,21 +14,28 @@ from scipy.stats import qmc
 from fedrecplus.config import Config, assign, check, value_of
 from fedrecplus.engines import Diverged
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.family import MEMBERS, member_config
+from fedrecplus.experiments.family import member_config, members_in
 from fedrecplus.experiments.validation import Cut, evaluations
 from fedrecplus.workers import Stop, Tell, run_tasks
 
+_FEDREC = {
+    "model.regularisation": (0.001, 0.08),
+    "model.learning_rate": (0.06, 0.6),
+    "model.learning_rate_decay": (0.96, 1.0),
+}
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "mf": {
         "model.regularisation": (0.005, 0.32),
         "model.learning_rate": (0.003, 0.05),
         "server_optimizer.learning_rate": (7.5, 120.0),
     },
+    "pmf": _FEDREC,
+    "svdpp": _FEDREC,
     "reconstruction": {"model.noise": (0.4, 3.6), "model.item_prior": (8.0, 120.0)},
 }
 """what is searched, both ends of a logarithmic range around the fixed settings"""
-ROUNDS = {"mf": "server.rounds"}
-"""models with constant steps, whose number of rounds is chosen from one training: the round with the lowest error"""
+ROUNDS = dict.fromkeys(("mf", "pmf", "svdpp"), "server.rounds")
+"""models that take steps, whose number of rounds is chosen from one training: the round with the lowest error"""
 POINTS = 32
 _DIGITS = 3
 
@@ -60,13 +67,14 @@ def tune_family(
     model: str,
     *,
     settings: Sequence[str] = (),
-    members: Sequence[str] = tuple(MEMBERS),
+    members: Sequence[str] | None = None,
     count: int = POINTS,
     workers: int = 0,
     stop: Stop = lambda: False,
     done: Callable[[str, tuple[str, ...], float, int], None] = lambda *_: None,
 ) -> list[TunedMember]:
     """Train every member at every point; the mean over cuts counts. Points that diverge have lost."""
+    members = members_in(model) if members is None else members
     jobs = [(name, point) for point in points(model, count) for name in members]
     errors: dict[str, list[tuple[float, int, tuple[str, ...]]]] = {name: [] for name in members}
     work = functools.partial(_curve, list(cuts), model, tuple(settings))

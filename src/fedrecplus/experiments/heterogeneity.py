@@ -273,7 +273,7 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     problem = SkewedProblem(**vars(problem)) if scenario.skewed else problem
     engine = ScaffoldEngine(engine_of(config)) if rule == SCAFFOLD else engine_of(config)
     attacked = AttackedEngine(engine, affected, target if scenario.pushes else None)
-    fallback = Fallback.of(training, config)
+    fallback = Fallback.of(training, config, problem.public)
     figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)
     with contextlib.suppress(Diverged):
         predictor, errors = _train(attacked if scenario.adaptive else engine, problem, test, fallback, stop)

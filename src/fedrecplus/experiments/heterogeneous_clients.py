@@ -15,7 +15,7 @@ from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
-from fedrecplus.rounds import sums_of, weights_of
+from fedrecplus.rounds import weights_of
 
 Mask = NDArray[np.bool_]
 Clients = NDArray[np.int64]
@@ -100,7 +100,9 @@ def promote(ratings: Ratings, who: Mask, seed: int) -> Ratings:
     codes = np.concatenate([ratings.codes[kept], best])
     order = np.lexsort((items, clients))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(clients, minlength=ratings.clients))]).astype(np.int64)
-    return replace(ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, folds=None)
+    return replace(
+        ratings, indptr=indptr, items=items[order], codes=codes[order], timestamps=None, order=None, folds=None
+    )
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class AttackedEngine(Engine):
             attacking = self.attackers[[upload.client for upload in uploads]]
             self.weight_shares.append(float(weights[attacking].sum() / max(weights.sum(), 1e-300)))
         report = RoundReport(len(clients), sum(upload.bytes for upload in uploads), 0)
-        return sums_of(uploads, message, problem.config), private, report
+        return self.engine.join(problem, uploads, message)[0], private, report
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,7 @@ from fedrecplus.experiments.trivial import TRIVIAL, measured
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.training import Progress, train
 from fedrecplus.training.callbacks import silent
+from fedrecplus.training.choosing import AUTO, choose
 from fedrecplus.training.measures import evaluate
 from fedrecplus.workers import Stop, Tell, run_tasks
 
@@ -128,17 +129,21 @@ def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job,
     training, test = split(ratings, job.fold, folds_count, job.config.seed, how)
     if job.outside is not None or job.algorithm in TRIVIAL:
         return _run_without_rounds(job, training, test)
+    config, about = job.config, {"dataset": ratings.name, "folds": folds_count, "split": str(how)}
+    if job.algorithm == AUTO:
+        choice = choose(training, config.seed)
+        config, about["choice"] = replace(choice.config, evaluation=config.evaluation), choice.why
     run = train(
         training,
         test,
-        job.config,
+        config,
         out=job.folder,
         resume=resume,
         overwrite=True,
         fold=job.fold,
         progress=tell,
         stop=stop,
-        about_data={"dataset": ratings.name, "folds": folds_count, "split": str(how)},
+        about_data=about,
     )
     found = evaluate(run, training, test, at=(10,))
     row = {**run.result, "algorithm": job.algorithm}
@@ -149,7 +154,7 @@ def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcom
     watch, started = Stopwatch(), time.perf_counter()
     predictor = TRIVIAL[job.algorithm](training) if job.outside is None else fitted(job.outside, training)
     seconds = time.perf_counter() - started
-    found = measured(predictor, training, test, job.config.evaluation.relevant_from)
+    found = measured(predictor, training, test, job.config.evaluation, job.config.seed)
     row = {
         "dataset": training.name,
         "algorithm": job.algorithm,

@@ -20,7 +20,12 @@ _NEVER = {
     "algorithm": "the algorithm is a name, not a setting",
 }
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
+_ALWAYS |= {"model.person_ridge", "model.item_ridge", "model.item_learning_rate"}
 """searched by default even where the config leaves them as they are"""
+_OF_LISTS = re.compile(
+    r"model\.(interaction_.*|unobserved_weight|rating_weight|popularity_weight|confidence.*|popular_choices)"
+)
+"""what decides how lists are ranked, and ratings hardly"""
 _ON_REQUEST = re.compile(
     r"pseudo_items\..*|channel\..*|privacy\..*|statistics\..*"  # privacy, which no error speaks for
     r"|server\.rounds|model\.local_epochs|model\.batch_size|evaluation\..*"  # the price of a trial
@@ -73,14 +78,19 @@ def parse_dimensions(texts: Iterable[str], config: Config) -> list[Dimension]:
     return dimensions
 
 
-def default_dimensions(config: Config) -> list[Dimension]:
-    """The neighbourhood of a config: numbers that it sets to something of its own and that aren't switched off."""
+def default_dimensions(config: Config, *, lists: bool = False) -> list[Dimension]:
+    """The neighbourhood of a config: numbers that it sets to something of its own and that aren't switched off.
+
+    With ``lists`` also what lists are ranked by, from none at all for a weight.
+    """
     dimensions = []
     for name, setting in settings_in(config):
         if setting.low is None or setting.high is None or name in _NEVER or _ON_REQUEST.fullmatch(name):
             continue
-        value = value_of(config, name)
-        if value > max(setting.low, 0) and (value != setting.default or name in _ALWAYS):
+        value, ranks = value_of(config, name), lists and _OF_LISTS.fullmatch(name) is not None
+        if ranks and name.endswith("_weight"):
+            dimensions.append(Dimension(name, (0.0, _short(4 * value or 1.0)), "range"))
+        elif value > max(setting.low, 0) and (ranks or value != setting.default or name in _ALWAYS):
             dimensions.append(_around(name, value, setting.low, setting.high))
     return dimensions
 

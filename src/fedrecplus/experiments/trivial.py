@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import EvaluationSettings
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.splits import validation_cut
 from fedrecplus.training.evaluation import Fallback, Predictor, score
 from fedrecplus.training.measures import Evaluation, measure
 from fedrecplus.training.ranking import rank
+from fedrecplus.training.sampled import sampled_ranking
 
 Array = NDArray[np.float64]
 
@@ -68,24 +69,25 @@ def _damped_means(rest: Array, group: NDArray[np.integer], groups: int, damping:
     return means
 
 
-def measured(predictor: Predictor, training: Ratings, test: Ratings, relevant_from: float) -> Evaluation:
+def measured(
+    predictor: Predictor, training: Ratings, test: Ratings, judging: EvaluationSettings, seed: int
+) -> Evaluation:
     """How good a predictor is that has an answer for clients and items without training ratings, too."""
-    return measure(training, test, predictor, _knows_everything(training), relevant_from=relevant_from)
-
-
-def _knows_everything(training: Ratings) -> Fallback:
-    clients, items = np.ones(training.clients, bool), np.ones(training.item_count, bool)
-    return replace(Fallback.of(training), known_client=clients, known_item=items)
+    everything = Fallback.of(training).knowing_everything()
+    evaluation = measure(training, test, predictor, everything, relevant_from=judging.relevant_from)
+    if judging.negatives:
+        evaluation.ranking.update(sampled_ranking(training, test, predictor, everything, judging.negatives, seed))
+    return evaluation
 
 
 def rmse_of_means(training: Ratings, test: Ratings) -> float:
     """The error of damped means alone."""
-    return score(test, bias_only(training).predict, _knows_everything(training)).rmse
+    return score(test, bias_only(training).predict, Fallback.of(training).knowing_everything()).rmse
 
 
 def ndcg_of_popular(training: Ratings, test: Ratings, relevant_from: float) -> float | None:
     """NDCG@10 of a list of the most popular items."""
-    known = _knows_everything(training)
+    known = Fallback.of(training).knowing_everything()
     figures = rank(training, test, global_mean(training), known, (10,), relevant_from)
     value: float | None = figures["ndcg@10"]
     return value

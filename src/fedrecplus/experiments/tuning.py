@@ -105,7 +105,8 @@ def tune(
         lock = storage.with_name(f".{storage.name}.lock")
         # two searches in one study would each take the other's running trials for some that a kill left
         stack.enter_context(locked(lock, str(storage), "wait for it, or take another --storage"))
-        search = _Search(list(cuts), check(start), list(dimensions) or default_dimensions(start), storage, aim)
+        searched = list(dimensions) or default_dimensions(start, lists=aim.maximised)
+        search = _Search(list(cuts), check(start), searched, storage, aim)
         ended = search.resume()
         taken = {trial.number for trial in ended}
         free = (number for number in itertools.count() if number not in taken)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrecplus.config import Config
-from fedrecplus.data import Ratings, split, validation_cut
+from fedrecplus.data import Ratings, Split, split, validation_cut
 from fedrecplus.engines import Diverged, engine_of, prepare, rounds
 from fedrecplus.errors import UserError
 from fedrecplus.training.divergence import refuse_blown_up
@@ -71,10 +71,26 @@ class Objective:
             )
 
 
-def cut(ratings: Ratings, fold: int = 0, share: float = 0.1, seed: int = 0, cut_seed: int | None = None) -> Cut:
-    """A validation cut of the ratings outside one of five folds; ``cut_seed`` draws it, ``seed`` if not given."""
-    training, _ = split(ratings, fold, FOLDS, seed)
-    return Cut(*validation_cut(training, share, seed if cut_seed is None else cut_seed))
+def cut(
+    ratings: Ratings,
+    fold: int = 0,
+    share: float = 0.1,
+    seed: int = 0,
+    cut_seed: int | None = None,
+    how: Split = Split(),  # noqa: B008 -- it can't be changed
+) -> Cut:
+    """A validation cut of the ratings outside one fold of a split; ``cut_seed`` draws it, ``seed`` if not given.
+
+    Where the split leaves out the latest, the last of each person or the cold, the cut does so, too: settings are
+    chosen by what they will be asked for.
+    """
+    training, _ = split(ratings, fold, FOLDS, seed, how)
+    drawn = seed if cut_seed is None else cut_seed
+    if how.kind in ("time", "last"):
+        return Cut(*split(training, 0, FOLDS, drawn, how))
+    if how.kind in ("cold-users", "cold-items"):
+        return Cut(*split(training, 0, max(2, round(1 / share)), drawn, how))
+    return Cut(*validation_cut(training, share, drawn))
 
 
 def evaluations(
@@ -91,7 +107,7 @@ def evaluations(
     when asked to stop.
     """
     problem, engine = prepare(cut.fitted, config), engine_of(config)
-    fallback, likes_alone = Fallback.of(cut.fitted, config), cut.held_out.likes_alone
+    fallback, likes_alone = Fallback.of(cut.fitted, config, problem.public), cut.held_out.likes_alone
     mean = score_of_mean(cut.held_out, fallback)
 
     def untrained() -> Scores:

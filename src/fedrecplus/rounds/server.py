@@ -89,8 +89,12 @@ def server_round(
     Where there is a privacy budget, noise comes first, from random ``words``. Noise of devices depends on how many were
     ``asked``.
     """
+    return move_items(state, released(sums, state.round, public, config, words, asked), public, config)
+
+
+def move_items(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
+    """The step that follows from released sums: whoever has them and the state before computes the same."""
     optimizer, model = config.server_optimizer, config.model
-    sums = released(sums, state.round, public, config, words, asked)
     if model.updates_items:
         aggregate = model.update_items(sums, state.V, public)
     else:

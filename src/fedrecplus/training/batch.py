@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
-from fedrecplus.training.evaluation import Predictor
+from fedrecplus.training.evaluation import Fallback, Predictor, client_means
 from fedrecplus.training.lists import Wish
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
@@ -20,17 +20,25 @@ Array = NDArray[np.float64]
 def predict_pairs(recommender: Recommender, users: Sequence[Any], items: Sequence[Any]) -> Array:
     """Predicted ratings of pairs, on the data's scale.
 
-    A cold item, which the model knows nothing of, gets the user's mean rating, a cold user everybody's mean, as in
+    Of a user without ratings items are predicted by their means, an item without ratings by the user's, as in
     evaluations.
     """
     model, parts = recommender.model, recommender.clients
     who, what = _places(parts.client_ids, users), _places(model.item_ids, items)
-    has_ratings = np.diff(parts.indptr) > 0
-    known_user = (who >= 0) & has_ratings[who]
-    warm = known_user & (what >= 0) & model.known[what]
-    standard = np.where(known_user, _client_means(recommender)[who], model.public.mean)
-    standard[warm] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(who[warm], what[warm])
-    return model.scale.restore(standard)
+    values, public = model.scale.standardise(model.scale.values(parts.codes)), model.public
+    # one more client and item, −1, of whom nothing is known
+    fallback = Fallback(
+        np.append(client_means(parts.indptr, values, public.mean), public.mean),
+        np.append(public.averages(), public.mean),
+        np.append(np.diff(parts.indptr) > 0, False),
+        np.append(public.popularity > 0, False),
+        np.append(model.known, False),
+        public.mean,
+    )
+    standard = np.zeros(len(who))
+    both = (who >= 0) & (what >= 0)
+    standard[both] = Predictor(parts.W, model.X, scored_by=model.scored_by).predict(who[both], what[both])
+    return model.scale.restore(fallback.mend(standard, who, what))
 
 
 def recommend_many(recommender: Recommender, users: Sequence[Any], wish: Wish) -> dict[str, list[Any]]:
@@ -72,16 +80,6 @@ def similar_items(recommender: Recommender, item: Any, n: int = 10) -> dict[str,
         "similarity": similarity[best].tolist(),
         "title": [titles[one] for one in best],
     }
-
-
-def _client_means(recommender: Recommender) -> Array:
-    """Mean rating of each client in standard units; everybody's for one without ratings."""
-    parts, scale = recommender.clients, recommender.model.scale
-    values = scale.standardise(scale.values(parts.codes))
-    counts = np.diff(parts.indptr)
-    who = np.repeat(np.arange(len(counts)), counts)
-    sums = np.bincount(who, weights=values, minlength=len(counts))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), recommender.model.public.mean)
 
 
 def _places(ids: NDArray[Any], wanted: Sequence[Any]) -> NDArray[np.int64]:

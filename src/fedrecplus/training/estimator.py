@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame
 from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.errors import DataWarning, UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
+from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, choose
 from fedrecplus.training.lists import Wish
 from fedrecplus.training.loop import train
 from fedrecplus.training.recommender import Person, Recommender
@@ -38,7 +40,9 @@ Pairs = Any
 class FedRec:
     """A federated recommender, simulated in one process, with scikit-learn's manners.
 
-    ``algorithm`` is a preset, a TOML file or a ``Config``. Any setting of it is a parameter, with two underscores for
+    ``algorithm`` is a preset, a TOML file or a ``Config``. If none is given, ``fit`` takes what suits the ratings, by a
+    validation cut of them, and ``choice_`` says why; with settings, a channel or a budget of your own it takes
+    ``fedrec+secure``. Any setting of it is a parameter, with two underscores for
     the dot: ``FedRec("fedrec+", model__factors=16)``; these come last. ``channel`` is what hides uploads from the
     server, as ``--channel`` of the command line (``clear``, ``secure`` and so on). ``epsilon``, with ``delta`` and
     ``noise``, is a budget of differential privacy per person, as ``--epsilon``; its noise is the operating system's,
@@ -57,7 +61,7 @@ class FedRec:
 
     def __init__(
         self,
-        algorithm: str | Config = "fedrec+",
+        algorithm: str | Config = AUTO,
         *,
         channel: str | None = None,
         epsilon: float | None = None,
@@ -113,11 +117,17 @@ class FedRec:
         if isinstance(self.algorithm, Config):
             config = self.algorithm
         else:
-            config = load_config(self.algorithm) if self.algorithm.endswith(".toml") else preset(self.algorithm)
+            name = RATINGS if self.algorithm == AUTO else self.algorithm
+            config = load_config(name) if name.endswith(".toml") else preset(name)
         config = change(config, "seed", self.seed, "FedRec")
         if self.simulation_only:
             config = change(config, "simulation_only", True, "FedRec")
         return with_channel(config, self.channel)
+
+    @property
+    def _changed(self) -> bool:
+        """Whether something was asked for that is of one algorithm."""
+        return bool(self.settings) or self.simulation_only or self.channel is not None or self.epsilon is not None
 
     def _assigned(self, config: Config) -> Config:
         """With the settings that were given one by one; rules come first, since they bring the options."""
@@ -140,7 +150,15 @@ class FedRec:
         """Train on ratings: a frame, a file, a data set's name or ``Ratings``; or on pairs ``X`` with ratings ``y``."""
         self.backend_ = backend_of(X)
         ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
-        self.run_: Run = train(ratings, None, self._config_for(ratings.clients), callbacks=callbacks)
+        if self.algorithm == AUTO and not self._changed:
+            choice = choose(ratings, self.seed)
+            config, about = choice.config, {"choice": choice.why}
+            self.choice_: str = f"{config.algorithm}: {choice.why}"
+            if config.algorithm == FALLBACK:
+                warnings.warn(self.choice_, DataWarning, stacklevel=2)
+        else:
+            config, about = self._config_for(ratings.clients), {}
+        self.run_: Run = train(ratings, None, config, callbacks=callbacks, about_data=about)
         self.recommender_ = self.run_.recommender
         self.n_features_in_ = 2
         return self
@@ -169,6 +187,9 @@ class FedRec:
         exclude_seen: bool = True,
         explore: float = 0.0,
         why: bool = False,
+        follow: bool = True,
+        after: Any = None,
+        session: Sequence[Any] = (),
         backend: str | None = None,
     ) -> Any:
         """The n best items of each user as a frame, best first: columns user, rank, item, score, rating and title.
@@ -176,10 +197,11 @@ class FedRec:
         ``score`` is what ranks: the model's score for lists or, with ``by="rating"`` and in models without one, the
         predicted rating in standard units. ``exclude_seen`` leaves out what the user has rated. ``explore``, up to 1,
         prefers items unlike each other. ``why`` adds a column: ids of the user's own items that speak most for the
-        item, a list each. The frame is of the library that ``fit`` was given.
+        item, a list each. ``follow``, ``after`` and ``session`` say which moment the list is for: see
+        ``Person.recommend``. The frame is of the library that ``fit`` was given.
         """
         wanted = [users] if isinstance(users, str | int | np.integer) else list(users)
-        wish = Wish(n, by, exclude_seen, explore, why)
+        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
         columns = recommend_many(self._fitted(), wanted, wish)
         return frame_of(columns, backend or self.backend_)
 

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.config import Config
-from fedrecplus.data.ratings import Ratings
+from fedrecplus.data.ratings import Ratings, damped_means
 from fedrecplus.engines import Engine, Problem, SimulationState, item_columns
 from fedrecplus.parts import Model
+from fedrecplus.protocol import PublicItems
 
 Array = NDArray[np.float64]
 Predict = Callable[[NDArray[Any], NDArray[Any]], Array]
 """client numbers, item numbers → predictions in standard units"""
 
+CLIENT_PRIOR = 5.0
+"""pseudo-ratings at everybody's mean that a client's own is damped by"""
 _BLOCK = 1 << 16
 
 
@@ -68,6 +71,8 @@ class Predictor:
         """What lists rank all items by, a row per client: the predictions, unless the model has better."""
         if self.Z is None:
             return self.of_all_items(clients)
+        if self.scored_by is not None:
+            return self.scored_by.scores(self.X, self.Z[clients])
         scores: Array = self.Z[clients].astype(np.float64) @ self.X.T.astype(np.float64)
         return scores
 
@@ -91,12 +96,23 @@ def with_head(problem: Problem, state: SimulationState) -> Problem:
 
 @dataclass(frozen=True)
 class Fallback:
-    """What is predicted where a client or an item has no training rating: the client's mean, else everybody's."""
+    """What is predicted where a client or an item has no training rating.
+
+    Of a client without ratings the items are known: each gets its damped mean, as everybody may know it. Of an item
+    without ratings the client is known: its damped mean says how it rates, and which items it meets. Where the model
+    has a prediction, too, it is the mean of both. Where neither is known, it is everybody's mean. Ours: the model takes
+    an unrated item for a bad one, which is right of what nobody chose and wrong of what is new.
+    """
 
     client_mean: Array
     """standard units; the global mean for a client without training ratings"""
+    item_mean: Array
+    """standard units; the global mean for an item without training ratings"""
     known_client: NDArray[np.bool_]
     known_item: NDArray[np.bool_]
+    """those that have ratings"""
+    ranked_item: NDArray[np.bool_]
+    """those that the model can put into lists: some models do so by public features alone"""
     mean: float
 
     @classmethod
@@ -104,28 +120,40 @@ class Fallback:
         cls,
         training: Ratings,
         config: Config | None = None,
-        mean: float | None = None,
-        known_item: NDArray[np.bool_] | None = None,
+        public: PublicItems | None = None,
     ) -> Fallback:
-        """The fallback that a training set leaves one with; there are models that know something of every item.
+        """The fallback that a training set leaves one with, and what is public of the items, if not these ratings."""
+        mean = training.mean() if public is None else public.mean
+        client_mean = client_means(training.indptr, training.standard_values, mean)
+        item_mean = training.item_means() if public is None else public.averages()
+        known_item = (training.item_counts() if public is None else public.popularity) > 0
+        ranks_all = config is not None and config.model.PREDICTS_COLD_ITEMS
+        known_client = np.diff(training.indptr) > 0
+        return cls(client_mean, item_mean, known_client, known_item, known_item | ranks_all, mean)
 
-        ``mean`` and ``known_item`` are given where these ratings are a shard, and there are others.
-        """
-        values = training.standard_values
-        counts = np.diff(training.indptr)
-        sums = np.bincount(training.client_of_rating, weights=values, minlength=training.clients)
-        if mean is None:
-            mean = float(values.mean()) if len(values) else 3.0
-        client_mean = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
-        known_item = training.item_counts() > 0 if known_item is None else known_item
-        if config is not None and config.model.PREDICTS_COLD_ITEMS:
-            known_item[:] = True
-        return cls(client_mean, counts > 0, known_item, mean)
+    def knowing_everything(self) -> Fallback:
+        """The same for who has an answer for every pair."""
+        clients, items = np.ones(len(self.known_client), np.bool_), np.ones(len(self.known_item), np.bool_)
+        return replace(self, known_client=clients, known_item=items, ranked_item=items)
 
     def cold(self, clients: NDArray[Any], items: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the pairs the model knows too little about."""
         cold: NDArray[np.bool_] = ~(self.known_client[clients] & self.known_item[items])
         return cold
+
+    def mend(self, raw: Array, clients: NDArray[Any], items: NDArray[Any]) -> Array:
+        """The model's predictions, with those for cold pairs in the place of what it knows nothing about."""
+        mean = self.client_mean[clients]
+        of_client = np.where(self.ranked_item[items], (raw + mean) / 2, mean)
+        known = np.where(self.known_item[items], raw, of_client)
+        return np.asarray(np.where(self.known_client[clients], known, self.item_mean[items]))
+
+
+def client_means(indptr: NDArray[np.int64], values: Array, mean: float) -> Array:
+    """Damped mean rating of each client; everybody's for one without ratings."""
+    counts = np.diff(indptr).astype(np.int64)
+    sums = np.bincount(np.repeat(np.arange(len(counts)), counts), weights=values, minlength=len(counts))
+    return damped_means(sums, counts, mean, CLIENT_PRIOR)
 
 
 @dataclass(frozen=True)
@@ -208,7 +236,7 @@ def score(test: Ratings, predict: Predict, fallback: Fallback) -> Scores:
 
 def score_of_mean(test: Ratings, fallback: Fallback) -> Scores:
     """The errors of who predicts everybody's mean rating."""
-    return score(test, lambda clients, _: np.full(len(clients), fallback.mean), fallback)
+    return score(test, lambda clients, _: np.full(len(clients), fallback.mean), fallback.knowing_everything())
 
 
 def errors_of(test: Ratings, predict: Predict, fallback: Fallback, tail: NDArray[np.bool_] | None = None) -> Errors:
@@ -259,5 +287,5 @@ def _blocks(test: Ratings, predict: Predict, fallback: Fallback) -> Iterator[_Bl
         items = test.items[places].astype(np.int64)
         truth = scale.values(test.codes[places])
         cold = fallback.cold(clients, items)
-        raw = np.where(cold, fallback.client_mean[clients], predict(clients, items))
+        raw = fallback.mend(predict(clients, items), clients, items)
         yield _Block(clients, items, truth, scale.restore(raw), raw - scale.standardise(truth), cold)

@@ -101,12 +101,22 @@ class Wish:
     """from 0, the best items, to 1, items unlike each other"""
     why: bool = False
     """name the person's own items that speak most for each"""
+    follow: bool = True
+    """what was chosen last counts most, where its order is known and the model has learnt that this helps"""
+    after: Any = None
+    """the id of an item, as if the person had just chosen it"""
+    session: tuple[Any, ...] = ()
+    """ids of items, the latest last, that alone make the list, whatever the person chose before"""
 
     def __post_init__(self) -> None:
         if self.n < 1:
             raise UserError(f"a list of {self.n} items is none", "ask for at least one")
         if self.by not in RANKED_BY:
             raise unknown_name("way to rank", self.by, RANKED_BY)
+        if self.by == "rating" and (self.after is not None or self.session):
+            raise UserError("predicted ratings follow no choices", "ask for by=list, or without after and session")
+        if self.after is not None and self.session:
+            raise UserError("after and session exclude each other", "add the item to the session, as its last")
         if not 0.0 <= self.explore <= 1.0:
             raise UserError(f"explore is {self.explore:g}", "give a number from 0 (the best items) to 1 (diverse ones)")
 
@@ -150,26 +160,38 @@ def figures_of(model: SharedModel, items: Items, scores: Array, ratings: Array) 
     return ListFigures(score, rating, popularity, similarity)
 
 
-def reasons(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
+@dataclass(frozen=True)
+class Choices:
+    """What a list is made of."""
+
+    items: Items
+    ratings: Array
+    """in standard units"""
+    recency: Array | None = None
+    """what each weighs; None: all alike"""
+
+
+def reasons(model: SharedModel, own: Choices, wanted: Items, by: str) -> list[tuple[Reason, ...]]:
     """For each wanted item, the own ones that add most to its score.
 
     A person's weights are a sum over their ratings, and so is a score: one solve for all reasons.
     """
     with one_thread():
-        contributions = _contributions(model, own, ratings, wanted, by)
-    return [tuple(_strongest(model, own, contributions[:, place])) for place in range(len(wanted))]
+        contributions = _contributions(model, own, wanted, by)
+    return [tuple(_strongest(model, own.items, contributions[:, place])) for place in range(len(wanted))]
 
 
-def _contributions(model: SharedModel, own: Items, ratings: Array, wanted: Items, by: str) -> Array:
+def _contributions(model: SharedModel, own: Choices, wanted: Items, by: str) -> Array:
     """What each rating adds to each wanted item's score; where scores are no sums, what leaving it out takes away."""
+    items, ratings = own.items, own.ratings
     if model.scored_by is None:
-        return np.asarray(model.weight_shares(own, ratings, by) @ model.X[wanted].T)
-    near = similarities(model, np.concatenate([own, wanted]))[: len(own), len(own) :]
+        return np.asarray(model.weight_shares(items, ratings, by, own.recency) @ model.X[wanted].T)
+    near = similarities(model, np.concatenate([items, wanted]))[: len(items), len(items) :]
     asked = np.argsort(-near.max(axis=1), kind="stable")[:_MOST_LEFT_OUT]
-    contributions = np.zeros((len(own), len(wanted)))
-    whole = model.scores(list_or_rating_weights(model, own, ratings, by), wanted)
+    contributions = np.zeros((len(items), len(wanted)))
+    whole = model.scores(list_or_rating_weights(model, items, ratings, by), wanted)
     for place in asked:
-        rest = np.delete(own, place), np.delete(ratings, place)
+        rest = np.delete(items, place), np.delete(ratings, place)
         contributions[place] = whole - model.scores(list_or_rating_weights(model, *rest, by), wanted)
     return contributions
 

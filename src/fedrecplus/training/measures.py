@@ -13,9 +13,11 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
 from fedrecplus.training.ranking import DEPTHS, LIKED, Lists, lists_of
+from fedrecplus.training.recency import comes_after
 from fedrecplus.training.recommender import Recommender, places_of
 
 
@@ -67,7 +69,7 @@ def evaluate(
         raise UserError(f"a {type(model).__name__} can't be judged", "give a run, a recommender or a fitted FedRec")
     training = load(training)
     training, test = join(training, load(test, like=training))
-    predictor, fallback = _aligned(recommender, training)
+    predictor, fallback = _aligned(recommender, training, follow=comes_after(training, test))
     least = recommender.model.config.evaluation.relevant_from if relevant_from is None else relevant_from
     return measure(training, test, predictor, fallback, at, least)
 
@@ -104,11 +106,11 @@ def evaluation_of(training: Ratings, errors: Errors, lists: Lists, at: Sequence[
     )
 
 
-def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fallback]:
+def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tuple[Predictor, Fallback]:
     """The model's rows under the numbers that clients and items have in ``training``.
 
     Clients that the model has no weights of are folded in from their training ratings; items that it doesn't know are
-    cold.
+    cold. Where test ratings come after all others (``follow``), lists are those of what comes next.
     """
     model, parts = recommender.model, recommender.clients
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
@@ -119,14 +121,23 @@ def _aligned(recommender: Recommender, training: Ratings) -> tuple[Predictor, Fa
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
     if Z is not None and parts.Z is not None:
         Z[known_clients] = parts.Z[clients[known_clients]]
-    for client in np.flatnonzero(~known_clients).tolist():
+    recency = recency_weights(training.ages(), model.decay) if follow else None
+    for client in np.flatnonzero(~known_clients | (recency is not None)).tolist():
         own, ratings = training.of(client)
-        own, ratings = items[own[known_items[own]]], ratings[known_items[own]]
-        W[client] = model.fold_in(own, ratings)
+        known = known_items[own]
+        own, ratings = items[own[known]], ratings[known]
+        if not known_clients[client]:
+            W[client] = model.fold_in(own, ratings)
         if Z is not None:
-            Z[client] = model.list_weights(W[client], own, ratings)
-    fallback = Fallback.of(training, model.config)
-    return Predictor(W, X, Z, model.scored_by), replace(fallback, known_item=fallback.known_item & known_items)
+            weighed = None if recency is None else recency[slice(*training.indptr[client : client + 2])][known]
+            Z[client] = model.list_weights(W[client], own, ratings, weighed)
+    fallback = Fallback.of(training, model.config, model.public.of_items(items))
+    return Predictor(W, X, Z, model.scored_by), replace(
+        fallback,
+        item_mean=np.where(known_items, fallback.item_mean, model.public.mean),
+        known_item=fallback.known_item & known_items,
+        ranked_item=fallback.ranked_item & known_items,
+    )
 
 
 def _numbers(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -62,6 +62,11 @@ class SharedModel:
         w: NDArray[np.float64] = model.newcomer(self.X, self.dense.astype(np.float64), items, ratings, self.public)
         return w
 
+    @property
+    def decay(self) -> float:
+        """Choices over which the weight of a choice in lists falls to 1/e; 0: lists follow no order."""
+        return max(self.config.model.recency, 0.0)
+
     def scores(self, w: NDArray[Any], items: Any = slice(None)) -> NDArray[np.float64]:
         """A person's scores of items: predictions in standard units, or what lists rank by, as the weights are."""
         if self.scored_by is not None:
@@ -75,7 +80,11 @@ class SharedModel:
         return ScoredBy.of(self.config.model, self.dense)
 
     def list_weights(
-        self, w: NDArray[np.float64], items: NDArray[np.int64], ratings: NDArray[np.float64]
+        self,
+        w: NDArray[np.float64],
+        items: NDArray[np.int64],
+        ratings: NDArray[np.float64],
+        recency: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None:
         """A person's weights for lists, over the same columns; zeros without ratings, None where predicted ratings
         rank."""
@@ -84,14 +93,21 @@ class SharedModel:
             return None
         if len(items) == 0:
             return np.zeros(len(w))
-        z: NDArray[np.float64] = model.list_weights(w, self.X, items, ratings, self.public)
+        z: NDArray[np.float64] = model.list_weights(w, self.X, items, ratings, self.public, recency)
         return z
 
-    def weight_shares(self, items: NDArray[np.int64], ratings: NDArray[np.float64], by: str) -> NDArray[np.float64]:
+    def weight_shares(
+        self,
+        items: NDArray[np.int64],
+        ratings: NDArray[np.float64],
+        by: str,
+        recency: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
         """Row k is what rating k adds to the weights that rank by ``by``."""
         model = self.config.model
-        shares = model.list_weight_shares if by == "list" and model.scores_lists else model.weight_shares
-        return shares(self.X, items, ratings, self.public)
+        if by == "list" and model.scores_lists:
+            return model.list_weight_shares(self.X, items, ratings, self.public, recency)
+        return model.weight_shares(self.X, items, ratings, self.public)
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -158,12 +174,14 @@ class PrivateParts:
     codes: NDArray[Any]
     client_ids: NDArray[Any]
     Z: NDArray[Any] | None = None
-    """weights for lists; None where predicted ratings rank"""
+    """weights for lists in which all ratings count alike; None where predicted ratings rank"""
+    ages: NDArray[Any] | None = None
+    """how many of its client's ratings came after each; None where their order isn't known"""
 
     def write(self, folder: Path) -> None:
         """Write ``clients.safetensors``."""
         arrays = {"W": self.W, "indptr": self.indptr, "items": self.items, "codes": self.codes}
-        arrays |= {} if self.Z is None else {"Z": self.Z}
+        arrays |= {name: one for name, one in (("Z", self.Z), ("ages", self.ages)) if one is not None}
         write_tensors(folder / CLIENTS, {**arrays, **_ids("client_ids", self.client_ids)}, {}, private=True)
 
     @classmethod
@@ -171,8 +189,8 @@ class PrivateParts:
         """Read ``clients.safetensors``."""
         arrays, _ = read_tensors(folder / CLIENTS)
         client_ids = _read_ids("client_ids", arrays)
-        Z = arrays.get("Z")
-        return cls(arrays["W"], arrays["indptr"], arrays["items"], arrays["codes"], client_ids, Z)
+        rows = {name: arrays[name] for name in ("W", "indptr", "items", "codes")}
+        return cls(**rows, client_ids=client_ids, Z=arrays.get("Z"), ages=arrays.get("ages"))
 
 
 def nobodys_parts() -> PrivateParts:

@@ -181,11 +181,11 @@ def judged_lists(
     per_block = max(1, _CELLS // training.item_count)
     for first in range(0, max(len(clients), 1), per_block):
         block = clients[first : first + per_block]
-        scores = _scores(block, predictor, fallback, popularity)
-        scores[_cells(training, block)] = -np.inf
+        scores = scores_of(block, predictor, fallback, popularity)
+        scores[cells(training, block)] = -np.inf
         lists = top_lists(scores, popularity, depths[-1])
         relevant = np.zeros(scores.shape, dtype=bool)
-        relevant[_cells(liked, block)] = True
+        relevant[cells(liked, block)] = True
         _measure(everywhere, lists, relevant, depths)
         _measure(on_tail, lists, relevant & tail, depths)
         for depth in depths:
@@ -247,14 +247,14 @@ def top_lists(scores: Array, popularity: NDArray[np.int64], n: int) -> NDArray[n
     return lists
 
 
-def _scores(
+def scores_of(
     clients: NDArray[Any], predictor: Predictor, fallback: Fallback, popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """What ranks all items; of a client without ratings nothing is known, so popularity ranks for it."""
     scores = predictor.scores(clients)
-    if not fallback.known_item.all():
+    if not fallback.ranked_item.all():
         unknown = fallback.client_mean[clients][:, None] if predictor.Z is None else scores.min(axis=1, keepdims=True)
-        scores[:, ~fallback.known_item] = unknown
+        scores[:, ~fallback.ranked_item] = unknown
     scores[~fallback.known_client[clients]] = popularity
     return scores
 
@@ -271,7 +271,7 @@ def _measure(
             by_client.setdefault(f"{name}@{depth}", []).append(np.where(counts > 0, values, np.nan))
 
 
-def _cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cells(ratings: Ratings, clients: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row within ``clients`` and item of each of their ratings."""
     starts, counts = ratings.indptr[clients], np.diff(ratings.indptr)[clients]
     rows = np.repeat(np.arange(len(clients)), counts)

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.errors import UserError
+from fedrecplus.parts.recency import LONG_AGO, MOMENT, recency_weights
+from fedrecplus.training.evaluation import Fallback, client_means
 from fedrecplus.training.lists import (
+    Choices,
     Price,
     Reason,
     Recommendation,
@@ -40,7 +44,9 @@ class Person:
     ratings: Array
     """their ratings in standard units"""
     z: NDArray[Any] | None = None
-    """weights for lists; None where predicted ratings rank"""
+    """weights for lists in which all ratings count alike; None where predicted ratings rank"""
+    ages: NDArray[Any] | None = None
+    """how many choices ago each rating was; None where nobody knows"""
 
     def __repr__(self) -> str:
         return f"Person({len(self.items)} ratings, {self.model.config.algorithm!r})"
@@ -50,55 +56,99 @@ class Person:
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
     def recommend(
-        self, n: int = 10, *, by: str = "list", exclude_seen: bool = True, explore: float = 0.0, why: bool = False
+        self,
+        n: int = 10,
+        *,
+        by: str = "list",
+        exclude_seen: bool = True,
+        explore: float = 0.0,
+        why: bool = False,
+        follow: bool = True,
+        after: Any = None,
+        session: Sequence[Any] = (),
     ) -> list[Recommendation]:
         """The n best items among those the client hasn't rated, or with ``exclude_seen=False`` among all.
 
         ``by="list"`` ranks by the model's weights for lists, where it has any, ``by="rating"`` by predicted ratings.
         ``explore``, up to 1, trades score for items unlike each other: ``top_list`` says at what price. ``why`` names
         the client's own items that speak most for each.
+
+        A list says what comes next: recent choices count most, where their order is known and validation found that
+        this helps. ``follow=False`` asks what the client would like at any time. ``after`` is an item, as if it had
+        just been chosen; ``session`` are items, the latest last, that alone make the list.
         """
-        return list(self.top_list(Wish(n, by, exclude_seen, explore, why)).items)
+        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
+        return list(self.top_list(wish).items)
 
     def top_list(self, wish: Wish) -> TopList:
         """The list, with the price of exploring."""
-        model, scores = self.model, self._scores(wish.by)
+        model, own = self.model, self._choices(wish)
+        scores = self._scores(wish.by, own)
         ratings, ranked = model.scale.restore(self._raw()), scores.copy()
         if wish.exclude_seen:
-            ranked[self.items] = -np.inf
+            ranked[np.concatenate([self.items, own.items])] = -np.inf
         best, price = top(ranked, model.public.popularity, wish.n), None
         if wish.explore > 0:
             plain, best = best, diversified(ranked, model, wish.n, wish.explore)
             before, after = (figures_of(model, items, scores, ratings) for items in (plain, best))
             price = Price(before, after)
         because: Sequence[tuple[Reason, ...]] = [()] * len(best)
-        if wish.why and len(self._known_items):
-            known = model.known[self.items]
-            because = reasons(model, self._known_items, self.ratings[known], best, wish.by)
+        if wish.why and len(own.items):
+            because = reasons(model, own, best, wish.by)
         return TopList(recommendations(model, best, scores, ratings, because), price, model.likes_alone)
 
-    @property
-    def _known_items(self) -> NDArray[np.int64]:
-        return self.items[self.model.known[self.items]]
+    def _choices(self, wish: Wish) -> Choices:
+        """What the list is made of, of items that the model knows."""
+        if wish.after is not None or wish.session:
+            return self._moment(wish)
+        known = self.model.known[self.items]
+        recency = None
+        if wish.follow and wish.by == "list" and self.ages is not None:
+            recency = recency_weights(self.ages[known], self.model.decay)
+        return Choices(self.items[known], self.ratings[known], recency)
 
-    def _scores(self, by: str) -> Array:
-        """What ranks all items. Of a person without ratings weights for lists know nothing: popularity ranks then."""
+    def _moment(self, wish: Wish) -> Choices:
+        """The session alone, or all that was chosen and then one item more."""
+        model = self.model
+        if not model.config.model.CHOICES:
+            raise UserError(
+                f"the model {model.config.model.rule!r} learns from ratings, not from choices: it follows no session",
+                "train fedrec+secure, fcf or another model of choices",
+            )
+        latest = numbers_of(model.item_ids, wish.session or [wish.after], "item")[::-1]
+        before = ~np.isin(self.items, latest) & (wish.after is not None)
+        ages = np.full(len(self.items), LONG_AGO) if self.ages is None else self.ages + 1
+        items = np.concatenate([latest, self.items[before]])
+        ratings = np.concatenate([np.full(len(latest), STANDARD_HIGH), self.ratings[before]])
+        recency = recency_weights(np.concatenate([np.arange(len(latest)), ages[before]]), model.decay or MOMENT)
+        assert recency is not None
+        known = model.known[items]
+        return Choices(items[known], ratings[known], recency[known])
+
+    def _scores(self, by: str, own: Choices) -> Array:
+        """What ranks all items. Of a person without ratings nothing is known: popularity ranks then."""
+        if by == "list" and len(own.items) == 0:
+            return self.model.public.popularity.astype(np.float64)
         if self.z is None or by == "rating":
             return self._raw()
-        if len(self._known_items) == 0:
-            return self.model.public.popularity.astype(np.float64)
-        scores: Array = self.model.scores(self.z)
+        z: Any = self.z
+        if own.recency is not None:
+            z = self.model.list_weights(self.w.astype(np.float64), own.items, own.ratings, own.recency)
+        scores: Array = self.model.scores(z)
         scores[~self.model.known] = scores.min()
         return scores
 
     def _raw(self) -> Array:
-        """Predictions for all items in standard units; one that the model knows nothing of gets the client's mean."""
-        known = self.model.known
-        raw: Array = self.model.scores(self.w)
-        if len(self.items) == 0 and not self.model.predicts_cold_items:
-            return np.full(len(raw), self.model.public.mean)
-        raw[~known] = self.ratings.mean() if len(self.ratings) else self.model.public.mean
-        return raw
+        """Predictions for all items in standard units, as evaluations have them (``Fallback``).
+
+        Items nobody rated get the client's damped mean, or half of it; for a client without ratings, items get theirs.
+        """
+        model, own, everything = self.model, len(self.items), np.arange(len(self.model.item_ids))
+        mean = client_means(np.array([0, own]), self.ratings, model.public.mean)
+        rated = model.public.popularity > 0
+        fallback = Fallback(mean, model.public.averages(), np.array([own > 0]), rated, model.known, model.public.mean)
+        raw: Array = model.scores(self.w)
+        return fallback.mend(raw, np.zeros(len(everything), np.int64), everything)
 
 
 @dataclass(frozen=True)
@@ -141,7 +191,8 @@ class Recommender:
         scale = self.model.scale
         ratings = scale.standardise(scale.values(self.clients.codes[part]))
         z = None if self.clients.Z is None else self.clients.Z[number]
-        return Person(self.model, self.clients.W[number], self.clients.items[part].astype(np.int64), ratings, z)
+        ages = None if self.clients.ages is None else self.clients.ages[part]
+        return Person(self.model, self.clients.W[number], self.clients.items[part].astype(np.int64), ratings, z, ages)
 
     def predict(self, client_id: Any, item_ids: Sequence[Any]) -> Array:
         """A client's predicted ratings of some items, on the data's scale."""
@@ -156,12 +207,16 @@ class Recommender:
         exclude_seen: bool = True,
         explore: float = 0.0,
         why: bool = False,
+        follow: bool = True,
+        after: Any = None,
+        session: Sequence[Any] = (),
     ) -> list[Recommendation]:
         """The n best items for a client: see ``Person.recommend``."""
-        return self.client(client_id).recommend(n, by=by, exclude_seen=exclude_seen, explore=explore, why=why)
+        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
+        return list(self.client(client_id).top_list(wish).items)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
-        """A newcomer with these ratings (item id → rating): weights in closed form, on the device."""
+        """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""
         model = self.model
         values = np.array(list(ratings.values()), dtype=np.float64)
         if not model.scale.holds(values).all():
@@ -170,7 +225,8 @@ class Recommender:
         standard = model.scale.standardise(values)
         known = model.known[items]
         w = model.fold_in(items[known], standard[known])
-        return Person(model, w, items, standard, model.list_weights(w, items[known], standard[known]))
+        z, ages = model.list_weights(w, items[known], standard[known]), np.arange(len(items))[::-1]
+        return Person(model, w, items, standard, z, ages)
 
     @cached_property
     def _client_places(self) -> dict[Any, int]:

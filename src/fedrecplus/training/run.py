@@ -11,6 +11,7 @@ from fedrecplus.data.joining import join
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError
 from fedrecplus.markdown import html_table
+from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.model_files import PrivateParts, SharedModel, nobodys_parts
 from fedrecplus.training.recommender import Recommender
@@ -85,7 +86,7 @@ class Run:
         training, test = join(training, test)
         model = self.recommender.model
         predictor = Predictor(self.recommender.clients.W, model.X, scored_by=model.scored_by)
-        return errors_of(test, predictor.predict, Fallback.of(training, self.config))
+        return errors_of(test, predictor.predict, Fallback.of(training, self.config, model.public))
 
 
 def recommender_of(training: Training, predictor: Predictor | None) -> Recommender:
@@ -94,11 +95,14 @@ def recommender_of(training: Training, predictor: Predictor | None) -> Recommend
     titles, genres = (ratings.catalogue.titles, ratings.catalogue.genre_names) if ratings.catalogue else ((), ())
     V, dense = training.state.server.V, training.state.server.dense
     config = replace(training.config, model=training.config.model.with_head(training.state.server.head))
+    if config.model.recency == VALIDATED:
+        config = replace(config, model=config.model.with_settings(recency=training.decay))
     model = SharedModel(config, ratings.scale, V, public, ratings.item_ids, titles, genres, dense)
     if predictor is None:
         return Recommender(model, nobodys_parts())
     rows = (ratings.indptr, ratings.items, ratings.codes, ratings.client_ids)
-    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z))
+    ages = ratings.ages() if config.model.CHOICES else None
+    return Recommender(model, PrivateParts(predictor.W, *rows, predictor.Z, ages))
 
 
 def finished_run(folder: RunFolder, config: Config) -> Run:

@@ -12,9 +12,18 @@ import numpy as np
 
 from fedrecplus.config import Config
 from fedrecplus.data.ratings import Ratings
-from fedrecplus.engines import Diverged, Problem, RoundReport, SimulationState, compile_seconds, engine_of, rounds
+from fedrecplus.engines import (
+    Diverged,
+    Problem,
+    RoundReport,
+    SimulationState,
+    compile_seconds,
+    engine_of,
+    rounds,
+)
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import BudgetMechanism
+from fedrecplus.parts.recency import recency_weights
 from fedrecplus.randomness import uniform
 from fedrecplus.training.callbacks import Callback, Progress, Step
 from fedrecplus.training.checkpoint import Checkpoint, Tally
@@ -34,7 +43,9 @@ from fedrecplus.training.heads import HeldBack
 from fedrecplus.training.measures import Evaluation, evaluation_of
 from fedrecplus.training.privacy import Ledger
 from fedrecplus.training.ranking import lists_of
+from fedrecplus.training.recency import chosen_decay, comes_after
 from fedrecplus.training.run_folder import RunFolder
+from fedrecplus.training.sampled import sampled_ranking
 from fedrecplus.training.warm_start import Earlier
 
 MOST_JUDGED = 200_000
@@ -184,7 +195,7 @@ class Training:
     @cached_property
     def fallback(self) -> Fallback:
         """What is predicted where a client or an item has no training rating."""
-        return Fallback.of(self.problem.ratings, self.config)
+        return Fallback.of(self.problem.ratings, self.config, self.problem.public)
 
     @cached_property
     def judges_likes(self) -> bool:
@@ -220,9 +231,21 @@ class Training:
         predictor = replace(plain, Z=self.engine.list_weights(with_head(self.problem, self.state), plain.W, plain.X))
         if self.test is None:
             return None, predictor
-        least, ratings = self.config.evaluation.relevant_from, self.problem.ratings
-        lists = lists_of(ratings, self.test, predictor, self.fallback, relevant_from=least)
-        return evaluation_of(ratings, errors, lists), predictor
+        least, ratings, asked = self.config.evaluation.relevant_from, self.problem.ratings, predictor
+        if comes_after(ratings, self.test) and self.decay:
+            own, recency = with_head(self.problem, self.state), recency_weights(ratings.ages(), self.decay)
+            asked = replace(plain, Z=self.engine.list_weights(own, plain.W, plain.X, recency))
+        lists = lists_of(ratings, self.test, asked, self.fallback, relevant_from=least)
+        evaluation, negatives = evaluation_of(ratings, errors, lists), self.config.evaluation.negatives
+        if negatives:
+            judged = (ratings, self.test, asked, self.fallback)
+            evaluation.ranking.update(sampled_ranking(*judged, negatives, self.config.seed))
+        return evaluation, predictor
+
+    @cached_property
+    def decay(self) -> float:
+        """Of a choice's weight in lists of what comes next; 0: they follow no order."""
+        return chosen_decay(with_head(self.problem, self.state), self.state.server.V)
 
     def largest_upload(self) -> int:
         """Rows in the largest upload of all clients."""

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.config import Config
 from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines import SimulationState, item_columns
 from fedrecplus.engines.ray import RayEngine
 from fedrecplus.engines.ray.worker import ShardView
+from fedrecplus.protocol import PublicItems
 from fedrecplus.randomness import uniform
 from fedrecplus.training.evaluation import (
     Errors,
@@ -37,8 +39,8 @@ class Question(NamedTuple):
     """public columns of items; none: predict the mean everywhere"""
     dense: NDArray[Any]
     """the model's dense arrays"""
-    mean: float
-    known_item: NDArray[np.bool_]
+    public: PublicItems
+    config: Config
     share: float
     """of the training ratings that are looked at; 0: the test ratings"""
     terms: ListTerms | None = None
@@ -105,11 +107,8 @@ class ShardedTraining(Training):
         return int(max(self._look(self.state, _largest_in_shard, None, None)))
 
     def _question(self, X: NDArray[Any]) -> Question:
-        known = self.ratings.item_counts() > 0
-        if self.config.model.PREDICTS_COLD_ITEMS:
-            known[:] = True
         share = 0.0 if self.ratings.fold is not None else min(1.0, MOST_JUDGED / max(len(self.ratings), 1))
-        return Question(X, self.state.server.dense, self.ratings.mean(), known, share)
+        return Question(X, self.state.server.dense, self.problem.public, self.config, share)
 
     def _scores(self, state: SimulationState, X: NDArray[Any]) -> Scores:
         return Scores.together(self._look(state, _scores_in_shard, self._question(X), self._ends))
@@ -152,7 +151,7 @@ def _to_judge(view: ShardView, question: Question, before: int) -> tuple[Any, Pr
     test = view.test
     if question.share > 0.0 or test is None:
         test = training.where(uniform(0, before + np.arange(len(training))) < question.share)
-    fallback = Fallback.of(training, mean=question.mean, known_item=np.array(question.known_item))
+    fallback = Fallback.of(training, question.config, question.public)
     X = np.array(question.X)
     W = view.engine.user_weights(view.problem, view.private, X) if len(X) else np.zeros((0, 0))
     scored_by = ScoredBy.of(view.problem.config.model, np.array(question.dense))

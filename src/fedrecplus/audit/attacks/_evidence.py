@@ -21,7 +21,7 @@ def evidence(transcript: Transcript, reading: Reading) -> Array:
     level = np.log1p(transcript.public.popularity[reading.items].astype(np.float64))
     score += transcript.assumed.pseudo_items.popularity * (level - level.mean())
     of = of_model(transcript)
-    if reading.members is not None and of is not None and of.over == "rated":
+    if reading.members is not None and (of is None or of.over == "rated"):
         score += _MEMBER * (reading.members - reading.members.mean())
     if reading.counts is not None:
         score += count_evidence(reading.counts)

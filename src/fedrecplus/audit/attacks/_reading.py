@@ -50,7 +50,7 @@ class Reading:
     """rows of this client alone; in a denoising client's upload others are mixtures, and unread"""
     counts: NDArray[np.int64] | None
     members: Array | None = None
-    """how likely each row was among those that w was fitted to; None where nothing is known of that"""
+    """how likely each row was among those that w was fitted to, or is rated; None where nothing is known of that"""
 
     def nearest(self, step: float) -> Array:
         """The rating of the scale nearest to each row's; nan where it is unread."""
@@ -125,7 +125,9 @@ def _alone(transcript: Transcript, sent: Sent, of: OfModel | None) -> Reading:
         return _reading(sent, np.zeros((int(pure.sum()), 0)), np.zeros(0), np.full(int(pure.sum()), np.nan))
     if of is None:
         A = sent.upload.delta[pure]
-        return _reading(sent, np.zeros((len(A), 0)), np.zeros(0), A @ common_direction(A))
+        rated = transcript.config.model.shown_rated(A)
+        members = None if rated is None else rated.astype(np.float64)
+        return _reading(sent, np.zeros((len(A), 0)), np.zeros(0), A @ common_direction(A), members)
     shown, model = _shown(transcript, sent, of), stepping_model(transcript)
     rate, epochs = model.local_rate(sent.round), model.local_epochs
     w, e = _scanned(shown, of, transcript.step, lambda squared: fading(squared, rate, epochs))

@@ -27,7 +27,7 @@ _NAMES = {
 }
 OF_RATINGS = ("user", "item", "rating")
 OF_ITEMS = ("title", "genres", "year")
-FURTHER = ("timestamp", "fold", *OF_ITEMS)
+FURTHER = ("timestamp", "fold", "test", *OF_ITEMS)
 """what a file of ratings may have besides"""
 NO_RATING = "none"
 """what a user says of a file without a column of ratings"""

@@ -17,6 +17,8 @@ from fedrecplus.data.files.tables import Table
 from fedrecplus.data.ratings import NEVER_TESTED
 from fedrecplus.errors import DataWarning, UserError
 
+_MARKS = ["1", "true", "yes", "test"]
+"""of what is tested on"""
 _WORDS = {"test": 0, "train": NEVER_TESTED, "training": NEVER_TESTED}
 _BETWEEN_GENRES = ("|", ";", ",")
 _NO_GENRE = {"", "unknown", "(no genres listed)"}
@@ -72,6 +74,8 @@ def folds_of(table: Table) -> NDArray[np.uint8] | None:
 
     ``train`` and ``test`` are words for a single fold: what is in ``train`` is never tested on.
     """
+    if "test" in table.columns:
+        return _tested(table)
     column = table.columns.get("fold")
     if column is None:
         return None
@@ -87,6 +91,17 @@ def folds_of(table: Table) -> NDArray[np.uint8] | None:
             f"write train and test, or 2 to {NEVER_TESTED} different whole numbers",
         )
     return (numbers.rank("dense") - 1).to_numpy().astype(np.uint8)
+
+
+def _tested(table: Table) -> NDArray[np.uint8]:
+    """Fold 0 for what a column marks as tested on; all else is never tested on."""
+    marked = table.columns["test"].str.strip_chars().str.to_lowercase().is_in(_MARKS).fill_null(False).to_numpy()
+    if not marked.any() or marked.all():
+        share = "every rating" if marked.any() else "no rating"
+        raise UserError(
+            f"{table.source}: {share} is marked as a test {table.named('test')}", f"mark some with {_MARKS[0]}"
+        )
+    return np.where(marked, 0, NEVER_TESTED).astype(np.uint8)
 
 
 def catalogue_of(table: Table, item_ids: NDArray[Any], options: FileOptions) -> Catalogue | None:

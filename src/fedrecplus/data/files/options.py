@@ -9,7 +9,7 @@ from fedrecplus.errors import UserError, unknown_name
 
 DUPLICATES = ("error", "last", "mean")
 _SPOKEN_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-_COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year")
+_COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year", "test")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,12 @@ class FileOptions:
     """the items are those of ``items``, a list that was public before anybody rated: one that nobody rated is there,
     and ratings of others are left out. Without it, the list of items tells what somebody rated"""
 
+    test: str | int | None = None
+    """the column that says of each rating whether it is tested on: 1, true, yes or test; all else is for training"""
+
     def __post_init__(self) -> None:
+        if self.test is not None and self.fold is not None:
+            raise UserError("a column of folds and one of tests both cut the ratings", "give one of them")
         if self.duplicates not in DUPLICATES:
             raise unknown_name("way to treat duplicates", self.duplicates, DUPLICATES)
         if self.separator == "":

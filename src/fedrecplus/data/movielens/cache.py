@@ -23,7 +23,7 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError
 
 _FORMAT = 1
-_ARRAYS = ("indptr", "items", "codes", "client_ids", "item_ids", "timestamps")
+_ARRAYS = ("indptr", "items", "codes", "client_ids", "item_ids", "timestamps", "order")
 
 
 def cache_folder() -> Path:

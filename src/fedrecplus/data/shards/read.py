@@ -36,6 +36,7 @@ def read_shard(folder: ShardFolder, shard: Shard) -> Ratings:
         client_ids=_ids(who["id"]),
         item_ids=np.arange(folder.items),
         timestamps=np.array(table["timestamp"].to_numpy()) if timed else None,
+        order=np.array(table["order"].to_numpy()) if "order" in table.columns else None,
         folds=np.array(table["fold"].to_numpy()),
         listed=folder.listed,
     )
@@ -47,7 +48,7 @@ def read_all(folder: ShardFolder) -> Ratings:
     ids, catalogue, _, _ = _item_facts(folder)
     ends = np.cumsum([0, *(len(part) for part in parts)])
     indptr = [part.indptr[1:] + before for part, before in zip(parts, ends.tolist(), strict=False)]
-    timed = all(part.timestamps is not None for part in parts)
+    timed, ordered = (all(getattr(part, name) is not None for part in parts) for name in ("timestamps", "order"))
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -61,6 +62,7 @@ def read_all(folder: ShardFolder) -> Ratings:
         item_ids=ids,
         catalogue=catalogue,
         timestamps=joined("timestamps") if timed else None,
+        order=joined("order") if ordered else None,
         folds=joined("folds"),
     )
 

@@ -83,6 +83,7 @@ def of_clients(ratings: Ratings, first: int, last: int) -> Ratings:
         codes=ratings.codes[rows],
         client_ids=ratings.client_ids[first:last],
         timestamps=None if ratings.timestamps is None else ratings.timestamps[rows],
+        order=None if ratings.order is None else ratings.order[rows],
         folds=None if ratings.folds is None else ratings.folds[rows],
     )
 
@@ -143,6 +144,8 @@ def _write_shard(ratings: Ratings, out: Path, number: int, first: int, folds: in
     columns: dict[str, Any] = {"item": ratings.items, "level": ratings.codes, "fold": ratings.folds}
     if ratings.timestamps is not None:
         columns["timestamp"] = ratings.timestamps
+    if ratings.order is not None:
+        columns["order"] = ratings.order
     places = _fold_places(ratings, folds)
     who = {"id": ratings.client_ids, "ratings": np.diff(ratings.indptr).astype(np.uint32)}
     for fold in range(folds):

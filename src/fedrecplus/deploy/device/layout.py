@@ -41,7 +41,16 @@ CREATE TABLE ledger (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, task TEXT NOT NULL, release INTEGER NOT NULL,
     epsilon REAL NOT NULL) STRICT
 """
-_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER}; {_LEDGER};
+_TASKS = """
+CREATE TABLE tasks (
+    digest TEXT PRIMARY KEY, document TEXT NOT NULL, agreed INTEGER NOT NULL, at TEXT NOT NULL) STRICT;
+CREATE TABLE logs (task TEXT PRIMARY KEY, leaves BLOB NOT NULL, signature BLOB NOT NULL) STRICT;
+CREATE TABLE states (model TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT;
+ALTER TABLE sums ADD COLUMN task TEXT NOT NULL DEFAULT '';
+ALTER TABLE unmasked ADD COLUMN task TEXT NOT NULL DEFAULT '';
+ALTER TABLE unmasked ADD COLUMN round INTEGER NOT NULL DEFAULT -2
+"""
+_TABLES = f"""{_MODELS}; {_SHOWN_AND_SUMS}; {_EARLIER}; {_LEDGER}; {_TASKS};
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE persons (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE ratings (
@@ -114,7 +123,14 @@ def _from_6(store: sqlite3.Connection) -> None:
     store.execute("UPDATE models SET V = x''")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5, _from_6)
+def _from_7(store: sqlite3.Connection) -> None:
+    """Tasks are agreed to, and a round of a task is summed once."""
+    _run(store, _TASKS)
+
+
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _from_1, _from_2, _from_3, _from_4, _from_5, _from_6, _from_7,
+)  # fmt: skip
 """the n-th makes layout n + 1 of layout n"""
 LAYOUT = 1 + len(STEPS)
 

@@ -139,7 +139,9 @@ def import_many(store: Store, path: Path) -> tuple[int, int]:
     numbers = store.add_persons([str(name) for name in ratings.client_ids.tolist()])
     persons = [numbers[str(name)] for name in ratings.client_ids.tolist()]
     items, columns = ratings.item_ids.tolist(), (ratings.client_of_rating, ratings.items, ratings.values)
-    store.rate_many([(persons[u], str(items[i]), float(r)) for u, i, r in zip(*columns, strict=True)])
+    rows = [(persons[u], str(items[i]), float(r)) for u, i, r in zip(*columns, strict=True)]
+    ages = ratings.ages()
+    store.rate_many(rows if ages is None else [rows[place] for place in np.argsort(-ages, kind="stable")])
     return len(persons), len(ratings)
 
 

@@ -44,18 +44,27 @@ class Policy(msgspec.Struct, frozen=True):
     """most that all tasks together may cost, whatever a server calls them"""
 
     most_sharing: int = 0
-    """most devices that share the noise of a sum among them; 0: as many as the server says are there"""
+    """most devices that share the noise of a sum among them; 0: as many as the task says"""
+    fewest_contributors: int = 6
+    """people who are expected to have rated a row, at least, for it to be in a sum that is no demonstration"""
+
+    any_task: bool = False
+    """whether whatever a server asks is agreed to: for tries on one machine, where the owner is the server's"""
 
     def check_noise(self, terms: SumTerms, *, pinned: bool) -> None:
         """Refuse shares of noise that count on more devices than the owner does: a server could invent them.
 
         With pinned identities everybody in a sum is known, and counted by each.
         """
-        if terms.noise is None or pinned or not self.most_sharing:
+        if terms.noise is None or pinned or (self.any_task and not self.most_sharing):
             return
-        if not 1 <= (devices := terms.noise.settings.devices) <= self.most_sharing:
-            said = f"{devices} devices" if devices else "as many devices as the server names"
-            raise Refusal("policy", f"noise that {said} share, and {self.most_sharing} at most are relied on")
+        devices = terms.noise.settings.devices
+        if not devices:
+            raise Refusal("policy", "noise that as many devices share as the server names: a task says how many")
+        if self.most_sharing and devices > self.most_sharing:
+            raise Refusal(
+                "policy", f"noise that {devices} devices share, and {self.most_sharing} at most are relied on"
+            )
 
     def check(self, config: Config, catalogue: ItemCatalogue, *, pinned: bool) -> None:
         """Refuse a request that asks for less, whatever the ratings here are: who refuses must not tell of them.
@@ -78,6 +87,11 @@ class Policy(msgspec.Struct, frozen=True):
         if config.channel.demonstration and not self.demonstration:
             allow = "`fedrecplus device policy --allow-demonstration` would let it"
             raise Refusal("policy", f"channel.demonstration: sums of so few people can be taken apart; {allow}")
+        ring = config.channel.settings
+        in_earnest = is_secure(config) and not config.channel.demonstration and not self.any_task
+        if in_earnest and ring.fewest_contributors < self.fewest_contributors:
+            few = f"{ring.fewest_contributors} people alone"
+            raise Refusal("policy", f"rows of {few} in the sums, and {self.fewest_contributors} are wanted")
         if self.bare:
             return
         if is_secure(config) and catalogue.tells_participants:  # however they were added up

@@ -24,14 +24,17 @@ from fedrecplus.deploy.device.catalogues import (
     load_catalogue,
 )
 from fedrecplus.deploy.device.identity import Identities
+from fedrecplus.deploy.device.log import check_log, keep_log
 from fedrecplus.deploy.device.models import delete_old_models, keep_earlier
 from fedrecplus.deploy.device.pausing import refuse_while_paused
 from fedrecplus.deploy.device.policy import load_policy, pin_first
 from fedrecplus.deploy.device.sent import SentLine, now
 from fedrecplus.deploy.device.shown import ShownRows, load_shown, pinned_public, pins_sets, save_shown
 from fedrecplus.deploy.device.statistics import check_statistics, statistics_uploads
+from fedrecplus.deploy.device.steps import checked_state, save_state
 from fedrecplus.deploy.device.store import StorageFull, Store
 from fedrecplus.deploy.device.sums import advertise, answer_stage, check_sum, unmasked_rounds
+from fedrecplus.deploy.device.tasks import check_task
 from fedrecplus.deploy.device.uploads import uploads_packet
 from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Request
 from fedrecplus.device import Decoys, Device
@@ -41,7 +44,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import mark
 from fedrecplus.protocol import Broadcast, ErrorReport, Upload
 from fedrecplus.randomness import Key, keys, subkey
-from fedrecplus.rounds import client_round
+from fedrecplus.rounds import ServerState, client_round
 
 log = logging.getLogger("fedrecplus")
 _FEW = 20
@@ -74,7 +77,7 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
     catalogue = catalogue_of(store, request)
     query = "SELECT content FROM answers WHERE model = ? AND round = ? AND digest = ?"
     given = store.value(query, request.model, request.round, request.digest)
-    _check(store, request, catalogue, again=given is not None)
+    state = _check(store, request, catalogue, again=given is not None)
     keep_catalogue(store, catalogue)
     if given is not None:  # asked again: the same reply, not one made anew from other factors
         reply = Packet.of_bytes(given)
@@ -85,26 +88,38 @@ def _answer(packet: Packet, store: Store, share_error: bool) -> Packet:
         reply = statistics_uploads(store, request, catalogue)
     else:
         reply = _compute(store, request, catalogue, share_error, started)
+        if state is not None:
+            with store.changing():
+                save_state(store, request.model, state)
+                if request.log is not None:
+                    keep_log(store, request.log)
     return advertise(store, request, reply, started) if request.session else reply
 
 
-def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: bool) -> None:
+def _check(store: Store, request: Request, catalogue: ItemCatalogue, *, again: bool) -> ServerState | None:
     """All that a first message can be refused for: by itself and by earlier messages, before ratings are looked at.
 
-    A server that learnt from a refusal, or from a later silence, what a device has would need no upload.
+    A server that learnt from a refusal, or from a later silence, what a device has would need no upload. Returns the
+    server's state as it must be, where the task is one that the owner agreed to.
     """
+    state = None
     _check_unchanged(store, request)
     load_policy(store).check(request.config, catalogue, pinned=Identities.load(store).pinned)
+    check_task(store, request, catalogue)
     if request.round == wire.STATISTICS_ROUND:
         check_statistics(store, request)
     else:
         check_table(request, catalogue)
+        if not load_policy(store).any_task:
+            check_log(store, request)
+            state = checked_state(store, request, catalogue)
         if not again:
             _check_budget(store, request)
     if request.session:
         check_sum(store, request, catalogue)
     elif not again:
         check_cost(store, task_of(request.model, request.config), request.config, request.round, None)
+    return state
 
 
 def _compute(store: Store, request: Request, catalogue: ItemCatalogue, share_error: bool, started: float) -> Packet:

@@ -189,9 +189,9 @@ class Store:
                 raise UserError(f"item {item!r} isn't rated", "`fedrecplus device status` counts the ratings")
 
     def ratings(self) -> dict[int, dict[str, float]]:
-        """Everybody's ratings: person → item → rating."""
+        """Everybody's ratings: person → item → rating, in the order in which they were given or changed last."""
         everybody: dict[int, dict[str, float]] = {number: {} for number in sorted(self.persons().values())}
-        for person, item, rating in self.connection.execute("SELECT person, item, rating FROM ratings"):
+        for person, item, rating in self.connection.execute("SELECT person, item, rating FROM ratings ORDER BY rowid"):
             everybody[person][item] = rating
         return everybody
 

@@ -65,6 +65,8 @@ class _Kept:
     """of the protocol; gone as soon as the last answer is made"""
     reply: bytes | None
     """the last answer, should it be asked for again"""
+    agreed: str
+    """digest of the task"""
 
     def task(self, config: Config) -> str:
         """What it is paid for with."""
@@ -75,7 +77,7 @@ def check_sum(store: Store, request: Request, catalogue: ItemCatalogue) -> None:
     """Refuse to begin a sum, by what is asked and what was unmasked before."""
     if request.pinned != Identities.load(store).pinned:
         raise Refusal("sum", "identities are pinned at this node or at the server, and not at both: `node join --pin`")
-    _refuse_second(store, _table(request))
+    _refuse_second(store, _table(request), request.task.digest, request.round)
     terms = terms_of(request.config, catalogue, request.round, request.V.shape)
     load_policy(store).check_noise(terms, pinned=request.pinned)
     check_cost(store, task_of(request.model, request.config), request.config, request.round, terms)
@@ -101,7 +103,7 @@ def advertise(store: Store, request: Request, uploads: Packet, started: float) -
     facts = (request.session.hex(), request.model, request.round, request.digest, V, request.catalogue)
     with store.changing():
         store.connection.execute("DELETE FROM sums WHERE model = ?", (request.model,))
-        store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None)])
+        store.put("sums", [(*facts, dumps(request.config), client.to_bytes(), None, request.task.digest)])
         store.log_sent(_line(stage, reply, persons, 0, started, request.size))
     return reply
 
@@ -137,8 +139,9 @@ def answer_stage(packet: Packet, store: Store, started: float) -> Packet:
         rows = client.layout.items if stage.name == "mask" else 0
         if stage.name == "reveal":
             survivors = client.state.survivors if identities.pinned else message
-            _refuse_second(store, kept.V)
-            store.put("unmasked", [(kept.V, kept.model, kept.session, hashlib.sha256(survivors).hexdigest())])
+            _refuse_second(store, kept.V, kept.agreed, kept.round)
+            done = (hashlib.sha256(survivors).hexdigest(), kept.agreed, kept.round)
+            store.put("unmasked", [(kept.V, kept.model, kept.session, *done)])
         changed = (None, content) if stage.name == "reveal" else (client.to_bytes(), None)
         if cost is not None:
             book(store, kept.task(config), kept.round, cost)
@@ -167,8 +170,14 @@ def _again(store: Store, stage: Stage, kept: _Kept, message: bytes) -> Packet:
     return encode_stage(stage, kept.reply)
 
 
-def _refuse_second(store: Store, V: str) -> None:
-    """Refuse to help unmask another sum over a V of which one was unmasked, be it under the same session's name."""
+def _refuse_second(store: Store, V: str, task: str, round_number: int) -> None:
+    """Refuse to help unmask another sum of a task's round, or over a V, of which one was unmasked.
+
+    A server could move V by a bit, or call the same V another task's.
+    """
+    later = store.value("SELECT MAX(round) FROM unmasked WHERE task = ?", task)
+    if later is not None and later >= round_number:
+        raise Refusal("sum", f"round {round_number} is asked for, and round {later} of the task was unmasked before")
     done = store.value("SELECT session FROM unmasked WHERE V = ?", V)
     if done is not None:
         raise Refusal("sum", f"a sum over this V was unmasked before, in session {done}; a new model needs a new seed")

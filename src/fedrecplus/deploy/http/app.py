@@ -29,7 +29,8 @@ from fedrecplus.deploy.server.database import Database
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
 from fedrecplus.deploy.server.schema import answers, objects, work
-from fedrecplus.deploy.wire import LARGEST_MESSAGE
+from fedrecplus.deploy.server.task_log import head_of, leaves_of
+from fedrecplus.deploy.wire import LARGEST_MESSAGE, LogHead
 from fedrecplus.rates import TokenBuckets, peer_of
 
 MEDIA = "application/msgpack"
@@ -187,6 +188,19 @@ def make_app(served: Served) -> FastAPI:
         sender = await senders.sender(request)
         current = await run_in_threadpool(PublishedModels(database).current)
         return _packed({"node": sender.number, "model": current.digest if current else ""})
+
+    @app.get("/v1/log/{task}")
+    async def public_log(task: str) -> Response:
+        """A task's log as its key has signed it, and its entries; for everybody."""
+        head, entries = await run_in_threadpool(log_of, task)
+        if head is None:
+            raise HTTPException(404, "no such task")
+        return _packed({"leaves": b"".join(head.leaves), "signature": head.signature, "entries": entries})
+
+    def log_of(task: str) -> tuple[LogHead | None, list[str]]:
+        with database.reading() as connection:
+            head = head_of(connection, task)
+        return head, leaves_of(database, task)
 
     @app.get("/healthz")
     async def health() -> Response:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from fedrecplus.deploy.node.connection import ServerConnection, trust
     from fedrecplus.deploy.node.file_names import NODE_KEY, NODE_PUBLIC
     from fedrecplus.deploy.node.home import STORE, NodeHome
-    from fedrecplus.deploy.node.joining import Invitation, fetch_model, fingerprint, join_by
+    from fedrecplus.deploy.node.joining import Invitation, fetch_model, fetch_task, fingerprint, join_by
     from fedrecplus.deploy.node.keys import make_node_key, read_node_key, read_public_key
     from fedrecplus.deploy.node.metrics import NodeMetrics
     from fedrecplus.deploy.node.node import Node
@@ -20,7 +20,7 @@ _HOMES = {
     "connection": ("ServerConnection", "trust"),
     "file_names": ("NODE_KEY", "NODE_PUBLIC"),
     "home": ("STORE", "NodeHome"),
-    "joining": ("Invitation", "fetch_model", "fingerprint", "join_by"),
+    "joining": ("Invitation", "fetch_model", "fetch_task", "fingerprint", "join_by"),
     "keys": ("make_node_key", "read_node_key", "read_public_key"),
     "metrics": ("NodeMetrics",),
     "node": ("Node",),
@@ -31,8 +31,8 @@ _HOMES = {
 
 __all__ = [
     "NODE_KEY", "NODE_PUBLIC", "STORE", "Invitation", "Node", "NodeHome", "NodeMetrics", "Pace", "ServerConnection",
-    "fetch_model", "fingerprint", "is_loopback", "join", "join_by", "make_node_key", "prepare", "read_node_key",
-    "read_public_key", "run_node", "run_once", "split_address", "trust",
+    "fetch_model", "fetch_task", "fingerprint", "is_loopback", "join", "join_by", "make_node_key", "prepare",
+    "read_node_key", "read_public_key", "run_node", "run_once", "split_address", "trust",
 ]  # fmt: skip
 
 

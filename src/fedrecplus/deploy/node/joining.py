@@ -15,6 +15,7 @@ from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnecti
 from fedrecplus.deploy.node.file_names import NODE_KEY
 from fedrecplus.deploy.node.home import CA, MODEL
 from fedrecplus.deploy.node.keys import read_node_key
+from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
@@ -38,9 +39,12 @@ class Invitation:
     code: str
     fingerprint: str
     """SHA-256 of the authority's certificate"""
+    task: str = ""
+    """digest of the task that whoever joins agrees to; empty where there is none yet"""
 
     def __str__(self) -> str:
-        return f"{SCHEME}://{self.address}/join?code={self.code}&authority={self.fingerprint}"
+        task = f"&task={self.task}" if self.task else ""
+        return f"{SCHEME}://{self.address}/join?code={self.code}&authority={self.fingerprint}{task}"
 
     @property
     def address(self) -> str:
@@ -53,7 +57,10 @@ class Invitation:
         try:
             parts = urlsplit(text.strip())
             facts = {name: values[0] for name, values in parse_qs(parts.query, strict_parsing=True).items()}
-            link = cls(str(parts.hostname or ""), int(parts.port or 0), facts["code"], facts["authority"].lower())
+            names = (facts["code"], facts["authority"].lower(), facts.get("task", "").lower())
+            link = cls(str(parts.hostname or ""), int(parts.port or 0), *names)
+            if link.task and len(bytes.fromhex(link.task)) != 32:
+                raise ValueError
             if parts.scheme != SCHEME or not link.host or not link.port or len(bytes.fromhex(link.fingerprint)) != 32:
                 raise ValueError
         except (ValueError, KeyError):
@@ -83,9 +90,24 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
         raise UserError(f"{link.address} is not the server that the link was made by", f"don't join; {_AGAIN}")
     with beside(home / CA) as temporary:
         temporary.write_bytes(authority)
+    fetch_task(link, home)  # a server that has another task is not joined
     body = msgspec.msgpack.encode({"code": link.code, "name": name})
     reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
     return int(reply["node"]), str(reply["name"])
+
+
+def fetch_task(link: Invitation, home: Path) -> Task | None:
+    """The task that the link names, of which the server hands out the text; None where it names none."""
+    if not link.task:
+        return None
+    content = _call(link, _connection(link, home), "GET", f"/v1/objects/{link.task}", longest=LONGEST_TASK)
+    try:
+        task = Task.parse(content.decode())
+    except ValueError:
+        task = None
+    if task is None or task.digest != link.task:
+        raise UserError(f"{link.address} has another task than the link names", f"don't join; {_AGAIN}")
+    return task
 
 
 def fetch_model(link: Invitation, home: Path) -> Path | None:

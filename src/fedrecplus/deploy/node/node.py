@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from numpy.typing import NDArray
 
-from fedrecplus.deploy.device import Store, answer
+from fedrecplus.deploy.device import Store, answer, stepped_tables
 from fedrecplus.deploy.node.connection import NoAnswer, Rejected, ServerConnection
 from fedrecplus.deploy.node.pace import Pace
 from fedrecplus.deploy.wire import Packet, Refusal, encode_refusal
-from fedrecplus.deploy.wire.questions import CATALOGUE, WorkItem
+from fedrecplus.deploy.wire.questions import CATALOGUE, SUMS, TABLES, WorkItem, object_digest
 from fedrecplus.deploy.wire.sealing import seal
 from fedrecplus.errors import UserError
 
@@ -37,9 +40,13 @@ class Node:
 
     def __init__(
         self, server: ServerConnection, store: Path, *, share_error: bool = False, pace: Pace | None = None,
-        reply_to: Answer | None = None, wait: float = _LONGEST_WAIT,
+        reply_to: Answer | None = None, wait: float = _LONGEST_WAIT, answer_step: float = 0.0,
     ) -> None:  # fmt: skip
-        """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most."""
+        """``reply_to`` answers a packet; ``wait`` is how long a poll is held at most.
+
+        Answers go at whole multiples of ``answer_step`` seconds after their questions: how long a device computes
+        tells of how much it has. 0: at once.
+        """
         self.server, self.store, self.pace, self.wait = server, store, pace or Pace(), min(wait, _LONGEST_WAIT)
         self.answered = 0
         self.stopping = False
@@ -49,6 +56,8 @@ class Node:
         """the last question that was dealt with"""
         self._question: WorkItem | None = None
         self._sealed: bytes | None = None
+        self._step, self._due = answer_step, 0.0
+        """when the sealed answer is to go, by this machine's clock"""
         self._trouble = ""
 
     @property
@@ -85,15 +94,19 @@ class Node:
         content = self.server.call("GET", target, seconds=self.wait + _MORE)
         if not content:
             return self.pace.after_nothing(time.monotonic() - before, self.wait)
-        self._question = msgspec.msgpack.decode(content, type=WorkItem)
+        self._question, self._due = msgspec.msgpack.decode(content, type=WorkItem), time.monotonic()
         return self._work(self._question)
 
     def _work(self, question: WorkItem) -> float:
         """Answer the open question: fetch, compute, send. Whatever is interrupted is gone on with by the next step."""
         if self._sealed is None:
-            packet = question.whole(self._fetch, self._known(question))
+            packet = self._whole(question)
             content = self._reply_packet(packet).to_bytes()
             self._sealed = seal(content, question.seal, question.context)
+            if self._step > 0.0:
+                self._due += self._step * math.ceil((time.monotonic() - self._due) / self._step)
+        if (early := self._due - time.monotonic()) > 0.0:
+            return early
         self.server.call("POST", f"/v1/work/{question.id}", self._sealed)
         self.answered += 1
         self._close()
@@ -102,16 +115,25 @@ class Node:
     def _fetch(self, digest: str) -> bytes:
         return self.server.call("GET", f"/v1/objects/{digest}")
 
-    def _known(self, question: WorkItem) -> set[str]:
-        """Kinds of objects that the store has: the catalogue comes once."""
-        digest = Packet.of_bytes(question.packet).facts.get("catalogue")
+    def _whole(self, question: WorkItem) -> Packet:
+        """The question with its objects, but for those that the store has or this node computes: the catalogue comes
+        once, and who has the table before fetches the sum, and makes the step by itself.
+        """
+        asked, known, own = Packet.of_bytes(question.packet), {SUMS}, dict[str, NDArray[Any]]()
         try:
             with Store.open(self.store) as store:
-                same = store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(digest))
+                if store.value("SELECT 1 FROM catalogues WHERE digest = ?", str(asked.facts.get("catalogue"))):
+                    known.add(CATALOGUE)
+                steps = store.value("SELECT 1 FROM states WHERE model = ?", str(asked.facts.get("model")))
+                if steps and {SUMS, TABLES} <= question.objects.keys():
+                    sums = question.object(SUMS, self._fetch)
+                    tables, own = stepped_tables(store, asked, sums), sums.arrays
+                    if tables is not None and object_digest(tables.to_bytes()) == question.objects[TABLES]:
+                        own, known = {**own, **tables.arrays}, {*known, TABLES}
         except UserError as error:  # an answer says so in a word, the log in more
             log.error("%s", error)
-            return set()
-        return {CATALOGUE} if same else set()
+        packet = question.whole(self._fetch, known)
+        return Packet(packet.facts, {**packet.arrays, **own})
 
     def _reply_packet(self, packet: Packet) -> Packet:
         try:

@@ -32,7 +32,7 @@ _GRACE = 10.0
 
 def prepare(
     home: Path, address: str, ca: Path | None, *, insecure: bool, longest_pause: float = 30.0,
-    share_error: bool = False, metrics: NodeMetrics | None = None, longest_wait: float = 50.0,
+    share_error: bool = False, metrics: NodeMetrics | None = None, longest_wait: float = 50.0, answer_step: float = 0.0,
 ) -> Node:  # fmt: skip
     """The node of a home folder, ready to connect."""
     host, port = split_address(address)
@@ -46,7 +46,7 @@ def prepare(
     reply_to: Answer = partial(answer, path=home / STORE, share_error=share_error)
     if metrics is not None:
         reply_to = metrics.measured(reply_to)
-    return Node(server, home / STORE, pace=pace, reply_to=reply_to, wait=longest_wait)
+    return Node(server, home / STORE, pace=pace, reply_to=reply_to, wait=longest_wait, answer_step=answer_step)
 
 
 def join(

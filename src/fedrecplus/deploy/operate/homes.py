@@ -15,9 +15,10 @@ from pathlib import Path
 from fedrecplus.deploy.device import check_private
 from fedrecplus.deploy.node import Invitation, fingerprint, is_loopback, split_address
 from fedrecplus.deploy.operate.certificates import CA, SERVER, SERVER_KEY, days_left, make_server_certificates
-from fedrecplus.deploy.server import Database
+from fedrecplus.deploy.server import Database, StoredRun
 from fedrecplus.deploy.server.published import PublishedModels
 from fedrecplus.deploy.server.roster import Roster
+from fedrecplus.deploy.wire import Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import write_json, write_private
 
@@ -101,7 +102,9 @@ class ServerHome:
         host, port = split_address(address) if address else (self.name or self.host, self.port)
         if host in ("0.0.0.0", "::"):
             raise UserError("the server has no name yet", "give --address HOST:PORT as nodes reach it")
-        return Invitation(host, port, self.roster.invite(name, 3600.0 * hours), fingerprint(self.authority))
+        run = StoredRun.newest(self.database)
+        task = Task.parse(run.deployment.task).digest if run is not None and run.deployment.task else ""
+        return Invitation(host, port, self.roster.invite(name, 3600.0 * hours), fingerprint(self.authority), task)
 
     def listening(self) -> socket.socket:
         """The socket that workers share; an error in words where it can't be had."""

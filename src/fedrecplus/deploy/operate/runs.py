@@ -119,7 +119,7 @@ def deal_out(ratings: Ratings, folder: Path, nodes: int, seed: int | None) -> li
         with Store.open(home.store) as store:
             store.rate_many(rows)
             with store.changing():
-                save_policy(store, Policy(bare=True, channels=CHANNELS, demonstration=True))
+                save_policy(store, Policy(bare=True, channels=CHANNELS, demonstration=True, any_task=True))
         homes.append(home)
     return homes
 

@@ -12,40 +12,47 @@ import numpy as np
 
 from fedrecplus.config import Config, change, dumps, load_config, to_tables
 from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.published import keep_object
 from fedrecplus.deploy.server.statistics import awaits_statistics
 from fedrecplus.deploy.server.stored_run import FINISHED, DatabaseBook, StoredRun
+from fedrecplus.deploy.server.task_log import append, log_key
 from fedrecplus.deploy.server.terms import Deployment
 from fedrecplus.deploy.wire import (
     ITEMS,
     ItemCatalogue,
+    Task,
     check_deployable,
     check_vector,
     deployed_budget,
     fixed_settings,
     is_secure,
+    sum_arrays,
     sum_terms,
 )
 from fedrecplus.engines import PrivateState, SimulationState
 from fedrecplus.errors import UserError
-from fedrecplus.files import write_json, write_text
+from fedrecplus.files import write_json, write_tensors, write_text
 from fedrecplus.parts.privacy import Release, check_delta, epsilon_of
 from fedrecplus.provenance import Stopwatch
 from fedrecplus.rounds import ServerState, plan_of
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 from fedrecplus.training.divergence import step_size
-from fedrecplus.training.model_files import nobodys_parts
+from fedrecplus.training.model_files import nobodys_parts, read_tensors
 from fedrecplus.training.privacy import LEDGER, Ledger, privacy_of
 from fedrecplus.training.publishing import PUBLIC_LIST
 from fedrecplus.training.results import channel_of
 from fedrecplus.training.run_folder import CONFIG, METRICS, RunFolder
 
-DEPLOYMENT, JOURNAL, LAST = "deployment.json", "journal.jsonl", "last.safetensors"
-"""which run of the database a folder is of; a line for each round; the server's state after the last, to go on from"""
+DEPLOYMENT, JOURNAL = "deployment.json", "journal.jsonl"
+"""which run of the database a folder is of; a line for each round"""
+LAST, TOLD = "last.safetensors", "told.safetensors"
+"""the server's state after the last round, and the sum that made it, to go on from"""
 
 
 def begin(
     database: Database, folder: Path, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
     data: Mapping[str, Any], *, overwrite: bool = False, checkpoint: Checkpoint | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> StoredRun:  # fmt: skip
     """Put a run in line, and make its folder ready."""
     check_deployable(config)
@@ -55,16 +62,25 @@ def begin(
         _check_claim(config, deployment, catalogue)
     elif awaits_statistics(config, catalogue):
         check_delta(config.statistics.delta, deployment.nodes)
+    if not deployment.task:
+        first = 0 if checkpoint is None else checkpoint.state.server.round
+        first = -1 if awaits_statistics(config, catalogue) else first
+        with database.changing() as connection:
+            signer = log_key(connection).public_key().public_bytes_raw().hex()
+        task = Task.of(deployment.model, config, catalogue, deployment.rounds, first, signer)
+        deployment = replace(deployment, task=task.text)
     noted = {**data, "catalogue": catalogue.digest, "made": Stopwatch().began(config.seed)}
     RunFolder(folder).begin(config, noted, overwrite=overwrite)
-    for name in (JOURNAL, LAST, LEDGER):
+    for name in (JOURNAL, LAST, TOLD, LEDGER):
         (folder / name).unlink(missing_ok=True)
     with database.changing() as connection:
-        number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint)
+        number = StoredRun.create(connection, config, deployment, catalogue, noted, checkpoint, told)
+        keep_object(connection, deployment.task.encode())  # whoever joins reads it
+        append(connection, Task.parse(deployment.task).digest, 0, deployment.task)
     run = StoredRun(database, number)
     if (ledger := ledger_of(run.book, config, deployment.model, catalogue)) is not None:
         ledger.before_statistics()  # the catalogue's: nodes get them with the first request
-    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model})
+    write_json(folder / DEPLOYMENT, {"run": number, "model": deployment.model, "task": deployment.task})
     catalogue.write(folder / ITEMS)
     return run
 
@@ -149,9 +165,13 @@ def go_on(
             f"give {previous / ITEMS} with --items, or begin a new model; a simulation goes on by `train --from`",
         )
     config = change(config, "server.rounds", last.state.server.round + config.server.rounds)
-    model = str(json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))["model"])
-    deployment, data = replace(deployment, model=model), RunFolder(previous).data()
-    return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last)
+    before = json.loads((previous / DEPLOYMENT).read_text(encoding="utf-8"))
+    agreed = str(before.get("task", ""))
+    if agreed and Task.parse(agreed).rounds < config.server.rounds:  # more than devices agreed to: they are asked anew
+        agreed = ""
+    deployment, data = replace(deployment, model=str(before["model"]), task=agreed), RunFolder(previous).data()
+    told = read_tensors(previous / TOLD)[0] if (previous / TOLD).exists() else None
+    return begin(database, out, config, deployment, catalogue, data, overwrite=overwrite, checkpoint=last, told=told)
 
 
 def export(run: StoredRun, folder: Path) -> None:
@@ -183,6 +203,8 @@ def _write_result(folder: RunFolder, run: StoredRun, config: Config, last: Check
     state, catalogue = last.state.server, run.catalogue
     # a later run that goes on with this model needs the server's momentum and last step, too
     checkpoint_of(state, Tally()).write(folder.path / LAST)
+    if (sums := run.sums()) is not None:
+        write_tensors(folder.path / TOLD, sum_arrays(sums, config), {}, private=False)
     catalogue.model(config, state.V, state.dense).write(folder.path)
     nobodys_parts().write(folder.path)
     public = catalogue.public

@@ -45,8 +45,7 @@ class PublishedModels:
             content = (Path(folder) / MODEL).read_bytes()
         digest = object_digest(content)
         with self.database.changing() as connection:
-            if connection.execute(select(objects.c.digest).where(objects.c.digest == digest)).first() is None:
-                connection.execute(insert(objects).values(digest=digest, content=content, until=None))
+            keep_object(connection, content)
             number = connection.execute(select(models.c.number).where(models.c.digest == digest)).scalar()
             if number is None:
                 number = 1 + (connection.execute(select(func.max(models.c.number))).scalar() or 0)
@@ -77,6 +76,13 @@ class PublishedModels:
         with self.database.changing() as connection:
             _point_to(connection, chosen.number)
         return chosen
+
+
+def keep_object(connection: Connection, content: bytes) -> None:
+    """Have it for good, by its digest, for whoever knows that."""
+    digest = object_digest(content)
+    if connection.execute(select(objects.c.digest).where(objects.c.digest == digest)).first() is None:
+        connection.execute(insert(objects).values(digest=digest, content=content, until=None))
 
 
 def _point_to(connection: Connection, number: int) -> None:

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from fedrecplus.deploy.server.bounds import learned_bound, median_size, odd_steps, scaled_down, step_sizes
@@ -19,12 +20,21 @@ from fedrecplus.deploy.server.outcome import RoundOutcome
 from fedrecplus.deploy.server.secure_sums import SecureRound, new_session
 from fedrecplus.deploy.server.statistics import awaits_statistics, before_first_round, with_statistics
 from fedrecplus.deploy.server.stored_run import FAILED, FINISHED, STOPPED, CoordinatedRun, Stopped
+from fedrecplus.deploy.server.task_log import append, head_of
 from fedrecplus.deploy.wire import (
     Packet,
     RoundTerms,
+    Task,
+    as_told,
     check_deployable,
     encode_request,
+    first_state,
     is_secure,
+    next_state,
+    round_leaf,
+    sum_arrays,
+    sum_digest,
+    told_tables,
 )
 from fedrecplus.deploy.wire.questions import told_bytes
 from fedrecplus.engines import Diverged, RoundReport
@@ -32,7 +42,7 @@ from fedrecplus.engines.loop import look_for_divergence
 from fedrecplus.errors import UserError
 from fedrecplus.parts.privacy import check_delta, os_words
 from fedrecplus.protocol import Sums
-from fedrecplus.rounds import ServerState, add_up, broadcast, server_round, start_server
+from fedrecplus.rounds import ServerState, add_up, broadcast, released
 from fedrecplus.training.checkpoint import Tally
 from fedrecplus.training.divergence import step_size
 from fedrecplus.training.privacy import Ledger
@@ -72,8 +82,12 @@ class _ServedRun:
     def __init__(self, link: Link, run: CoordinatedRun) -> None:
         self.link, self.run = link, run
         self.config, self.catalogue, self.deployment = check_deployable(run.config()), run.catalogue, run.deployment
+        agreed = self.deployment.task
+        self.task = Task.parse(agreed) if agreed else Task.of(self.deployment.model, self.config, self.catalogue)
         self.records, self.tally = NodeRecords(self.deployment.strikes, self.deployment.clients_per_node), Tally()
         self.ledger = Ledger.of_model(run.book, self.config, self.deployment.model)
+        self.sums: Sums | None = None
+        """that the last step was made of, as devices are told them"""
         self.noise_on_devices = self.config.privacy.NOISE_ON_DEVICES
         self.lines: list[dict[str, Any]] = []
         """the journal so far"""
@@ -85,7 +99,8 @@ class _ServedRun:
         saved = self.run.checkpoint()
         if saved is None and awaits_statistics(self.config, self.catalogue):
             self._statistics()
-        state = saved.state.server if saved else start_server(self.config, self.catalogue.public)
+        state = saved.state.server if saved else first_state(self.config, self.catalogue.public)
+        self.sums = self.run.sums()
         self.lines = self.run.lines()
         self.records.restore(self.lines)
         self.tally = saved.tally if saved else Tally()
@@ -159,7 +174,8 @@ class _ServedRun:
             check_delta(self.ledger.delta, sums.clients)  # before the first round nobody knew how many people come
             if not self.noise_on_devices:  # this server adds it, and other noise where a crash repeats the round
                 self.ledger.before_round(state.round, fresh=True)
-        after = server_round(state, sums, public, config, os_words)
+        self.sums = as_told(released(sums, state.round, public, config, os_words), config)
+        after = next_state(state, self.sums, public, config)
         try:
             look_for_divergence(checkpoint_of(after, self.tally).state)
         except Diverged as diverged:
@@ -206,8 +222,25 @@ class _ServedRun:
 
     def _requests(self, state: ServerState, nodes: list[int], **sum_of: Any) -> dict[int, Packet]:
         """The round's request, the catalogue with it, to each node: who has that doesn't fetch it again."""
-        packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **sum_of)
+        told = {"task": self.task, "sums": self.sums if state.round > 0 else None, **self._logged(state), **sum_of}
+        packet = encode_request(self.deployment.model, state, self.config, self.catalogue, attach=True, **told)
         return dict.fromkeys(nodes, packet)
+
+    def _logged(self, state: ServerState) -> dict[str, Any]:
+        """This round's entry in the task's log, written before anybody is asked, and the log with it."""
+        task, sums = self.task, self.sums
+        if not task.log:
+            return {}
+        before = "" if sums is None or state.round <= 0 else sum_digest(sums, self.config)
+        people, spent = self.lines[-1]["uploads"] if self.lines else 0, self.ledger.spent() if self.ledger else 0.0
+        tables = Packet({}, told_tables(state, self.config)).digest
+        leaf = round_leaf(state.round, tables, before, people, round(spent, 6))
+
+        def write(connection: Connection) -> dict[str, Any]:
+            written = append(connection, task.digest, state.round - task.first + 1, leaf)
+            return {"leaf": written, "log": head_of(connection, task.digest)}
+
+        return self.run.change(write)
 
     def _collect(self, state: ServerState, cohort: AskedNodes) -> Collected:
         ours, packets = self.deployment, self._requests(state, cohort.asked)
@@ -230,5 +263,6 @@ class _ServedRun:
             names = ", ".join(str(self.catalogue.ids[item]) for item in odd)
             log.error("round %s: items moved much farther than in the rounds before: %s", state.round, names)
         line |= {"largest_step": float(steps.max(initial=0.0)), "odd_items": odd}
-        self.run.close_round(line, metrics, checkpoint_of(state, self.tally))
+        assert self.sums is not None
+        self.run.close_round(line, metrics, checkpoint_of(state, self.tally), sum_arrays(self.sums, self.config))
         self.lines = [*self.lines[-_REMEMBERED:], line]

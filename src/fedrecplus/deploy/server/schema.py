@@ -73,6 +73,7 @@ runs = Table(
     Column("progress", Text, nullable=False),
     Column("checkpoint", LargeBinary),
     Column("pending", LargeBinary),  # a secure sum before its last exchange
+    Column("told", LargeBinary),  # the last round's sum, which the next one tells
     Column("begun_at", Float, nullable=False),
 )  # fmt: skip
 journal = Table(
@@ -87,6 +88,17 @@ ledger = Table(
     Column("number", _Number, primary_key=True),
     Column("model", String(32), nullable=False, index=True),
     Column("line", Text, nullable=False),
+)  # fmt: skip
+log = Table(
+    "log", metadata,
+    Column("task", String(64), primary_key=True),  # its digest
+    Column("number", Integer, primary_key=True),
+    Column("leaf", Text, nullable=False),
+)  # fmt: skip
+signing_keys = Table(
+    "signing_keys", metadata,
+    Column("name", String(32), primary_key=True),
+    Column("content", LargeBinary, nullable=False),  # Ed25519, private
 )  # fmt: skip
 work = Table(
     "work", metadata,

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from numpy.typing import NDArray
 from sqlalchemy import Connection, insert, select, update
 
 from fedrecplus.config import Config, dumps, loads
@@ -22,9 +23,10 @@ from fedrecplus.deploy.server.database import Database, Result, patiently
 from fedrecplus.deploy.server.lease import Lease
 from fedrecplus.deploy.server.schema import journal, ledger, runs, work
 from fedrecplus.deploy.server.terms import Deployment
-from fedrecplus.deploy.wire import ItemCatalogue, Packet
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, sums_told
 from fedrecplus.engines import SimulationState
 from fedrecplus.errors import UserError
+from fedrecplus.protocol import Sums
 from fedrecplus.training.checkpoint import Checkpoint, Tally
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
@@ -46,7 +48,7 @@ class StoredRun:
     @classmethod
     def create(
         cls, connection: Connection, config: Config, deployment: Deployment, catalogue: ItemCatalogue,
-        data: Mapping[str, Any], checkpoint: Checkpoint | None = None,
+        data: Mapping[str, Any], checkpoint: Checkpoint | None = None, told: Mapping[str, NDArray[Any]] | None = None,
     ) -> int:  # fmt: skip
         """A run that waits for a coordinator; returns its number."""
         facts = {
@@ -54,6 +56,7 @@ class StoredRun:
             "data": json.dumps(data), "catalogue": Packet({}, catalogue.arrays()).to_bytes(), "phase": QUEUED,
             "stop": False, "progress": "{}", "begun_at": time.time(),
             "checkpoint": None if checkpoint is None else _to_bytes(checkpoint),
+            "told": Packet({}, dict(told)).to_bytes() if told else None,
         }  # fmt: skip
         result = connection.execute(insert(runs).values(**facts))
         assert result.inserted_primary_key is not None
@@ -106,6 +109,11 @@ class StoredRun:
         """The state after its last round."""
         content = self._value(runs.c.checkpoint)
         return None if content is None else _of_bytes(bytes(content))
+
+    def sums(self) -> Sums | None:
+        """The sums of its last round, as devices are told them."""
+        content = self._value(runs.c.told)
+        return None if content is None else sums_told(Packet.of_bytes(bytes(content)).arrays)
 
     def pending(self) -> bytes | None:
         """A secure sum that is being unmasked."""
@@ -253,13 +261,16 @@ class CoordinatedRun(StoredRun):
         if self._value(runs.c.stop):
             raise Stopped
 
-    def close_round(self, line: Mapping[str, Any], metrics: Mapping[str, Any], checkpoint: Checkpoint) -> None:
-        """A round's journal line, metrics and checkpoint, at once; its sum is not needed any more."""
+    def close_round(
+        self, line: Mapping[str, Any], metrics: Mapping[str, Any], checkpoint: Checkpoint,
+        told: Mapping[str, NDArray[Any]],
+    ) -> None:  # fmt: skip
+        """A round's journal line, metrics, checkpoint and the sum that is told in the next one, at once."""
         facts = {"line": json.dumps(line), "metrics": json.dumps(metrics)}
 
         def write(connection: Connection) -> None:
             connection.execute(insert(journal).values(run=self.number, round=line["round"], **facts))
-            self.set(checkpoint=_to_bytes(checkpoint), pending=None)
+            self.set(checkpoint=_to_bytes(checkpoint), pending=None, told=Packet({}, dict(told)).to_bytes())
 
         self.change(write)
 

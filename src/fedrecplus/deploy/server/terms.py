@@ -34,6 +34,10 @@ class Deployment:
     """refused answers after which a node is set aside"""
     identities: tuple[str, ...] = ()
     """public keys that participants of secure sums sign with; empty where nobody has pinned them"""
+    rounds: int = 0
+    """that the task has in all, where runs are to go on with the model; 0: those of the first run"""
+    task: str = ""
+    """the document that devices agree to; made when the run begins"""
     model: str = field(default_factory=lambda: secrets.token_hex(8))
     """name that devices keep their factors under; stays the same when a run is resumed"""
 

@@ -21,12 +21,12 @@ _NUMBERS = {
 }
 """what arrays are of, by the names that travel; little-endian"""
 _MOST_ARRAYS, _MOST_AXES = 64, 4
-PROTOCOL = 9
+PROTOCOL = 10
 """raised whenever a message, or a setting's default, changes its meaning; sides with different numbers refuse each
 other by name. A new setting, whose default is what was done before, changes nothing: see ``wire.settings``"""
 REASONS = (
     "version", "request", "rule", "catalogue", "scale", "settings", "policy", "sum", "storage", "store", "fault",
-    "paused",
+    "paused", "task", "log",
 )  # fmt: skip
 """all that a node ever says when it can't take part: no text of an error, which might quote a rating"""
 

@@ -6,9 +6,8 @@ Factors travel in ``Config.precision``: with float64 a deployed round equals a s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,15 +16,18 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config, check, loads
 from fedrecplus.deploy.wire.catalogue import ItemCatalogue
+from fedrecplus.deploy.wire.log import LogHead
 from fedrecplus.deploy.wire.packet import VERSION, Facts, Packet, Refusal, mismatch
-from fedrecplus.deploy.wire.settings import told_settings, told_text
+from fedrecplus.deploy.wire.settings import fixed_settings, told_text
 from fedrecplus.deploy.wire.stages import FIRST, Stage
+from fedrecplus.deploy.wire.steps import SUM, sum_arrays, sums_told
+from fedrecplus.deploy.wire.task import Task
 from fedrecplus.errors import UnknownName, UserError
 from fedrecplus.parts.channel import RingSettings
 from fedrecplus.parts.channel.secure import Settings as SecureSettings
 from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.privacy.distributed import Distributed
-from fedrecplus.protocol import Broadcast
+from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import ServerState, broadcast, encode_items
 
 _CATALOGUE = "catalogue."
@@ -44,10 +46,19 @@ class Request:
     """V, the dense arrays where the model has any and, where clients weigh themselves, the last step and covariance"""
     catalogue: str
     """digest of the catalogue"""
+    task: Task
+    """what the owner agreed to, as the server says"""
     attached: ItemCatalogue | None
     """the catalogue itself, for nodes that may not have it"""
     size: int
     """bytes"""
+    sums: Sums | None = None
+    """of the round before, which V was moved by; None in the first round, and where it was not asked for"""
+    told: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """the tables as they came"""
+    leaf: str = ""
+    """this round's entry in the task's log"""
+    log: LogHead | None = None
     session: bytes = b""
     """of the secure sum that the round's uploads are for; empty where the server sees uploads"""
     pinned: bool = False
@@ -73,6 +84,7 @@ class Request:
         """
         facts: Facts = {"session": self.session.hex(), "model": self.model, "round": self.round}
         facts |= {"catalogue": self.catalogue, "settings": fixed_settings(self.config), "pinned": int(self.pinned)}
+        facts |= {"task": self.task.digest, "log": "" if self.log is None else self.log.root.hex()}
         return Packet(facts, self.tables).sha256
 
     def message(self, catalogue: ItemCatalogue) -> Broadcast:
@@ -85,21 +97,33 @@ class Request:
 
 def encode_request(
     model: str, state: ServerState, config: Config, catalogue: ItemCatalogue, *, attach: bool, session: bytes = b"",
-    pinned: bool = False,
+    pinned: bool = False, task: Task | None = None, sums: Sums | None = None,
+    leaf: str = "", log: LogHead | None = None,
 ) -> Packet:  # fmt: skip
     """The packet of a request. Last step and covariance go along only where clients weigh themselves.
 
-    With a session it is the first stage of a secure sum as well.
+    With a session it is the first stage of a secure sum as well. Where no ``task`` is given, it is the one of a run
+    with these settings and items. ``sums`` are those that V was moved by, as they were told.
     """
-    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
-    names = ["V", *(["last_step", "last_covariance"] if told else []), *(["dense"] if state.dense.size else [])]
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name).astype(config.precision) for name in names}
+    arrays = told_tables(state, config)
+    if sums is not None:
+        arrays.update(sum_arrays(sums, config))
+    if log is not None:
+        arrays.update(log.arrays())
     if attach:
         arrays.update({_CATALOGUE + name: table for name, table in catalogue.arrays().items()})
-    facts: Facts = {"version": VERSION, "model": model, "round": state.round}
+    task = task or Task.of(model, config, catalogue)
+    facts: Facts = {"version": VERSION, "model": model, "round": state.round, "task": task.text, "leaf": leaf}
     if session:
         facts |= {**Stage(model, state.round, session, FIRST).facts, "pinned": int(pinned)}
     return Packet({**facts, "config": told_text(config), "catalogue": catalogue.digest}, arrays)
+
+
+def told_tables(state: ServerState, config: Config) -> dict[str, NDArray[Any]]:
+    """The tables of a request; whoever makes the server's step by itself has the same."""
+    told = config.needs_on_device("last_step") or config.aggregation.weighs_on_client
+    names = ["V", *(["last_step", "last_covariance"] if told else []), *(["dense"] if state.dense.size else [])]
+    return {name: getattr(state, name).astype(config.precision) for name in names}
 
 
 def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Request:
@@ -126,7 +150,9 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
 def _decode(packet: Packet, config: Config) -> Request:
     facts, tables = packet.facts, dict(packet.arrays)
     attached = {name[len(_CATALOGUE) :]: tables.pop(name) for name in packet.arrays if name.startswith(_CATALOGUE)}
-    V = tables["V"]
+    summed = {name: tables.pop(name) for name in packet.arrays if name.startswith(SUM)}
+    task = Task.parse(str(facts["task"]))
+    log, V = LogHead.of_arrays(task.digest, tables), tables["V"]
     for name, table in tables.items():
         _check_table(name, table, V)
     dense = config.model.dense_size if int(facts["round"]) >= 0 else 0
@@ -139,8 +165,13 @@ def _decode(packet: Packet, config: Config) -> Request:
         round=int(facts["round"]),
         tables={"last_step": np.zeros_like(V), "last_covariance": np.zeros((0, V.shape[1]), V.dtype), **tables},
         catalogue=str(facts["catalogue"]),
+        task=task,
         attached=ItemCatalogue.of_arrays(attached) if attached else None,
         size=packet.size,
+        sums=_sums(summed, V),
+        told=tables,
+        leaf=str(facts.get("leaf", "")),
+        log=log,
         session=_session(facts, config),
         pinned=bool(facts.get("pinned", 0)),
     )
@@ -155,6 +186,14 @@ def _check_table(name: str, table: NDArray[Any], V: NDArray[Any]) -> None:
         raise ValueError("a last step of other items than V's")
     if not (np.abs(table) <= _LARGEST[name]).all():  # not a number is refused too
         raise ValueError(f"{name} has numbers beyond {_LARGEST[name]:g}")
+
+
+def _sums(arrays: dict[str, NDArray[Any]], V: NDArray[Any]) -> Sums | None:
+    """The sums that V was moved by; a ValueError where they are another table's."""
+    sums = sums_told(arrays) if arrays else None
+    if sums is not None and sums.total.shape != V.shape:
+        raise ValueError("a sum of another table")
+    return sums
 
 
 def _session(facts: Facts, config: Config) -> bytes:
@@ -211,6 +250,8 @@ def _check_secure(config: Config) -> None:
     how = config.channel.settings
     if how.masks != "computed":
         raise UserError("channel.masks=skipped hides nothing; it is for simulation", "set channel.masks=computed")
+    if how.groups > 1:
+        raise UserError("channel.groups is for simulation: a deployment sums a cohort as one", "set channel.groups=1")
     if how.dropout > 0:
         raise UserError("channel.dropout simulates what a deployment has anyway", "set channel.dropout=0")
 
@@ -245,15 +286,3 @@ def _check_noise(config: Config) -> None:
             f"privacy.clip={clip:g} beyond channel.bound or statistic_bound, which would clip what the noise is for",
             f"set channel.bound and channel.statistic_bound to {clip:g} or more",
         )
-
-
-def fixed_settings(config: Config) -> str:
-    """The settings that must not change while a model is trained, as text.
-
-    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
-    """
-    tables = told_settings(config)
-    tables.pop("evaluation", None)
-    if config.privacy.rule == "none":
-        tables.get("server", {}).pop("rounds", None)
-    return json.dumps({name: told for name, told in tables.items() if told != {}}, sort_keys=True)

@@ -134,7 +134,7 @@ def deployed_budget(config: Config) -> tuple[StatisticsBudget, distributed.Setti
             "set statistics.epsilon, or a privacy.rule",
         )
     if own:
-        return budget, distributed.Settings()
+        return budget, distributed.Settings(devices=config.statistics.devices)
     return budget, options if config.privacy.NOISE_ON_DEVICES else None
 
 

@@ -7,6 +7,7 @@ test holds today's defaults against those that were written down with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,3 +40,15 @@ def told_settings(config: Config) -> dict[str, Any]:
 def told_text(config: Config) -> str:
     """The same as TOML, which ``config.loads`` reads."""
     return tomli_w.dumps(told_settings(config))
+
+
+def fixed_settings(config: Config) -> str:
+    """The settings that must not change while a model is trained, as text.
+
+    The number of rounds may, unless a budget is spent: its noise is calibrated to the rounds it began with.
+    """
+    tables = told_settings(config)
+    tables.pop("evaluation", None)
+    if config.privacy.rule == "none":
+        tables.get("server", {}).pop("rounds", None)
+    return json.dumps({name: told for name, told in tables.items() if told != {}}, sort_keys=True)

@@ -26,7 +26,7 @@ from fedrecplus.engines.fast.engine import report_of, weighing_of
 from fedrecplus.engines.fast.registry import kernel_of as fast_kernel_of
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
-from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState
 from fedrecplus.parts import Part
@@ -103,9 +103,11 @@ class CudaEngine(Engine):
         weights: Any = CardArray(batches.user_weights(problem, private, X, ratings, cohort))
         return cast(NDArray[Any], weights)
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
         """See ``Engine.list_weights``; once at a training's end, on the processor."""
-        return self._on_processor.list_weights(problem, W, X)
+        return self._on_processor.list_weights(problem, W, X, recency)
 
     def _ratings_of(self, problem: Problem, precise: Any) -> CardRatings:
         """The ratings on the card, copied once for a problem."""

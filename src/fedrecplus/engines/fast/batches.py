@@ -66,6 +66,12 @@ def places_of(clients: Clients, indptr: NDArray[np.int64]) -> tuple[NDArray[np.b
     return present, np.where(present, indptr[clients][:, None] + row, 0)
 
 
+def in_rows(values: NDArray[Any], clients: Clients, indptr: NDArray[np.int64]) -> NDArray[Any]:
+    """Something of every rating, a line for each client; 0 beyond a client's last."""
+    present, places = places_of(clients, indptr)
+    return np.where(present, values[places], values.dtype.type(0))
+
+
 def rated_rows(problem: Problem, clients: Clients, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Items and ratings of what clients have rated."""
     ratings = problem.ratings

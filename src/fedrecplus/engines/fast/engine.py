@@ -6,6 +6,7 @@ the sums allow it, updates are weighed and added up as they are made; otherwise 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +15,18 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.device import Device
-from fedrecplus.engines.fast.batches import BatchedRound, for_rated, train, updates_of
+from fedrecplus.engines.fast.batches import BatchedRound, for_rated, in_rows, train, updates_of
 from fedrecplus.engines.fast.chunks import keep_memory
 from fedrecplus.engines.fast.pseudo import PseudoRows, pseudo_rows
 from fedrecplus.engines.fast.registry import kernel_of
 from fedrecplus.engines.fast.summing import items_of
 from fedrecplus.engines.fast.weighing import Weighing
-from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, device_of
 from fedrecplus.parts.channel import SummingChannel
 from fedrecplus.protocol import BYTES_PER_NUMBER, Broadcast, Sums, Traffic, Upload
-from fedrecplus.rounds import add_up, outgoing
+from fedrecplus.rounds import outgoing
 
 
 class FastEngine(Engine):
@@ -62,17 +63,20 @@ class FastEngine(Engine):
     ) -> tuple[Sums, PrivateState, RoundReport]:
         """The sums of updates that were kept apart."""
         uploads, private, peer_bytes = self._exchanged(problem, private, message, clients)
-        traffic = Traffic(sum(upload.bytes for upload in uploads), 0)
-        aggregation = kernel_of(problem.config.aggregation)
-        if aggregation is not None and hasattr(aggregation, "aggregate"):
-            table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
-            items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
-            counts = np.bincount(items, minlength=len(table)).astype(np.float64)
-            sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
-        else:
-            sums, traffic = add_up(uploads, message, problem.config)
+        sums, traffic = self.join(problem, uploads, message)
         down = len(clients) * message.bytes + peer_bytes + traffic.bytes_down
         return sums, private, RoundReport(len(clients), traffic.bytes_up + peer_bytes, down)
+
+    def join(self, problem: Problem, uploads: Sequence[Upload], message: Broadcast) -> tuple[Sums, Traffic]:
+        """See ``Engine.join``; by the rule's kernel where it has one."""
+        aggregation = kernel_of(problem.config.aggregation)
+        if aggregation is None or not hasattr(aggregation, "aggregate"):
+            return super().join(problem, uploads, message)
+        table = aggregation.aggregate(uploads, message, problem.config.aggregation.settings)
+        items = np.concatenate([np.zeros(0, np.int64), *(upload.items for upload in uploads)])
+        counts = np.bincount(items, minlength=len(table)).astype(np.float64)
+        sums = Sums(table * counts[:, None], counts, float(len(uploads)), len(uploads))
+        return sums, Traffic(sum(upload.bytes for upload in uploads), 0)
 
     def _exchanged(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
@@ -109,14 +113,17 @@ class FastEngine(Engine):
         for_rated(problem, X.dtype, solve)
         return weights
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         weights, model = np.zeros(W.shape, W.dtype), problem.config.model
         if not model.scores_lists:
             return None
 
         def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
-            weights[clients] = model.list_weights(W[clients], X, items, ratings, problem.public)
+            weighed = None if recency is None else in_rows(recency.astype(X.dtype), clients, problem.ratings.indptr)
+            weights[clients] = model.list_weights(W[clients], X, items, ratings, problem.public, weighed)
 
         for_rated(problem, X.dtype, solve)
         return weights

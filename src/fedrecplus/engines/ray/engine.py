@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.config import Config
 from fedrecplus.engines import cuda
-from fedrecplus.engines.interface import Clients, Engine
+from fedrecplus.engines.interface import Clients, Engine, Recency
 from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.ray.addition import Addition
 from fedrecplus.engines.ray.cluster import Cluster
@@ -142,11 +142,16 @@ class RayEngine(Engine):
         """See ``Engine.user_weights``."""
         return np.concatenate(self.look(problem, private, _user_weights, X))
 
-    def list_weights(self, problem: Problem, W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any] | None:
+    def list_weights(
+        self, problem: Problem, W: NDArray[Any], X: NDArray[Any], recency: Recency | None = None
+    ) -> NDArray[Any] | None:
         """See ``Engine.list_weights``."""
         if not problem.config.model.scores_lists:
             return None
-        parts = np.split(W, self._firsts[1:-1])
+        rows: list[Any] = [None] * len(self._firsts[1:])
+        if recency is not None:
+            rows = np.split(recency, problem.ratings.indptr[np.asarray(self._firsts[1:-1], dtype=np.int64)])
+        parts = list(zip(np.split(W, self._firsts[1:-1]), rows, strict=True))
         places = [Place(shard, 0) for shard in range(len(parts))]
         private = self._sharded(problem, places, _nobody(problem))
         return np.concatenate(self.look(problem, private, _list_weights, X, parts))
@@ -209,7 +214,8 @@ def _user_weights(view: ShardView, shared: Any, own: Any) -> NDArray[Any]:
 
 
 def _list_weights(view: ShardView, shared: Any, own: Any) -> NDArray[Any] | None:
-    return view.engine.list_weights(view.problem, np.array(own), shared)
+    W, recency = own
+    return view.engine.list_weights(view.problem, np.array(W), shared, recency)
 
 
 def _item_sets(view: ShardView, shared: Broadcast, own: Clients) -> dict[int, NDArray[np.int64]]:

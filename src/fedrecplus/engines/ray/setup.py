@@ -31,7 +31,7 @@ def setup_of(ray: Any, problem: Problem) -> Setup:
         folder = replace(ratings.folder, path=ratings.folder.path.absolute())
         shards = [FileShard(folder, shard, ratings.fold) for shard in folder.shards]
     else:
-        plain = replace(ratings, catalogue=None, timestamps=None, folds=None)
+        plain = replace(ratings, catalogue=None, timestamps=None, order=None, folds=None)
         for first, end in itertools.pairwise([*first_clients(problem), ratings.clients]):
             shards.append(HeldShard(first, (ray.put(of_clients(plain, first, end)),)))
     return Setup(config, problem.public, tuple(shards))

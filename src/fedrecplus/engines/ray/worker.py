@@ -212,7 +212,7 @@ class Worker:
             if source.fold is not None and whole.folds is not None:
                 tested = np.asarray(whole.folds == source.fold)
                 whole, test = whole.where(~tested), whole.where(tested)
-            ratings = replace(whole, folds=None, timestamps=None)
+            ratings = replace(whole, folds=None, timestamps=None, order=None)
         else:
             ratings = _own(ray_module().get(source.ratings[0]))
         secrets = keys(subkey(shared.config.seed, "secrets"), source.first + np.arange(ratings.clients))

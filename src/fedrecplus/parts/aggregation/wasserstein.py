@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.arrays import remember_last
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation, WeightSettings
 from fedrecplus.parts.aggregation._covariance import full_trace, update_variance
@@ -101,11 +102,13 @@ class Wasserstein(WeightedAggregation[Settings]):
         Deviation: the temperature, and a lower bound of D, since an update that agrees exactly has D = 0; where clients
         weigh themselves, a factor that cancels (``public_scale``).
         """
-        step = broadcast.last_step.astype(np.float64)
+        step = broadcast.last_step.astype(np.float64, copy=False)
         unit, smallest = public_scale(step, self.settings)
-        least = self.settings.bound * _over_rows(items, _squares(step), self.settings)
+        least = self.settings.bound * _over_rows(items, step_squares(step), self.settings)
         D = max(
-            distance(items, delta, step, broadcast.last_covariance.astype(np.float64), self.settings), least, smallest
+            distance(items, delta, step, broadcast.last_covariance.astype(np.float64, copy=False), self.settings),
+            least,
+            smallest,
         )
         return float(unit * D**-self.settings.temperature)
 
@@ -119,8 +122,8 @@ def public_scale(last_step: NDArray[Any], settings: Settings) -> tuple[float, fl
 
     Ours: integers modulo 2³² need a bound on weights that no honest client exceeds.
     """
-    step, tau = last_step.astype(np.float64), settings.temperature
-    squares = _squares(step)
+    step, tau = last_step.astype(np.float64, copy=False), settings.temperature
+    squares = step_squares(step)
     size = float(squares.sum() if settings.rows == "table" else squares.mean())
     if settings.weigh_on != "client" or tau == 0.0 or not 0.0 < size < np.inf:
         return 1.0, SMALLEST
@@ -133,7 +136,7 @@ def distance(items: Items, delta: Array, step: Array, covariance: Array, setting
 
     Paper: Eq. (18)
     """
-    squares = _squares(step)
+    squares = step_squares(step).copy()
     squares[items] = _squares(delta - step[items])
     if settings.covariance == "full":
         squares += full_trace(items, delta, covariance, settings.batch_size)
@@ -149,6 +152,12 @@ def _over_rows(items: Items, squares: Array, settings: Settings) -> float:
     if settings.rows == "table":
         return float(squares.sum())
     return float(squares[items].sum() if settings.rows == "own" else squares[items].mean())
+
+
+@remember_last
+def step_squares(step: Array) -> Array:
+    """‖step_i‖² of every row, once for all clients of a round."""
+    return _squares(step)
 
 
 def _squares(table: Array) -> Array:

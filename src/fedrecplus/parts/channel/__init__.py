@@ -11,6 +11,7 @@ import numpy as np
 
 from fedrecplus.device import Device
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel._groups import groups_of, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -65,7 +66,9 @@ __all__ = [
     "encoding_of",
     "expected_in",
     "from_bytes",
+    "groups_of",
     "is_clipped",
+    "joined",
     "layout_of",
     "least_persons",
     "mark",

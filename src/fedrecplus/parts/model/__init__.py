@@ -179,7 +179,7 @@ class Model(Part[S]):
         """The client's own predictions; ``steps`` more user steps add nothing where weights are solved for."""
         X = prediction_columns(self, broadcast)
         weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
-        return product(rows_of(X, items), weights)
+        return self.scores(rows_of(X, items), weights, broadcast.dense)
 
     def head_choices(self) -> tuple[HeadChoice, ...]:
         """What federated validation may choose, one after the other."""
@@ -200,8 +200,15 @@ class Model(Part[S]):
         """Whether lists are ranked by anything else than predicted ratings."""
         return type(self).list_weights is not Model.list_weights
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
-        """Weights z over X such that lists are ranked by X·z."""
+    @property
+    def recency(self) -> float:
+        """Choices over which the weight of a choice in lists falls to 1/e; 0: all weigh the same."""
+        return 0.0
+
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
+        """Weights z over X such that lists are ranked by X·z; ``recency`` weighs the ratings, None all alike."""
         return w
 
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
@@ -210,7 +217,9 @@ class Model(Part[S]):
         rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
         return np.asarray(whole - [self.fold_in(X, *others, public) for others in rest])
 
-    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weight_shares(
+        self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Row k is what rating k adds to ``list_weights``: by default, what leaving it out takes away.
 
         Reasons are made of it. Who overrides another model's ``fold_in`` or ``list_weights`` overrides its shares.
@@ -218,14 +227,19 @@ class Model(Part[S]):
         if not self.scores_lists:
             return self.weight_shares(X, items, ratings, public)
 
-        def weights(items: Items, ratings: Array) -> Array:
-            return self.list_weights(self.fold_in(X, items, ratings, public), X, items, ratings, public)
+        def weights(kept: NDArray[np.bool_]) -> Array:
+            own, given, weighed = items[kept], ratings[kept], None if recency is None else recency[kept]
+            return self.list_weights(self.fold_in(X, own, given, public), X, own, given, public, weighed)
 
-        rest = [(np.delete(items, k), np.delete(ratings, k)) for k in range(len(items))]
-        return np.asarray(weights(items, ratings) - [weights(*others) for others in rest])
+        everything = np.ones(len(items), dtype=bool)
+        return np.asarray(weights(everything) - [weights(others) for others in ~np.eye(len(items), dtype=bool)])
 
     def attacker(self) -> OfModel | None:
         """What an attacker who knows the model may assume of its uploads; None: nothing is said."""
+        return None
+
+    def shown_rated(self, delta: Array) -> NDArray[np.bool_] | None:
+        """Which rows of an upload show that they are rated, by what moved; None: none does."""
         return None
 
     def gradient_rows(self, delta: Array, items: Items, used: Array, broadcast: Broadcast) -> Array:

@@ -40,6 +40,7 @@ from fedrecplus.parts.model._public import (
     rows_from_features,
     with_public_columns,
 )
+from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
 from fedrecplus.randomness import normal, subkey
@@ -68,6 +69,8 @@ class Settings(PublicSettings):
     """a, weight of s = 0 over all items"""
     interaction_ridge: ClassVar[float] = 0.175
     """λ, ridge of u, times √(choices + a × items)"""
+    following_ridge: ClassVar[float] = 0.005
+    """λ where lists follow what was chosen last"""
     interaction_item_ridge: ClassVar[float] = 1.15
     """λ_w, ridge of a row of W, times √(people who chose it + 4 × those who chose the average item)"""
     interaction_curvature: ClassVar[float] = 2.0
@@ -80,6 +83,10 @@ class Settings(PublicSettings):
     popularity_weight: Annotated[
         float, number(0, 1e3, "of the popularity column in the score that lists rank by, where items have few ratings")
     ] = 0.3
+    recency: Annotated[
+        float,
+        number(-1, 1e6, "choices over which a choice's weight in lists falls to 1/e; 0: never; -1: by validation"),
+    ] = VALIDATED
     structure: Annotated[
         Literal["measured", "whole", "popular"],
         text("components of W that lists rank by: those that are no chance, by their strengths; all; the first alone"),
@@ -139,17 +146,25 @@ class Ials(Model[C]):
         """What an attacker knows of W's columns: all of an upload's are multiples of u."""
         return OfChoices(slice(-self.settings.interaction_factors, None))
 
-    def confidences(self, ratings: Array, public: PublicItems) -> Array:
+    def confidences(self, ratings: Array, public: PublicItems, recency: Array | None = None) -> Array:
         """c = 1 + γ(r − mean) of choices, 0 of ratings that are none. Where everybody gave the same, all are choices.
 
-        On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``.
+        On coarse scales ratings are far from their mean by rounding alone, so γ is divided by ``public.noise``. What
+        comes next follows from what was chosen, liked or not: there c is ``recency``.
         """
         chosen = ratings >= min(self.settings.from_rating, public.mean) - _TIE
+        if recency is not None:
+            return chosen * recency
         confidence = 1.0 + self.settings.confidence_slope / public.noise * (ratings - public.mean)
         return chosen * namespace(ratings).clip(confidence, 0.0, None)  # type: ignore[no-any-return]
 
     def person_factors(
-        self, shared: SharedEquations, items: Items, ratings: Array, public: PublicItems
+        self,
+        shared: SharedEquations,
+        items: Items,
+        ratings: Array,
+        public: PublicItems,
+        recency: Array | None = None,
     ) -> tuple[Array, Array]:
         """u of (a WᵀW + Σ_chosen c w wᵀ + k Σ_i q_i w wᵀ + λI) u = Σ_chosen c w + k Σ_i q_i w, and c.
 
@@ -157,17 +172,17 @@ class Ials(Model[C]):
         little gets what is popular.
         """
         xp, w = namespace(shared.W), rows_of(shared.W, items)
-        c = (items >= 0) * self.confidences(ratings, public)
+        c = (items >= 0) * self.confidences(ratings, public, recency)
         weighted = xp.matrix_transpose(c[..., None] * w)
-        ridge = self.person_ridge(xp.sum(c, axis=-1), len(shared.W))
+        ridge = self.person_ridge(xp.sum(c, axis=-1), len(shared.W), following=recency is not None)
         gram = add_to_diagonal(shared.gram + weighted @ w, ridge[..., None])
         u, _ = solve(gram, shared.moment + xp.sum(weighted, axis=-1))
         return u, c
 
-    def person_ridge(self, choices: Array, items: int) -> Array:
+    def person_ridge(self, choices: Array, items: int, *, following: bool = False) -> Array:
         """λ √(choices + a × items). After: Rendle et al. 2022, whose exponent is a setting"""
         root: Array = (choices + self.settings.unobserved_weight * items) ** 0.5
-        return self.settings.interaction_ridge * root
+        return (self.settings.following_ridge if following else self.settings.interaction_ridge) * root
 
     def shared_equations(self, W: NDArray[Any], public: PublicItems) -> SharedEquations:
         """The part of a person's normal equations that is the same for all, and public; in double precision first."""
@@ -218,26 +233,39 @@ class Ials(Model[C]):
         """Those of W among so many columns of X."""
         return slice(columns - self.settings.interaction_factors, columns)
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    @property
+    def recency(self) -> float:
+        """See ``Model.recency``."""
+        return self.settings.recency
+
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Weights z over X such that X·z = u·M w_i + rating weight × predicted rating + popularity weight × popularity.
 
-        M is ``kept_structure`` of W.
+        M is ``kept_structure`` of W. Where lists follow what was chosen last (``recency``), predicted ratings have no
+        say: even among last choices that were liked, they made it worse.
         """
         of_rating, of_popularity = self.mixing_weights(public)
         shared, structure = list_equations(self, X, public)
-        u, _ = self.person_factors(shared, items, ratings, public)
-        z = of_rating * w
+        u, _ = self.person_factors(shared, items, ratings, public, recency)
+        z = of_rating * w if recency is None else zeros(w.shape, X)
         z[..., POPULARITY] += of_popularity
         z[..., self.choice_columns(X.shape[1])] += u @ structure / self.settings.interaction_scale
         return z
 
-    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weight_shares(
+        self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """What choice k adds to u, and rating k to the prediction. After: Hu, Koren and Volinsky 2008, section 5"""
         shared, structure = list_equations(self, X, public)
-        c, w = self.confidences(ratings, public), rows_of(shared.W, items)
+        c, w = self.confidences(ratings, public, recency), rows_of(shared.W, items)
         weighted = c[:, None] * w
-        gram = add_to_diagonal(shared.gram + weighted.T @ w, self.person_ridge(c.sum(), len(shared.W)))
-        shares = self.mixing_weights(public)[0] * self.weight_shares(X, items, ratings, public)
+        ridge = self.person_ridge(c.sum(), len(shared.W), following=recency is not None)
+        gram = add_to_diagonal(shared.gram + weighted.T @ w, ridge)
+        shares = np.zeros((len(items), X.shape[1]))
+        if recency is None:
+            shares = self.mixing_weights(public)[0] * self.weight_shares(X, items, ratings, public)
         of_choices = np.linalg.solve(gram, weighted.T).T
         shares[:, self.choice_columns(X.shape[1])] += of_choices @ structure / self.settings.interaction_scale
         return shares

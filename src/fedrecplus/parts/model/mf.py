@@ -112,7 +112,7 @@ class Mf(Model[Settings]):
         settings, U, start = self.settings, device.U, rows_of(broadcast.V, rows.items)
         xp, V, targets = namespace(start), start, rows.ratings - self.global_mean(broadcast.public)
         rate, trained = self.local_rate(broadcast.round), like(self.trained_columns(), U)
-        batches = self._batches(device, rows, broadcast)
+        batches = self.batches(device, rows, broadcast)
         for _ in range(settings.local_epochs):
             for batch in batches:
                 used = batch if settings.user_step == "all" else batch & rows.rated
@@ -120,7 +120,7 @@ class Mf(Model[Settings]):
                 V = xp.where(batch[..., None], item_step(U, V, targets, rate, settings.regularisation), V)
         return Trained(U, V - start)
 
-    def _batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[NDArray[np.bool_]]:
+    def batches(self, device: Device, rows: Rows, broadcast: Broadcast) -> list[NDArray[np.bool_]]:
         """Which rows a step is over: all at once, or batches of B in an order that is new each round."""
         size, present = self.settings.batch_size, rows.items >= 0
         if size == 0:

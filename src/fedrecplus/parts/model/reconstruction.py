@@ -161,7 +161,9 @@ class Reconstruction(Model[Settings]):
         """Where popularity has a say."""
         return self.settings.popularity_weight > 0.0
 
-    def list_weights(self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weights(
+        self, w: Array, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Weights z over X such that X·z = predicted rating + popularity weight × popularity.
 
         Ours: under a budget noisy counts are released in any case, so lists that lean on them cost nothing.
@@ -171,7 +173,9 @@ class Reconstruction(Model[Settings]):
         z: Array = w + popularity
         return z
 
-    def list_weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
+    def list_weight_shares(
+        self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
+    ) -> Array:
         """Those of the predicted rating: popularity is nobody's choice."""
         return self.weight_shares(X, items, ratings, public)
 

@@ -36,6 +36,10 @@ class ServerOptimizer(Part[R]):
     def step(self, aggregate: Array, moments: list[Array], round_number: int) -> tuple[Array, list[Array]]:
         """What is added to V, and the moments as they are then."""
 
+    def moments_of(self, step: Array, round_number: int) -> list[Array]:
+        """The moments after a round, from the step that it took, where that tells them; else none."""
+        return []
+
     def rate(self, round_number: int) -> float:
         """The step size of a round."""
         return self.settings.learning_rate * self.settings.learning_rate_decay**round_number

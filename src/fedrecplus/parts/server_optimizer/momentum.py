@@ -26,3 +26,7 @@ class Momentum(ServerOptimizer[Settings]):
         """m ← β m + A, V ← V + η m. After: Hsu, Qi, Brown 2019 (FedAvgM)."""
         direction = self.settings.momentum * moments[0] + aggregate
         return self.rate(round_number) * direction, [direction]
+
+    def moments_of(self, step: Array, round_number: int) -> list[Array]:
+        """m = step/η."""
+        return [step / self.rate(round_number)]

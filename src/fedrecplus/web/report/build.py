@@ -24,6 +24,7 @@ from fedrecplus.web.report.inputs import Found, kind_of
 from fedrecplus.web.report.results import results_section
 from fedrecplus.web.report.runs import convergence_section, runs_section
 from fedrecplus.web.report.theory import theory_section
+from fedrecplus.web.report.verdicts import verdicts_section
 
 
 def page_of(contents: Sequence[dict[str, Any]], title: str = "fedrecplus", command: str = "") -> str:
@@ -63,6 +64,7 @@ def sections_of(found: Sequence[Found]) -> list[Section]:
 
     comparisons, runs = all_of("comparison"), all_of("run")
     sections = [
+        verdicts_section(found),
         *family_sections(all_of("family")),
         results_section(comparisons) if comparisons else None,
         *(section for content in all_of("ablation") for section in ablation_sections(content)),

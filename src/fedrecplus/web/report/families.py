@@ -20,37 +20,51 @@ from fedrecplus.web.report.elements import Section, bullets, figure_axis, paragr
 from fedrecplus.web.report.origins import made
 
 _PAPER = "FedRec+ paper"
+_SAME = (
+    "The same data, folds, model, rounds and seeds; members differ in the parts that their names say. "
+    "Fixed: every setting is the same. Tuned: each has the best of the same points, by a validation cut."
+)
 
 
 def family_sections(contents: Sequence[dict[str, Any]]) -> list[Section]:
-    """A section per data set, with all runs of the family on it."""
-    by_set: dict[str, list[dict[str, Any]]] = {}
-    for content in sorted(contents, key=column):
-        by_set.setdefault(content["dataset"], []).append(content)
-    return [_section(name, own) for name, own in by_set.items()]
+    """A section per data set, with all runs of the family on it; one more of FedRec's own models, if any was run."""
+    found: list[Section] = []
+    ordered = sorted(contents, key=column)
+    for name in dict.fromkeys(content["dataset"] for content in ordered):
+        own = [content for content in ordered if content["dataset"] == name]
+        paper, fedrec = ([content for content in own if bool(content["claims"]) == claims] for claims in (True, False))
+        if paper:
+            found.append(_section(name, paper))
+        if fedrec:
+            parts = [paragraph(_SAME), *(part for content in fedrec for part in _tables(content))]
+            found.append(Section("fedrec", f"FedRec's two models on {name}", parts))
+    return found
 
 
 def _section(name: str, contents: Sequence[dict[str, Any]]) -> Section:
     parts = [
         paragraph(
-            "The same data, folds, model, rounds and seeds; members differ in the parts that their names say.",
-            "Fixed: every setting is the same. Tuned: each has the best of the same points, by a validation cut.",
+            _SAME,
             "p: Wilcoxon's signed-rank test over clients, with Holm's correction for all claims of a table.",
         ),
         table(*ideas_table(contents), "What the paper's ideas bring: changes of RMSE, negative is better."),
         bullets(_printed(name)),
         _gain(contents),
+        *(part for content in contents for part in _tables(content)),
     ]
-    for content in contents:
-        settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
-        parts += [
-            f"<h3>{text(title(content))}</h3>",
-            table(*errors_table(content)),
-            table(*claims_table(content)),
-            bullets(findings(content)),
-            made(content.get("made"), {"what all members share": content["config"], **settings}),
-        ]
     return Section("claims", f"The paper's claims on {name}", parts)
+
+
+def _tables(content: dict[str, Any]) -> list[str]:
+    """One run of the family."""
+    settings = {member["name"]: "\n".join(member["settings"]) for member in content["members"]}
+    claims = [table(*claims_table(content)), bullets(findings(content))] if content["claims"] else []
+    return [
+        f"<h3>{text(title(content))}</h3>",
+        table(*errors_table(content)),
+        *claims,
+        made(content.get("made"), {"what all members share": content["config"], **settings}),
+    ]
 
 
 def _printed(name: str) -> list[str]:

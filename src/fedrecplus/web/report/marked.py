@@ -13,12 +13,13 @@ from typing import Any
 from fedrecplus.experiments.family_tables import column, ideas_table, to_markdown
 from fedrecplus.experiments.statistics import FoldMean
 from fedrecplus.experiments.theory import corollary, lemmas
+from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.inputs import Found
+from fedrecplus.web.report.verdicts import PAPER_PRESET
 
 _MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n).*?(<!-- end -->)", re.S)
 _MARKS = {"helps": " ↓", "harms": " ↑"}
-PAPER_PRESET = "fedrec+paper"
 
 
 def renewed(text: str, found: Sequence[Found]) -> str:
@@ -33,7 +34,7 @@ def renewed(text: str, found: Sequence[Found]) -> str:
 
 def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
     """Every table that can be made, by name."""
-    families = [each.content for each in found if each.kind == "family"]
+    families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
     for model in dict.fromkeys(content["model"] for content in families):
         own = sorted((content for content in families if content["model"] == model), key=column)
         sets = ", ".join(dict.fromkeys(content["dataset"] for content in own))
@@ -71,7 +72,7 @@ def _theory(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
     conditions = [[each["what"], "yes" if each["holds"] else "no", each["found"]] for each in content["conditions"]]
     tables = [markdown_table(["condition", "holds", "found"], conditions)]
     tables.append(markdown_table(lemmas.HEADINGS, lemmas.lemma_rows(content["lemmas"])))
-    said = content["says"][-1:]
+    said = [content["says"][-1], weights_in_words(content)]
     if "corollary" in content:
         tables.append(markdown_table(corollary.HEADINGS, corollary.horizon_rows(content["corollary"])))
         said = [*said, *content["corollary"]["says"]]

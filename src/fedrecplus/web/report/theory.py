@@ -6,6 +6,7 @@ from typing import Any
 
 from fedrecplus.experiments.theory import corollary
 from fedrecplus.experiments.theory.lemmas import HEADINGS, lemma_rows
+from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.web.report.elements import Section, axis, bullets, details, plot, table, trace
 from fedrecplus.web.report.origins import made
 
@@ -30,7 +31,7 @@ def theory_section(content: dict[str, Any]) -> Section:
     )
     again = f"The rerun's table differs from the run's by at most {content['rerun_differs_by']:.2g}."
     parts = [
-        bullets([*content["says"], about, again]),
+        bullets([*content["says"], weights_in_words(content), about, again]),
         _gradient_norm(content),
         table(["condition", "holds", "found"], conditions, classes=marked),
         details("estimates", table(["estimate", "value"], estimates)),

@@ -25,7 +25,8 @@ class ListRequest(BaseModel):
     )
 
     ratings: dict[str, Rating] = Field(
-        max_length=_LIMITS.ratings, description="Item id → rating, on the scale that `/items` names. May be empty."
+        max_length=_LIMITS.ratings,
+        description="Item id → rating, on the scale that `/items` names, the latest last. May be empty.",
     )
     n: int = Field(10, ge=1, le=_LIMITS.longest_list, description="How many items.")
     by: Literal["list", "rating"] = Field(

@@ -31,8 +31,8 @@ Train = Callable[..., tuple[Sums, NDArray[Any]]]
 
 
 def handles(options: secure.Settings) -> bool:
-    """Computed masks need single uploads."""
-    return options.masks == "skipped"
+    """Computed masks need single uploads, and so do groups."""
+    return options.masks == "skipped" and options.groups == 1
 
 
 def weighing(how: Weighing) -> Weighing:

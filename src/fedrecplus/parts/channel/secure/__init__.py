@@ -5,6 +5,7 @@ After: Bonawitz et al. 2017 (CCS), Bell et al. 2020 (CCS)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingChannel
+from fedrecplus.parts.channel._groups import groups_of, joined
 from fedrecplus.parts.channel._ring import (
     Encoding,
     Items,
@@ -24,6 +26,7 @@ from fedrecplus.parts.channel._ring import (
 from fedrecplus.parts.channel._summing import (
     RingSettings,
     encoding_for,
+    expected_in,
     layout_of,
     senders_of,
     too_few,
@@ -36,6 +39,8 @@ from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
 from fedrecplus.randomness import subkey, uniform
 from fedrecplus.settings import Annotated, number, text
 
+_log = logging.getLogger("fedrecplus")
+
 
 class Settings(RingSettings):
     """Options of the channel."""
@@ -45,6 +50,9 @@ class Settings(RingSettings):
     demonstration: Annotated[
         bool, text("deployed: cohorts so small that a sum may be taken apart; devices refuse unless their owners agree")
     ] = False
+    groups: Annotated[
+        int, number(1, 10**6, "random groups of the cohort that are summed apart, against few who spoil; 1: one sum")
+    ] = 1
     corrupted: Annotated[float, number(0, 0.49, "share of the cohort that may collude with the server")] = 0.1
     dropout_bound: Annotated[float, number(0, 0.49, "share of the cohort that may vanish in a round")] = 0.1
     dropout: Annotated[float, number(0, 0.999, "simulation: share of the cohort that vanishes between stages")] = 0.0
@@ -64,6 +72,11 @@ class Secure(RingChannel[Settings]):
                 f"channel.rows={self.settings.rows} without pseudo items shows the server which items were rated",
                 "set channel.rows=whole, or a pseudo_items.rule",
             )
+        if self.settings.groups > 1 and config.privacy.rule in ("central", "distributed"):
+            raise UserError(
+                "channel.groups beside a privacy budget: noise is planned for one sum of all",
+                "set channel.groups=1, or privacy.rule=none",
+            )
 
     @property
     def demonstration(self) -> bool:
@@ -79,8 +92,21 @@ class Secure(RingChannel[Settings]):
         """The sums of a simulated cohort: by the whole protocol or, with equal results, by its ring vectors alone.
 
         ``UserError`` where too few clients are left. Noise of devices is not added here: a simulation draws that of
-        all together (``rounds/release.py``).
+        all together (``rounds/release.py``). With groups, each is a cohort of its own.
         """
+        if self.settings.groups == 1:
+            return self._add_up(uploads, message, seed)
+        clients = np.array([upload.client for upload in uploads], dtype=np.int64)
+        places = groups_of(clients, self.settings.groups, subkey(seed, "groups", message.round))
+        parts = [self._add_up([uploads[place] for place in group], message, seed) for group in places]
+        sums, odd = joined([part for part, _ in parts], expected_in(1, message.public))
+        if odd:
+            _log.warning("round %d: %d of %d groups are left out as odd", message.round, len(odd), len(parts))
+        costs = [cost for _, cost in parts]
+        return sums, Traffic(sum(cost.bytes_up for cost in costs), sum(cost.bytes_down for cost in costs))
+
+    def _add_up(self, uploads: Sequence[Upload], message: Broadcast, seed: int) -> tuple[Sums, Traffic]:
+        """The sums of one group, or of the whole cohort."""
         clients = np.array([upload.client for upload in uploads], dtype=np.int64)
         size = len(uploads[0].statistic) if uploads else 0
         layout = layout_of(message.V.shape, size, self.settings)

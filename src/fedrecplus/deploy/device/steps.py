@@ -1,0 +1,120 @@
+"""Whether V is what the task makes of it: the start of a public seed, then the steps of the sums that are told.
+
+A server that chose V could make uploads say what it likes. A device that answered the round before has that round's
+table, takes the step by itself, and refuses another one. One that missed rounds takes V as it comes, and goes on from
+there. Nobody but the server knows whether a sum is the one that was unmasked; it must be one that so many people could
+have made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fedrecplus.config import Config, loads
+from fedrecplus.deploy.device.catalogues import load_catalogue
+from fedrecplus.deploy.device.store import Store
+from fedrecplus.deploy.wire import (
+    ItemCatalogue,
+    Packet,
+    Refusal,
+    Request,
+    first_state,
+    next_state,
+    sums_told,
+    told_tables,
+)
+from fedrecplus.deploy.wire.packet import Facts
+from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import RingSettings
+from fedrecplus.protocol import Array, Sums
+from fedrecplus.rounds import ServerState, cooldown
+
+_TABLES, _MOMENTS = ("V", "last_step", "last_covariance", "dense"), ("moments", "dense_moments")
+_CLOSE = 1e-4
+"""of the largest number of V: what other processors may compute otherwise, and tables in single precision lose"""
+
+
+def checked_state(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState:
+    """The server's state behind a request, as far as it is known here; ``Refusal`` where V isn't what it must be."""
+    due = _due(store, request, catalogue)
+    told = {name: request.tables.get(name, np.zeros(0)).astype(np.float64) for name in ("V", "dense")}
+    if due is None:
+        return _taken_over(request, **told)
+    for name, table in told.items():
+        wanted = getattr(due, name)
+        if np.abs(wanted - table).max(initial=0.0) > _CLOSE * max(1.0, np.abs(wanted).max(initial=0.0)):
+            raise Refusal("task", f"round {request.round}: {name} is not what the task and the told sum make of it")
+    return replace(due, V=told["V"], dense=told["dense"])
+
+
+def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState | None:
+    """What the state must be; None where this device has nothing to compute it from."""
+    if request.round == 0:
+        return first_state(request.config, catalogue.public)
+    kept = load_state(store, request.model)
+    if kept is None or kept.round == request.round:
+        return kept
+    if kept.round != request.round - 1 or len(kept.moments) < request.config.server_optimizer.MOMENTS:
+        return None
+    if request.sums is None:
+        raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
+    _check_range(request.sums, request.config)
+    return next_state(kept, request.sums, catalogue.public, request.config)
+
+
+def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
+    """A state that begins with this round's table; moments follow from the last step, where the optimizer has those."""
+    step, last = request.tables["last_step"].astype(np.float64), request.round - 1
+    moments = request.config.server_optimizer.moments_of(step / max(cooldown(request.config, last), 1e-12), last)
+    covariance = request.tables["last_covariance"].astype(np.float64)
+    return ServerState(request.round, V, step, covariance, [] if len(dense) else moments, dense)
+
+
+def _check_range(sums: Sums, config: Config) -> None:
+    """Refuse a sum that so many people, each within the task's bounds, could not have made."""
+    ring = config.channel.settings
+    if not isinstance(ring, RingSettings) or config.privacy.rule != "none":
+        return
+    most = ring.bound * max(sums.clients, 0)
+    if np.abs(sums.total).max(initial=0.0) > most or not 0.0 <= sums.overall <= ring.largest_weight * sums.clients:
+        raise Refusal("task", f"a sum that {sums.clients} people could not have made")
+
+
+def stepped_tables(store: Store, asked: Packet, sums: Packet) -> Packet | None:
+    """The tables of a request, by this device's own step from the round before; None where it can't make it.
+
+    Whoever asks compares digests: where another processor computed the server's, the tables are fetched and compared.
+    """
+    kept, catalogue = load_state(store, str(asked.facts["model"])), load_catalogue(store, str(asked.facts["catalogue"]))
+    if kept is None or kept.round + 1 != asked.facts["round"] or catalogue is None:
+        return None
+    try:
+        config = loads(str(asked.facts["config"]), "the server's config", allow=store.allowed_rules)
+        state = next_state(kept, sums_told(sums.arrays), catalogue.public, config)
+    except (KeyError, ValueError, IndexError, UserError):
+        return None
+    return Packet({}, told_tables(state, config))
+
+
+def load_state(store: Store, model: str) -> ServerState | None:
+    """The state of the last round of a model that was answered here."""
+    content = store.value("SELECT content FROM states WHERE model = ?", model)
+    if content is None:
+        return None
+    packet = Packet.of_bytes(content)
+    V, step, covariance, dense = (packet.arrays[name] for name in _TABLES)
+    moments, of_dense = (
+        [packet.arrays[f"{name}{number}"] for number in range(int(packet.facts[name]))] for name in _MOMENTS
+    )
+    return ServerState(int(packet.facts["round"]), V, step, covariance, moments, dense, of_dense)
+
+
+def save_state(store: Store, model: str, state: ServerState) -> None:
+    """Keep it in the place of the one before, within ``changing``."""
+    arrays = {name: getattr(state, name) for name in _TABLES}
+    arrays |= {f"{name}{n}": one for name in _MOMENTS for n, one in enumerate(getattr(state, name))}
+    facts: Facts = {"round": state.round, **{name: len(getattr(state, name)) for name in _MOMENTS}}
+    store.put("states", [(model, Packet(facts, arrays).to_bytes())])
+    store.connection.execute("DELETE FROM states WHERE model NOT IN (SELECT model FROM models WHERE LENGTH(V) > 0)")

@@ -1,0 +1,82 @@
+"""A witness: somebody who is not the server keeps the heads of its logs, and signs them.
+
+A server that tells two people two logs tells the witness one of them at most. Whoever has the witness's file finds out
+which of their own logs it doesn't have (``fedrecplus device log --witness``).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from fedrecplus.deploy.node.connection import ServerConnection
+from fedrecplus.deploy.wire import LogHead, Refusal, Task, split_leaves
+from fedrecplus.errors import UserError
+from fedrecplus.files import write_private, write_text
+
+HEADS, LEAVES, _KEY = "heads.jsonl", "leaves", "witness.key"
+
+
+def fetch_log(server: ServerConnection, task: str) -> tuple[LogHead, list[str]]:
+    """A task's log from its server, with its entries, of which the first is the task."""
+    reply = msgspec.msgpack.decode(server.call("GET", f"/v1/log/{task}"))
+    return LogHead(task, split_leaves(reply["leaves"]), reply["signature"]), list(reply["entries"])
+
+
+def witness(home: Path, head: LogHead, entries: list[str]) -> dict[str, Any]:
+    """Look at a log beside what it was, keep it, and sign its head; a UserError where it isn't what it was, grown."""
+    try:
+        head.check(Task.parse(entries[0]))
+    except (Refusal, ValueError, IndexError) as error:
+        raise UserError(f"this is no log of task {head.task[:16]}: {error}", "check the task's digest") from None
+    kept = home / LEAVES / head.task
+    before = split_leaves(kept.read_bytes()) if kept.exists() else ()
+    if not head.goes_on_with(before[: len(head.leaves)]):
+        raise UserError(
+            f"the server told another log of task {head.task[:16]} before: it was rewritten",
+            f"keep {home}: what it signed then and now is the proof",
+        )
+    line: dict[str, Any] = {"task": head.task, "size": len(head.leaves), "root": head.root.hex()}
+    line |= {"server": head.signature.hex(), "witness": _key(home).sign(head.statement).hex()}
+    if len(head.leaves) > len(before):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(b"".join(head.leaves))
+        earlier = (home / HEADS).read_text(encoding="utf-8") if (home / HEADS).exists() else ""
+        write_text(home / HEADS, earlier + json.dumps(line) + "\n")
+    return line
+
+
+def witness_key(home: Path) -> str:
+    """The public key that a witness signs with, in hexadecimal."""
+    return _key(home).public_key().public_bytes_raw().hex()
+
+
+def read_heads(path: Path, key: str = "") -> list[tuple[str, int, str]]:
+    """Task, leaves and root of each head in a witness's file; with its ``key``, of those that it has signed."""
+    heads = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+            head = (str(line["task"]), int(line["size"]), str(line["root"]))
+            if key:
+                Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(
+                    bytes.fromhex(line["witness"]), LogHead.statement_of(*head)
+                )
+        except (ValueError, KeyError, TypeError, InvalidSignature):
+            raise UserError(f"{path}, line {number}: no head that this witness signed", "get the file anew") from None
+        heads.append(head)
+    return heads
+
+
+def _key(home: Path) -> Ed25519PrivateKey:
+    """The witness's own; made on first use."""
+    path = home / _KEY
+    if not path.exists():
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(path, Ed25519PrivateKey.generate().private_bytes_raw())
+    return Ed25519PrivateKey.from_private_bytes(path.read_bytes())

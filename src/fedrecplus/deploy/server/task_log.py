@@ -1,0 +1,50 @@
+"""The server's side of the tasks' public logs: leaves in the database, signed by a key that every task names."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import Connection, insert, select
+
+from fedrecplus.deploy.server.database import Database
+from fedrecplus.deploy.server.schema import log, signing_keys
+from fedrecplus.deploy.wire import LogHead, leaf_hash, leaf_subject
+from fedrecplus.errors import UserError
+
+_KEY = "log"
+
+
+def log_key(connection: Connection) -> Ed25519PrivateKey:
+    """The key that signs logs; made on first use, in a transaction that writes."""
+    row = connection.execute(select(signing_keys.c.content).where(signing_keys.c.name == _KEY)).first()
+    if row is not None:
+        return Ed25519PrivateKey.from_private_bytes(bytes(row.content))
+    key = Ed25519PrivateKey.generate()
+    connection.execute(insert(signing_keys).values(name=_KEY, content=key.private_bytes_raw()))
+    return key
+
+
+def append(connection: Connection, task: str, number: int, leaf: str) -> str:
+    """Write a leaf at its place, and return what is there: a round that is asked for again is the same round."""
+    row = connection.execute(select(log.c.leaf).where((log.c.task == task) & (log.c.number == number))).first()
+    if row is None:
+        connection.execute(insert(log).values(task=task, number=number, leaf=leaf))
+        return leaf
+    if leaf_subject(row.leaf) != leaf_subject(leaf):
+        raise UserError(
+            f"leaf {number} of task {task[:16]}'s log is of another table or sum: devices would refuse the round",
+            "begin a new run: the log says that this one went on otherwise",
+        )
+    return str(row.leaf)
+
+
+def head_of(connection: Connection, task: str) -> LogHead | None:
+    """The signed log of a task; None where there is none."""
+    rows = connection.execute(select(log.c.leaf).where(log.c.task == task).order_by(log.c.number)).all()
+    leaves = [leaf_hash(leaf) for (leaf,) in rows]
+    return LogHead.signed(task, leaves, log_key(connection)) if leaves else None
+
+
+def leaves_of(database: Database, task: str) -> list[str]:
+    """The entries themselves, for whoever looks."""
+    with database.reading() as connection:
+        return list(connection.execute(select(log.c.leaf).where(log.c.task == task).order_by(log.c.number)).scalars())

@@ -1,0 +1,68 @@
+"""Random groups of a cohort, each with a secure sum of its own, joined so that few clients can't do much to all.
+
+Nobody sees single uploads, so nobody can look for outliers among them. Sums of random groups are seen, and whoever
+spoils is in one of them. Honest groups are alike: a group whose contributions are much larger than those of the median
+group is left out, and of the others each row is bounded by what so many honest people could have moved it.
+
+Each group is a cohort: what a sum must have at least, and which rows are in it, goes by the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.protocol import Array, Sums
+from fedrecplus.randomness import Key, uniform
+
+_ODD = 1.5
+"""times the median group's size, beyond which a group is left out"""
+_ROW = 2.5
+"""times the size of a contribution and the root of how many are expected: the most that a row is moved"""
+
+
+def groups_of(clients: NDArray[np.int64], count: int, key: Key) -> list[NDArray[np.int64]]:
+    """Places of the clients in so many groups of nearly the same size, drawn by a key."""
+    order = np.argsort(uniform(key, clients), kind="stable")
+    return [np.sort(part) for part in np.array_split(order, count)]
+
+
+def joined(groups: Sequence[Sums], expected: Array) -> tuple[Sums, list[int]]:
+    """The groups' sums in one, and which groups were left out. ``expected`` is each row's share of people.
+
+    A group that is left out takes its weights and clients with it. After: Sun et al. 2019 (norm bounding), by groups;
+    Ours: the bound of a row follows from how many people are expected to have rated it
+    """
+    if len(groups) < 3:  # two can't tell which of them is odd
+        return _added(groups), []
+    people = np.array([group.clients for group in groups])[:, None] * expected
+    norms = np.array([np.linalg.norm(group.total, axis=1) for group in groups])
+    sizes = np.sqrt((norms**2).sum(axis=1) / np.maximum(people.sum(axis=1), 1e-12))
+    beside = np.array([np.linalg.norm(group.statistic) / max(group.clients, 1) for group in groups])
+    odd = (sizes > _ODD * np.median(sizes)) | (beside > _ODD * np.median(beside))
+    odd |= ~np.isfinite(sizes + beside)
+    if odd.all():
+        odd[np.argmin(np.nan_to_num(sizes, nan=np.inf))] = False
+    most = _ROW * np.median(sizes) * np.sqrt(people)
+    factors = np.minimum(1.0, most / np.maximum(norms, 1e-12))[..., None]
+    kept = [
+        replace(group, total=group.total * factor)
+        for group, factor, is_odd in zip(groups, factors, odd, strict=True)
+        if not is_odd
+    ]
+    return _added(kept), np.flatnonzero(odd).tolist()
+
+
+def _added(groups: Sequence[Sums]) -> Sums:
+    """Plain sums of everything."""
+    first, *others = groups
+    for other in others:
+        first = replace(
+            first, total=first.total + other.total, weights=first.weights + other.weights,
+            overall=first.overall + other.overall, clients=first.clients + other.clients,
+            statistic=first.statistic + other.statistic,
+        )  # fmt: skip
+    return first

@@ -1,0 +1,136 @@
+"""A server that sends a V of its own making, to devices whose owners agreed to a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fedrecplus.config import Config
+from fedrecplus.deploy.device import Policy, Store, agree, answer, save_policy
+from fedrecplus.deploy.node import Node, NodeHome, ServerConnection
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, Refusal, Task, questions
+from fedrecplus.deploy.wire.questions import WorkItem
+from tests.deploy.in_process import MODEL, InProcessLink, prepared, serve, stored
+from tests.deploy.summing import secure_config
+from tests.small_data import small_ratings
+
+RATINGS = small_ratings(clients=6, items=30)
+OPTIMIZERS = {"sgd": {}, "momentum": {"server_optimizer__rule": "momentum"}, "adam": {"server_optimizer__rule": "adam"}}
+
+
+def agreed(folder: Path, config: Config, nodes: int = 3, *, logged: bool = True) -> list[NodeHome]:
+    """Nodes whose owners agreed to the run's task and to no other; without a log, tables are all that is looked at."""
+    task = "" if logged else Task.of(MODEL, config, ItemCatalogue.of(RATINGS)).text
+    homes = prepared(folder, RATINGS, config, nodes, task=task)
+    for home in homes:
+        with Store.open(home.store) as store:
+            agree(store, Task.parse(stored(folder / "run").deployment.task))
+            with store.changing():
+                save_policy(store, Policy(demonstration=True, bare=True))
+    return homes
+
+
+class LyingLink(InProcessLink):
+    """It changes what the first node is asked in a round, and asks it the truth then."""
+
+    def __init__(self, homes: list[NodeHome], lie: Callable[[Packet], Packet], in_round: int) -> None:
+        super().__init__(homes)
+        self.lie, self.in_round, self.refusals = lie, in_round, list[str]()
+
+    def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+        first = packets.get(1)
+        if first is not None and first.facts["round"] == self.in_round and first.facts.get("stage") == "advertise":
+            self.refusals.append(str(answer(self.lie(first), self.homes[0].store).facts.get("refusal")))
+        return super().ask(packets, seconds)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_tables_of_an_honest_run_are_the_steps_of_their_sums(tmp_path: Path, optimizer: str, precision: str) -> None:
+    config = secure_config(rounds=4, precision=precision, channel__fewest_contributors=1, **OPTIMIZERS[optimizer])
+    link = InProcessLink(agreed(tmp_path, config))
+    serve(link, tmp_path / "run")
+    told = [packet for _, packet in link.asked if packet.facts.get("stage") == "advertise"]
+    assert [("sum.total" in packet.arrays) for packet in told[::3]] == [False, True, True, True]
+
+
+def test_a_node_that_missed_a_round_goes_on(tmp_path: Path) -> None:
+    def lost(node: int, packet: Packet) -> Packet | Refusal:
+        return Refusal("lost", blame=False) if node == 1 and packet.facts.get("round") == 1 else packet
+
+    config = secure_config(rounds=4, channel__fewest_contributors=1, server_optimizer__rule="momentum")
+    homes = agreed(tmp_path, config, nodes=4)
+    link = InProcessLink(homes, tamper=lost)
+    serve(link, tmp_path / "run")
+    assert stored(tmp_path / "run").lines()[-1]["uploads"] == RATINGS.clients
+
+
+def moved(packet: Packet, by: float) -> Packet:
+    V = packet.arrays["V"].copy()
+    V[3] += by
+    return replace(packet, arrays={**packet.arrays, "V": V})
+
+
+def without_sum(packet: Packet) -> Packet:
+    return replace(packet, arrays={name: one for name, one in packet.arrays.items() if not name.startswith("sum.")})
+
+
+def with_sum(packet: Packet, times: float) -> Packet:
+    """Another sum, and the very table that it makes would have to come with it."""
+    return replace(packet, arrays={**packet.arrays, "sum.total": times * packet.arrays["sum.total"]})
+
+
+@pytest.mark.parametrize(
+    ("lie", "in_round"),
+    [(lambda packet: moved(packet, 0.5), 0), (lambda packet: moved(packet, 0.01), 1), (without_sum, 1),
+     (lambda packet: with_sum(packet, 3.0), 2), (lambda packet: with_sum(packet, 1e6), 1)],
+    ids=["another start", "another table", "no sum", "another sum", "a sum that nobody could make"],
+)  # fmt: skip
+def test_a_table_that_is_not_the_task_s_is_refused(
+    tmp_path: Path, lie: Callable[[Packet], Packet], in_round: int
+) -> None:
+    config = secure_config(rounds=3, channel__fewest_contributors=1)
+    link = LyingLink(agreed(tmp_path, config, logged=False), lie, in_round)
+    serve(link, tmp_path / "run")
+    assert link.refusals == ["task"]
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_node_fetches_the_sum_and_not_the_table_that_it_makes(
+    tmp_path: Path, honest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes as before; a table that differs is fetched, compared, and refused where it isn't near."""
+    monkeypatch.setattr(questions, "_INLINE", 0)
+    homes, fetched = agreed(tmp_path, secure_config(rounds=3, precision="float32"), nodes=4), list[set[str]]()
+
+    def reply(packet: Packet) -> Packet:
+        content, objects = questions.split(packet if honest else moved(packet, 0.01 * int(packet.facts["round"])))
+        named = {kind: questions.object_digest(one) for kind, one in objects.items()}
+        question, got = WorkItem(1, 1, 0.0, b"", content, named), set[str]()
+
+        def fetch(digest: str) -> bytes:
+            got.update(kind for kind in named if named[kind] == digest)
+            return objects[next(kind for kind in named if named[kind] == digest)]
+
+        node = Node(ServerConnection("127.0.0.1", 9, None), homes[0].store)
+        monkeypatch.setattr(node, "_fetch", fetch)
+        whole = node._whole(question)
+        fetched.append(got)
+        return answer(whole, homes[0].store)
+
+    class OverObjects(InProcessLink):
+        def ask(self, packets: Mapping[int, Packet], seconds: float) -> dict[str, int]:
+            first = {node: packet for node, packet in packets.items() if node == 1 and "V" in packet.arrays}
+            replies = {node: reply(packet) for node, packet in first.items()}
+            asked = super().ask({node: packet for node, packet in packets.items() if node not in first}, seconds)
+            for node, packet in replies.items():
+                self.box[f"{node} {len(fetched)}"], asked[f"{node} {len(fetched)}"] = packet, node
+            return asked
+
+    serve(OverObjects(homes), tmp_path / "run")
+    later = {questions.SUMS} if honest else {questions.SUMS, questions.TABLES}
+    assert fetched == [{questions.CATALOGUE, questions.TABLES}, later, later]
+    assert len(stored(tmp_path / "run").lines()[-1]["nodes"]) == (4 if honest else 3)

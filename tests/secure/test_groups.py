@@ -1,0 +1,95 @@
+"""Random groups with a sum each: few who spoil or promote do little to everybody else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.poisoning import Attack, outcome
+from fedrecplus import data
+from fedrecplus.config import assign, preset
+from fedrecplus.engines import engine_of, message_of, prepare
+from fedrecplus.experiments.validation import Cut, cut
+from fedrecplus.parts.channel import groups_of, joined
+from fedrecplus.protocol import Sums
+from fedrecplus.randomness import subkey
+from fedrecplus.testing.example import example_config, small_ratings
+from tests.secure.test_add_up import changes
+
+SHARES = np.linspace(0.1, 0.9, 40)
+"""of people who rated each of forty items"""
+
+
+def honest(group: int, clients: int = 12) -> Sums:
+    """What a group's honest contributions add up to: of random directions, as many as are expected."""
+    dice = np.random.default_rng(group)
+    total = dice.normal(size=(len(SHARES), 8)) * np.sqrt(clients * SHARES)[:, None]
+    return Sums(total, clients * SHARES, float(clients), clients, statistic=np.full(3, float(clients)))
+
+
+def test_everybody_is_in_one_group_and_groups_change_from_round_to_round() -> None:
+    clients = np.arange(100, 196)
+    first, second = (groups_of(clients, 8, subkey(0, "groups", number)) for number in (0, 1))
+    for groups in (first, second):
+        assert sorted(np.concatenate(groups).tolist()) == list(range(96))
+        assert {len(group) for group in groups} == {12}
+    assert any(not np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_groups_that_are_alike_are_added_up() -> None:
+    groups = [honest(number) for number in range(8)]
+    sums, odd = joined(groups, SHARES)
+    assert odd == []
+    assert (sums.clients, sums.overall) == (96, 96.0)
+    np.testing.assert_allclose(sums.total, sum(group.total for group in groups), rtol=0.2, atol=1.0)
+
+
+@pytest.mark.parametrize("what", ["total", "statistic"])
+@pytest.mark.parametrize("by", [8.0, 1e6, np.inf])
+def test_a_group_that_somebody_spoils_is_left_out_with_its_weights(what: str, by: float) -> None:
+    groups = [honest(number) for number in range(8)]
+    spoiled = [*groups[:3], replace(groups[3], **{what: getattr(groups[3], what) * by}), *groups[4:]]
+    sums, odd = joined(spoiled, SHARES)
+    assert odd == [3]
+    assert sums.clients == 84
+    np.testing.assert_allclose(sums.total, joined([*groups[:3], *groups[4:]], SHARES)[0].total, atol=0.5)
+
+
+def test_a_row_moves_no_farther_than_so_many_honest_people_could_have_moved_it() -> None:
+    groups = [honest(number) for number in range(8)]
+    pushed = groups[0].total.copy()
+    pushed[5] = 8.0
+    sums, odd = joined([replace(groups[0], total=pushed), *groups[1:]], SHARES)
+    plain, _ = joined(groups, SHARES)
+    moved = np.linalg.norm(sums.total - plain.total, axis=1)
+    assert odd == []
+    assert moved[5] < 2 * 2.5 * np.sqrt(8 * 12 * SHARES[5]) < np.linalg.norm(pushed[5])
+    assert np.delete(moved, 5).max() < 0.2 * np.linalg.norm(plain.total, axis=1).max()
+
+
+def test_groups_are_summed_alike_in_both_engines_and_cost_what_they_are() -> None:
+    small = ("channel.groups=3", "channel.least_cohort=3", "channel.fewest_contributors=1")
+    config = example_config(*changes("wasserstein", "joint", "whole", *small))
+    problem = prepare(small_ratings(), config)
+    engines = [engine_of(replace(config, engine=name)) for name in ("reference", "fast")]
+    state = engines[0].start(problem)
+    message, clients = message_of(problem, state), problem.cohort(0)
+    (slow, _, cost), (quick, _, quick_cost) = (one.sums(problem, state.private, message, clients) for one in engines)
+    np.testing.assert_allclose(quick.total, slow.total, atol=1e-6)
+    assert slow.total.any()
+    assert quick_cost.bytes_up == cost.bytes_up
+
+
+@pytest.mark.slow
+def test_one_of_96_who_spoils_or_promotes_and_five_who_attack_do_little() -> None:
+    config = assign(preset("fedrec+secure"), ["channel.groups=8", "channel.fewest_contributors=1"])
+    whole = cut(data.load("ml-100k"))
+    where = Cut(*(part.where(part.client_of_rating < 95) for part in (whole.fitted, whole.held_out)))
+    clean = outcome(where, config, Attack("none"), None)[0]
+    spoiled = outcome(where, config, Attack("spoil", 1), None)[0]
+    promoted = outcome(where, config, Attack("promote", 1), None)[0]
+    assert spoiled.rmse < clean.rmse + 0.005
+    assert promoted.reached <= 0.02
+    assert outcome(where, config, Attack("fedrecattack", 5), None)[0].reached <= 0.05
