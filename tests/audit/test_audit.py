@@ -34,6 +34,8 @@ FIELDS = {
     "shows", "applies", "against", "blind",
 }  # fmt: skip
 QUICK = AuditExtent(rounds=4, users=8, attacks=("popularity", "one-round", "intersection"))
+TAKEN_APART = ("model.interaction_factors=16", "channel.fewest_contributors=1", "channel.bits=32")
+"""sums that unmix reads"""
 STEPPED = ("model.rule=mf", "model.learning_rate=0.5", "server_optimizer.rule=sgd")
 
 
@@ -251,7 +253,7 @@ def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outs
 
 def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16", "channel.fewest_contributors=1")))
+    file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
     content = written(tmp_path, monkeypatch, str(file), "--cohort", "12,40", "--attacks", "unmix")
     few, many = content["rows"]
     assert (few["scheme"], many["scheme"]) == ("mine, 12 people", "mine, 40 people")
@@ -264,7 +266,7 @@ def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) ->
 
 def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(dumps(small("fedrec+secure", "model.interaction_factors=16", "channel.fewest_contributors=1")))
+    file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
     attacks = ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
     text = output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks)
     lines = [one for one in text.splitlines() if not one.endswith("done")]

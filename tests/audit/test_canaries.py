@@ -23,9 +23,9 @@ BUDGET = (
     "aggregation.rule=uniform", "seeded_noise=true",
 )  # fmt: skip
 CLAIMS = {
-    "central": ("privacy.rule=central", "privacy.epsilon=1"),
-    "central, ε = 10": ("privacy.rule=central", "privacy.epsilon=10"),
-    "distributed": ("privacy.rule=distributed", "privacy.epsilon=1"),
+    "central": ("privacy.rule=central", "privacy.epsilon=1", "channel.bits=32"),
+    "central, ε = 10": ("privacy.rule=central", "privacy.epsilon=10", "channel.bits=32"),
+    "distributed": ("privacy.rule=distributed", "privacy.epsilon=1", "channel.bits=32"),
     "local, Laplace": ("privacy.rule=local", "privacy.epsilon=1", "channel.rule=clear"),
     "local, Gaussian": ("privacy.rule=local", "privacy.noise=gaussian", "privacy.epsilon=1", "channel.rule=clear"),
 }

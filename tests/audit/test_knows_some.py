@@ -64,7 +64,14 @@ def test_noise_hides_whom_one_knows_a_little() -> None:
     training, test = split(small_town(), 0)
     config = assign(
         preset("fedrec+secure"),
-        [*settings, "privacy.epsilon=1", "privacy.delta=1e-3", "privacy.clip=0.1", "aggregation.rule=uniform"],
+        [
+            *settings,
+            "privacy.epsilon=1",
+            "privacy.delta=1e-3",
+            "privacy.clip=0.1",
+            "aggregation.rule=uniform",
+            "channel.bits=32",
+        ],
     )
     row = audit_case(cases({"mine": config})[-1], training, test, AuditExtent(3, 40, ("knows-some",)))[0]
     assert abs(row["auc"] - row["auc_control"]) < 0.04

@@ -13,7 +13,7 @@ from fedrecplus.audit.audit import AuditExtent, audit_case, cases, strongest_sco
 from fedrecplus.config import assign, preset
 from fedrecplus.data import load, split
 
-TWELVE = ("model.interaction_factors=16", "cohort.fraction=0.2", "channel.fewest_contributors=1")
+TWELVE = ("model.interaction_factors=16", "cohort.fraction=0.2", "channel.fewest_contributors=1", "channel.bits=32")
 """of sixty, fewer than there are columns, and no row is left out"""
 
 
@@ -60,7 +60,7 @@ def test_directions_and_coefficients_come_back_from_a_mixture(people: int, least
 
 @pytest.mark.slow
 def test_ten_people_of_ml_100k_are_found_where_rows_that_one_is_expected_to_have_rated_are_summed() -> None:
-    row = row_of_ml_100k(10, "channel.fewest_contributors=1")
+    row = row_of_ml_100k(10, "channel.fewest_contributors=1", "channel.bits=32")
     assert row["found"] == row["users"]
     assert row["named"] >= 0.5
 

@@ -11,7 +11,7 @@ import fedrecplus as fr
 from fedrecplus.config import assign, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import engine_of, prepare, rounds
-from fedrecplus.training.evaluation import predictor_of
+from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of
 from fedrecplus.training.heads import HeldBack, kept_back, surely_best
 from fedrecplus.training.loop import train
 
@@ -58,16 +58,16 @@ def test_the_chosen_head_leads_beyond_its_standard_error_and_is_the_models() -> 
     kept = held_back.ratings
     state = list(rounds(engine, held_back.problem))[held_back.until - 1][0]
     chosen, _ = held_back.chosen(engine, state)
-    losses, truth = [], kept.scale.values(kept.codes)
+    losses, fallback = [], Fallback.of(held_back.problem.ratings, config)
     for place in range(len(config.model.head_choices()[0].candidates)):
         headed = replace(state, server=replace(state.server, head=(place,)))
-        predicted = predictor_of(engine, held_back.problem, headed).predict(kept.client_of_rating, kept.items)
-        e = kept.scale.restore(predicted) - truth
-        losses.append(np.bincount(kept.client_of_rating, weights=e**2, minlength=kept.clients))
+        predict = predictor_of(engine, held_back.problem, headed).predict
+        losses.append(errors_of(kept, predict, fallback).squared)
     assert chosen.server.head[0] == surely_best(np.array(losses))
     run = train(training, test, config)
     assert run.result["chosen"] == config.model.head_changes(chosen.server.head)
-    assert run.recommender.model.config.model == config.model.with_head(chosen.server.head)
+    settings = run.recommender.model.config.model.settings
+    assert {name: getattr(settings, name) for name in run.result["chosen"]} == run.result["chosen"]
 
 
 def test_a_lead_within_its_standard_error_is_none() -> None:

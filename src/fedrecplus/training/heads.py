@@ -21,6 +21,7 @@ from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.engines import Engine, Problem, RoundReport, SimulationState, prepare, rounds
 from fedrecplus.protocol import BYTES_PER_NUMBER
 from fedrecplus.randomness import subkey, uniform
+from fedrecplus.rounds import plan_of
 from fedrecplus.training.evaluation import Fallback, errors_of, predictor_of, with_head
 from fedrecplus.training.ranking import lists_of
 
@@ -43,11 +44,12 @@ class HeldBack:
 
     @classmethod
     def of(cls, problem: Problem) -> HeldBack | None:
-        """None where nothing is kept back, or there is nothing to choose."""
+        """None where nothing is kept back, or there is nothing to choose; a budget has no noise for these sums."""
         config, ratings = problem.config, problem.ratings
         spread = isinstance(ratings, ShardedRatings) or config.engine == "ray"
         until = round(SHARE * config.server.rounds)
-        if config.server.held_back == 0.0 or not config.model.head_choices() or spread or until == 0:
+        choices = config.model.head_choices() and plan_of(config) is None
+        if config.server.held_back == 0.0 or not choices or spread or until == 0:
             return None
         kept = kept_back(ratings, config.server.held_back, config.seed)
         return cls(prepare(ratings.where(~kept), config), ratings.where(kept), until) if kept.any() else None

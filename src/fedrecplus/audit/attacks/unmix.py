@@ -93,8 +93,8 @@ def _rounding(transcript: Transcript, round_number: int, table: Array) -> float:
     """Standard deviation of a number's rounding, or of its noise where that is more."""
     channel, sums = transcript.config.channel, transcript.sums[round_number]
     people = len(transcript.cohorts[round_number])
-    step = channel.rounding_norm(1, 0, people) if isinstance(channel, RingChannel) else 0.0
-    return max(0.15 * step, sums.noise, 1e-13 * float(np.abs(table).max(initial=0.0)), 1e-300)
+    rounding = channel.rounding_deviation(people) if isinstance(channel, RingChannel) else 0.0
+    return max(rounding, sums.noise, 1e-13 * float(np.abs(table).max(initial=0.0)), 1e-300)
 
 
 def _sizes(directions: Array, statistic: Array) -> Array | None:

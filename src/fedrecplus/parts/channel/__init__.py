@@ -35,6 +35,7 @@ from fedrecplus.parts.channel._summing import (
     layout_of,
     least_persons,
     mark,
+    rounding_deviation,
     rounding_error,
     rounding_keys,
     rounding_norm,
@@ -226,6 +227,10 @@ class RingChannel(SummingChannel[R]):
     def rounding_error(self, uploads: Sequence[Upload], message: Broadcast) -> Array:
         """Half a step, or one, per client that contributes to a row."""
         return rounding_error(uploads, message, self.settings)
+
+    def rounding_deviation(self, clients: int) -> float:
+        """Standard deviation of one number's rounding, in a row that so many clients may contribute to."""
+        return rounding_deviation(clients, self.settings)
 
     def rounding_norm(self, numbers: int, statistic: int, clients: int) -> float:
         """Of numbers that are rounded to the nearest step."""

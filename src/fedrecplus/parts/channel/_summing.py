@@ -187,6 +187,17 @@ def rounding_norm(moves: int, statistic: int, clients: int, settings: RingSettin
     return 0.5 * float(np.sqrt(squares))
 
 
+def rounding_deviation(clients: int, settings: RingSettings) -> float:
+    """Standard deviation of one number's rounding, in a row that so many clients may contribute to.
+
+    Of a step Δ it is Δ/√12 to the nearest, and Δ/√6 on average by chance.
+    """
+    by_chance = settings.bits < WEIGHT_BITS
+    room = np.full(1, max(clients, 1))
+    levels = (2 ** (settings.bits - 1) - 1) // int((of_both_signs(room) if by_chance else room)[0])
+    return float(settings.bound / max(levels, 1) / np.sqrt(6.0 if by_chance else 12.0))
+
+
 def mark(devices: Mapping[int, Device], uploads: Mapping[int, Upload]) -> dict[int, Upload]:
     """Uploads whose rows of pseudo items are zero and weigh nothing: where nobody sees a value, a mark is enough.
 
