@@ -27,7 +27,7 @@ help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
 
-setup: $(CORE) ## make .venv with the package and its core dependencies
+setup: $(CORE) ## make .venv with the package and what README and quickstart show
 
 setup-dev: $(DEV) ## the same with what the tests need
 
@@ -41,7 +41,7 @@ PAPER       := runs/paper
 PAPER_SETS  ?= ml-100k
 PAPER_FLAGS ?=
 FEDRECPLUS  := $(VENV)/bin/fedrecplus
-paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/paper/report.html (40 minutes on two cores)
+paper: $(CORE) ## the paper's claims, figure, heterogeneity and theory as runs/paper/report.html (40 minutes on two cores, estimated)
 	rm -rf $(PAPER)
 	$(PY) -m benchmarks.paper --sets "$(PAPER_SETS)" --out $(PAPER) $(PAPER_FLAGS)
 	$(FEDRECPLUS) report $(PAPER) --out $(PAPER)/report.html --title "The paper, measured" --into docs/paper.md
@@ -61,7 +61,7 @@ page: ## build the person's page from page/ into the package (needs node and npm
 # wants an extra is skipped here where it isn't installed; `make test` installs all of them.
 CORE_TESTS := tests/config tests/contracts tests/rounds tests/secure tests/training tests/outside tests/data \
   tests/test_architecture.py tests/test_files.py tests/test_provenance.py tests/test_randomness.py tests/test_rates.py
-check: $(CHECK) ## ruff and the core's tests, in a minute on two cores, with the core's dependencies alone
+check: $(CHECK) ## ruff and the core's tests, in a minute on two cores, without torch, Ray and their like
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not whole" $(CORE_TESTS)
@@ -122,19 +122,19 @@ $(CORE): $(PINS)
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' can't make virtual environments: its venv module is missing." >&2; \
 	  echo "  -> on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@echo "Installing fedrecplus and its core dependencies into $(VENV) (a minute or two) ..."
+	@echo "Installing fedrecplus into $(VENV) (a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e .
+	@$(PIP_INSTALL) -e '.[desk]'
 	@touch $@
 
 $(CHECK): $(CORE)
 	@echo "Installing what the core's tests need ..."
-	@$(PIP_INSTALL) -e '.[check,privacy,serve]'
+	@$(PIP_INSTALL) -e '.[check]'
 	@touch $@
 
 $(DEV): $(CHECK)
 	@echo "Installing what the tests need ..."
-	@$(PIP_INSTALL) -e '.[dev,tune,deploy,privacy,he,serve]'
+	@$(PIP_INSTALL) -e '.[dev,he]'
 	@touch $@
 
 $(DOCS): $(CORE)

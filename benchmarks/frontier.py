@@ -138,7 +138,7 @@ def _with_noise(extent: Extent) -> list[Step]:
 
 def _compare(extent: Extent, name: str, how: tuple[str, ...], cost: float) -> Step:
     algorithm, *sent = how
-    arguments = ("compare", "--dataset", "ml-100k", "--algorithms", algorithm, *sent, "--folds", str(extent.folds))
+    arguments = ("compare", "--dataset", "ml-100k", "--algorithm", algorithm, *sent, "--folds", str(extent.folds))
     return Step(name, (*arguments, *extent.settings, "--json", str(extent.out / f"{name}.json")), cost)
 
 
@@ -148,7 +148,7 @@ def _audit(
     watched = ("--users", str(extent.users), "--rounds", str(extent.rounds), "--workers", "1")
     settings = () if after else extent.settings  # a run's folder has them
     file = (folder or extent.out) / f"{name.removeprefix('more-')}.json"
-    arguments = ("audit", *how, "--dataset", "ml-100k", *settings, *watched, "--json", str(file))
+    arguments = ("audit", "--algorithm", *how, "--dataset", "ml-100k", *settings, *watched, "--json", str(file))
     return Step(name, arguments, cost, after)
 
 

@@ -130,7 +130,8 @@ def towards(problem: Problem, state: SimulationState) -> NDArray[np.float64]:
 
     After: Rong et al. 2022 (FedRecAttack: user factors from public interactions, and the gradient of a target's scores)
     """
-    ratings, model, W = problem.ratings, problem.config.model, state.server.V[:, -problem.config.model.tables()["W"] :]
+    ratings, model = problem.ratings, problem.config.model
+    W = state.server.V[:, -model.settings.interaction_factors :]
     known = np.random.default_rng(0).random(len(ratings.items)) < KNOWN
     shared = model.shared_equations(W.astype(np.float64), problem.public)
     tastes = []

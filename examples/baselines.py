@@ -1,6 +1,6 @@
 """Models of other libraries in a comparison. Each is an estimator: fit(X, y) and predict(X), X being pairs of ids.
 
-    fedrecplus compare --dataset ml-100k --algorithms fedrec+,examples.baselines.SurpriseSVD
+    fedrecplus compare --dataset ml-100k --algorithm fedrec+,examples.baselines.SurpriseSVD
 
 from a folder in which Python finds this file: PYTHONPATH=. does it from a clone. What a model needs is imported when it
 is fitted, so that the others work without it.

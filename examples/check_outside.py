@@ -46,5 +46,5 @@ def test_wandb_keeps_settings_metrics_and_files_but_nobodys_ratings(
 
 @pytest.mark.parametrize("model", [SurpriseSVD, LensKitBiasedMF])
 def test_models_of_other_libraries_beat_the_mean_in_a_comparison(model: Any) -> None:
-    found = fr.compare(RATINGS, ["fedrec+", model()], folds_count=2)
+    found = fr.compare(RATINGS, ["fedrec+", model()], folds=2)
     assert found.mean(model.__name__) < found.mean("global-mean")

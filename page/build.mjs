@@ -33,9 +33,14 @@ const common = { bundle: true, minify: true, format: "esm", target: "es2022", ch
 await build({ ...common, entryPoints: [join(here, "src/engine.ts")], outfile: join(site, "engine.js") });
 const apart = {
   name: "engine-apart",
-  setup: (own) => own.onResolve({ filter: /\/engine\.js$/ }, () => ({ path: "./engine.js", external: true })),
+  setup: (own) => own.onResolve({ filter: /\/(engine|device)\.js$/ }, ({ path }) => ({ path: `./${path.split("/").pop()}`, external: true })),
 };
 await build({ ...common, entryPoints: [join(here, "src/app.ts")], outfile: join(site, "app.js"), plugins: [apart] });
+// what a page of a server loads besides, with the licences of the libraries in it
+await build({ ...common, entryPoints: [join(here, "src/device.ts")], outfile: join(site, "device.js") });
+const bundled = ["@msgpack/msgpack", "@noble/ciphers", "@noble/curves", "@noble/hashes", "smol-toml"];
+const licences = bundled.map((name) => `${name}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim()}\n`);
+writeFileSync(join(site, "licenses.txt"), licences.join("\n----\n\n"));
 await build({ ...common, format: "iife", entryPoints: [join(here, "src/offline.ts")], outfile: join(site, "offline.js") });
 await build({ ...common, entryPoints: [join(here, "src/app.css")], outfile: join(site, "app.css") });
 writeFileSync(join(site, "sources.json"), JSON.stringify({ sha256: digestOfSources() }) + "\n");

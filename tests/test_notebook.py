@@ -33,7 +33,7 @@ def test_a_run_shows_its_figures_and_no_arrays() -> None:
 
 
 def test_a_comparison_is_its_table() -> None:
-    found = fr.compare(RATINGS, [CONFIG], folds_count=2, workers=1)
+    found = fr.compare(RATINGS, [CONFIG], folds=2, workers=1)
     mean = f"{found.mean('fedmf'):.4f}"
     assert mean in repr(found)
     assert mean in found._repr_html_()

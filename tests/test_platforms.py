@@ -28,7 +28,7 @@ for module in pkgutil.walk_packages(fr.__path__, "fedrecplus.", onerror=lambda n
 training, test = fr.split(fr.load("synthetic:clients=30,items=40,ratings_per_client=8"), fold=0)
 run = fr.train(training, test, fr.assign(fr.preset("fedrec+"), ["server.rounds=2"]), out=sys.argv[1])
 again = fr.Recommender.load(sys.argv[1])
-assert again.recommend(training.client_ids[0], 3) == run.recommender.recommend(training.client_ids[0], 3)
+assert again.top_items(training.client_ids[0], 3) == run.recommender.top_items(training.client_ids[0], 3)
 print("trained")
 """
 

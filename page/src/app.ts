@@ -4,6 +4,7 @@ import type { LeavesFacts } from "./attack/leaves";
 import type { ModelFacts } from "./engine/format";
 import { Context } from "./context";
 import { Items, type ItemFacts } from "./items";
+import { join, server } from "./joining";
 import { State } from "./state";
 import { DeviceStore } from "./store/device";
 import { IndexedDbStore } from "./store/indexed_db";
@@ -35,6 +36,7 @@ async function json<T>(name: string): Promise<T> {
 }
 
 async function start(): Promise<void> {
+  if (server) return startOn(server);
   const parts = [json<Texts>("texts.json"), json<ModelFacts>("model.json"), json<ItemFacts>("items.json")] as const;
   const bytes = binary("model.bin");
   const leaves = [json<LeavesFacts>("leaves.json"), binary("leaves.bin")] as const;
@@ -49,6 +51,15 @@ async function start(): Promise<void> {
   main.append(leavesPanel(context, await leaves[0], await leaves[1]));
   document.body.dataset["ready"] = "";
   if (!device && "serviceWorker" in navigator) void navigator.serviceWorker.register("offline.js");
+}
+
+/** The page of a server, on which this browser is a device. */
+async function startOn(at: string): Promise<void> {
+  useTexts(await json<Texts>("texts.json"), "on-server.");
+  const { context, panels } = await join(at, fail);
+  show(context).append(...panels);
+  setTimeout(() => warmUp(context));
+  document.body.dataset["ready"] = "";
 }
 
 function show(context: Context): HTMLElement {

@@ -12,11 +12,17 @@ export class Context {
   private folded: Person | null = null;
 
   constructor(
-    readonly model: SharedModel,
+    public model: SharedModel,
     readonly items: Items,
     readonly state: State,
   ) {
     state.onChange(() => (this.folded = null));
+  }
+
+  /** Go on with another table of the same items. */
+  renew(model: SharedModel): void {
+    this.model = model;
+    this.state.refresh();
   }
 
   get scale() {

@@ -94,6 +94,11 @@ export class State {
     return this.writing;
   }
 
+  /** Nothing of the person's changed, and what is made of it did. */
+  refresh(): void {
+    this.tell(null);
+  }
+
   private now(item: number): Change {
     return { item, rating: this.ratings.get(item) ?? null, mark: this.marks.get(item) ?? null };
   }

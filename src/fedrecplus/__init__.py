@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedrecplus.data.describe import describe
     from fedrecplus.data.load import load
     from fedrecplus.data.shards.read import open_shards
-    from fedrecplus.errors import UserError
+    from fedrecplus.errors import NotFittedError, UserError
     from fedrecplus.experiments.compare import compare, cross_validate
     from fedrecplus.experiments.comparison import Comparison
     from fedrecplus.training import Evaluation, Recommender, Run, evaluate, train
@@ -56,7 +56,7 @@ _HOMES = {
         "validation_cut",
     ),
     "fedrecplus.data.shards.read": ("open_shards",),
-    "fedrecplus.errors": ("UserError",),
+    "fedrecplus.errors": ("NotFittedError", "UserError"),
     "fedrecplus.experiments.compare": ("compare", "cross_validate"),
     "fedrecplus.experiments.comparison": ("Comparison",),
     "fedrecplus.training": ("Evaluation", "Recommender", "Run", "evaluate", "train"),
@@ -75,6 +75,7 @@ __all__ = [
     "FedRec",
     "FileOptions",
     "MLflow",
+    "NotFittedError",
     "ProgressBar",
     "Ratings",
     "Recommender",

@@ -3,17 +3,54 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
+_PYTHON = {
+    "--set ": "",
+    "--allow-rule": "allow=[…]",
+    "--catalogue FILE": "items=…, listed=True",
+    **{
+        f"--{name}-column": f"{name}=…"
+        for name in ("user", "item", "rating", "timestamp", "fold", "test", "title", "genres", "year")
+    },
+    **{
+        f"--{name}": f"{name.replace('-', '_')}=True"
+        for name in ("overwrite", "resume", "simulation-only", "seeded-noise")
+    },
+    **{
+        f"--{name}": f"{name}=…"
+        for name in (
+            *("algorithm", "canaries", "channel", "delta", "duplicates", "epsilon", "knowing", "missing", "noise"),
+            *("objective", "out", "rows", "scale", "separator", "share", "storage", "vary", "workers"),
+        )
+    },
+    "--on-error": "on_error=…",
+}
+"""options of the command line, and how Python writes them: the names are the same"""
+_OPTION = re.compile(rf"(?:{'|'.join(sorted(map(re.escape, _PYTHON), key=len, reverse=True))})(?!-)")
+_VALUE = re.compile(r"=(\[?)…(\]?)[ =]([A-Z][A-Z:-]+\b|(?<==)[\w.:-]*\w)")
 
-class UserError(Exception):
+
+def in_python(text: str) -> str:
+    """A remedy as Python writes it. An option that Python doesn't have stays as it is.
+
+    >>> in_python("give --scale LOW:HIGH:STEP, or --duplicates=last; --overwrite replaces it; --port 0")
+    "give scale='LOW:HIGH:STEP', or duplicates='last'; overwrite=True replaces it; --port 0"
+    """
+    named = _OPTION.sub(lambda match: _PYTHON[match[0]], text)
+    return _VALUE.sub(lambda match: f"={match[1]}{match[3]!r}{match[2]}", named)
+
+
+class UserError(ValueError):
     """Something the user can put right. The command line prints it without a traceback and exits with 2.
 
-    The message says what is wrong (file, line, field, value); ``remedy`` says what to do about it.
+    The message says what is wrong (file, line, field, value); ``remedy`` says what to do about it. Both name options
+    as the command line does, and are shown to who writes Python as parameters.
 
-    >>> print(UserError("ratings.csv, line 7: rating 'good' is not a number", "write a number"))
-    ratings.csv, line 7: rating 'good' is not a number
-      → write a number
+    >>> print(UserError("ratings.csv, line 7: rating 6 is not on the scale 1:5:1", "give --scale LOW:HIGH:STEP"))
+    ratings.csv, line 7: rating 6 is not on the scale 1:5:1
+      → give scale='LOW:HIGH:STEP'
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
@@ -21,8 +58,17 @@ class UserError(Exception):
         self.problem = problem
         self.remedy = remedy
 
-    def __str__(self) -> str:
+    @property
+    def for_shell(self) -> str:
+        """What the command line prints."""
         return f"{self.problem}\n  → {self.remedy}" if self.remedy else self.problem
+
+    def __str__(self) -> str:
+        return in_python(self.for_shell)
+
+
+class NotFittedError(UserError, AttributeError):
+    """An estimator was asked before it was fitted; scikit-learn's error of that name has the same ancestors."""
 
 
 class UnknownName(UserError):

@@ -35,7 +35,7 @@ DATA = "synthetic:clients=50,items=30,ratings_per_client=8"
 
 @pytest.fixture(scope="module")
 def found() -> Ablation:
-    return ablate(RATINGS, CONFIG, ["pseudo_items.ratio=0.5,1", "aggregation.rule=uniform,wasserstein"], folds_count=2)
+    return ablate(RATINGS, CONFIG, ["pseudo_items.ratio=0.5,1", "aggregation.rule=uniform,wasserstein"], folds=2)
 
 
 def test_every_combination_has_a_cell_with_a_row_per_fold(found: Ablation) -> None:
@@ -46,7 +46,7 @@ def test_every_combination_has_a_cell_with_a_row_per_fold(found: Ablation) -> No
 
 def test_a_cell_is_what_trainings_with_its_settings_give(found: Ablation) -> None:
     config = assign(CONFIG, ["pseudo_items.ratio=1", "aggregation.rule=uniform"])
-    errors = [fr.train(*split(RATINGS, fold, count=2), config).rmse for fold in range(2)]
+    errors = [fr.train(*split(RATINGS, fold, folds=2), config).rmse for fold in range(2)]
     assert [row["rmse"] for row in found.cells[2].rows] == errors
     assert found.cells[2].figures["rmse"].mean == pytest.approx(sum(errors) / 2)
     baselines = [cell.test and cell.test.baseline for cell in found.cells]

@@ -83,7 +83,7 @@ def test_the_epsilon_of_a_gaussian_mechanism_is_dp_accountings() -> None:
 def test_what_has_no_claim_or_too_many_canaries_is_refused() -> None:
     with pytest.raises(UserError, match="claims no ε"):
         audited(prepare(small_town(), preset("fedmf")), 10)
-    with pytest.raises(UserError, match="--canaries"):
+    with pytest.raises(UserError, match="canaries="):
         audited(problem_of(*CLAIMS["central"]), 10**6)
 
 

@@ -26,12 +26,11 @@ BAD = {
     "unknown algorithm": ([*TRAIN[:3], "--algorithm", "fedrek"], "did you mean 'fedrec'"),
     "nothing to train": (
         [*TRAIN[:3], "--algorithm", "popularity"],
-        "--algorithms fedrec+,popularity",
+        "--algorithm fedrec+,popularity",
     ),
-    "unknown algorithm to compare": ([*COMPARE, "--algorithms", "bias-onli"], "did you mean 'bias-only'"),
+    "unknown algorithm to compare": ([*COMPARE, "--algorithm", "bias-onli"], "did you mean 'bias-only'"),
     "ablate on one fold": (["ablate", "--dataset", "ratings.csv", "--folds", "1"], "give 2 or more"),
-    "algorithm and config": ([*TRAIN, "--config", "a.toml"], "give one of them"),
-    "missing config": ([*TRAIN[:3], "--config", "a.toml"], "a.toml"),
+    "missing config": ([*TRAIN[:3], "--algorithm", "a.toml"], "a.toml"),
     "unknown rule": ([*TRAIN, "--set", "pseudo_items.rule=similr"], "did you mean 'similar'"),
     "unknown setting": ([*MF, "--set", "model.lerning_rate=1"], "did you mean 'model.learning_rate'"),
     "an old setting": ([*MF, "--set", "client.learning_rate=1"], "model.learning_rate"),
@@ -71,20 +70,20 @@ BAD = {
     "missing column": ([*TRAIN, "--rating-column", "stars"], "stars"),
     "unknown treatment of duplicates": ([*TRAIN, "--duplicates", "first"], "last"),
     "file options for a known set": (["train", "--dataset", "ml-100k", *TRAIN[3:], "--scale", "1:5:1"], "files only"),
-    "compare nothing": ([*COMPARE, "--algorithms", ","], "nothing to compare"),
-    "compare an unknown one": ([*COMPARE, "--algorithms", "fedmf,fedrec*"], "unknown algorithm 'fedrec*'"),
-    "compare one twice": ([*COMPARE, "--algorithms", "fedmf,fedmf"], "twice"),
-    "unknown baseline": ([*COMPARE, "--algorithms", "fedmf", "--baseline", "fedrec"], "unknown baseline"),
-    "compare into a file": ([*COMPARE, "--algorithms", "fedmf", "--out", "ratings.csv"], "is a file"),
+    "compare nothing": ([*COMPARE, "--algorithm", ","], "nothing to compare"),
+    "compare an unknown one": ([*COMPARE, "--algorithm", "fedmf,fedrec*"], "unknown algorithm 'fedrec*'"),
+    "compare one twice": ([*COMPARE, "--algorithm", "fedmf,fedmf"], "twice"),
+    "unknown baseline": ([*COMPARE, "--algorithm", "fedmf", "--baseline", "fedrec"], "unknown baseline"),
+    "compare into a file": ([*COMPARE, "--algorithm", "fedmf", "--out", "ratings.csv"], "is a file"),
     "compare, json where nothing can be written": (
-        [*COMPARE, "--algorithms", "fedmf", "--json", "/proc/figures.json"],
+        [*COMPARE, "--algorithm", "fedmf", "--json", "/proc/figures.json"],
         "can't be written",
     ),
     "compare, resume and overwrite": (
-        [*COMPARE, "--algorithms", "fedmf", "--out", "runs", "--resume", "--overwrite"],
+        [*COMPARE, "--algorithm", "fedmf", "--out", "runs", "--resume", "--overwrite"],
         "give one of them",
     ),
-    "one fold": ([*COMPARE, "--algorithms", "fedmf", "--folds", "1"], "folds"),
+    "one fold": ([*COMPARE, "--algorithm", "fedmf", "--folds", "1"], "folds"),
     "recommend from nowhere": (["recommend", "run", "--client", "1"], "no such folder"),
     "recommend from no run": (["recommend", ".", "--client", "1"], "model.safetensors"),
     "unknown preset": (["presets", "fedrec+privat"], "did you mean 'fedrec+private'"),
@@ -112,7 +111,7 @@ def test_a_run_in_the_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_compared_runs_in_the_way_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    short = [*COMPARE, "--algorithms", "fedmf", "--folds", "2", "--set", "server.rounds=2", "--out", "runs"]
+    short = [*COMPARE, "--algorithm", "fedmf", "--folds", "2", "--set", "server.rounds=2", "--out", "runs"]
     assert exit_code_of(short) == 0
     before = Path("runs/fedmf/fold-0/result.json").read_bytes()
     assert exit_code_of([*short, "--seed", "1"]) == 2
@@ -151,7 +150,7 @@ def old_run(here: Path) -> Path:
     [
         ["train", "--resume", "--out", "old"],
         ["train", "--dataset", "ratings.csv", "--algorithm", "old"],
-        [*COMPARE, "--algorithms", "old/config.toml"],
+        [*COMPARE, "--algorithm", "old/config.toml"],
         ["recommend", "old", "--client", "1"],
         ["theory", "old"],
     ],
@@ -179,7 +178,7 @@ def test_rules_that_a_run_folder_names_are_imported_only_if_allowed(
         ["train", "--resume", "--out", "run"],
         ["recommend", "run", "--client", "1"],
         ["theory", "run", "--looks", "4"],
-        [*COMPARE, "--algorithms", "run", "--folds", "2"],
+        [*COMPARE, "--algorithm", "run", "--folds", "2"],
     ):
         assert exit_code_of(command) == 2
         assert "--allow-rule" in capsys.readouterr().err

@@ -38,10 +38,13 @@ REFUSED = {
     ),
     "a training in one place": ([*TRAIN, "pmf", "--channel", "sums"], "nothing is uploaded"),
     "a comparison with one in one place": (
-        ["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,pmf", "--channel", "sums"],
+        ["compare", "--dataset", "ratings.csv", "--algorithm", "fedmf,pmf", "--channel", "sums"],
         "nothing is uploaded",
     ),
-    "an audit of rows that are no choice": (["audit", "fedmf", "--dataset", "ratings.csv", "--rows", "rows"], "--rows"),
+    "an audit of rows that are no choice": (
+        ["audit", "--algorithm", "fedmf", "--dataset", "ratings.csv", "--rows", "rows"],
+        "--rows",
+    ),
 }
 
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import fedrecplus as fr
@@ -40,12 +41,12 @@ def test_train_leaves_a_run_folder_and_json(capsys: pytest.CaptureFixture[str]) 
         [*TRAIN, "--algorithm", "fedmf"],
         ["recommend", "run", "--client", "1"],
         ["theory", "run", "--looks", "4"],
-        ["compare", "--dataset", "ratings.csv", "--algorithms", "bias-only", "--folds", "2"],
+        ["compare", "--dataset", "ratings.csv", "--algorithm", "bias-only", "--folds", "2"],
         ["presets"],
         ["presets", "fedrec+"],
         ["settings", "similar"],
         ["data", "info", "ratings.csv"],
-        ["audit", "fedmf", *TRAIN[1:], "--users", "3", "--attacks", "popularity", "--workers", "1"],
+        ["audit", "--algorithm", "fedmf", *TRAIN[1:], "--users", "3", "--attacks", "popularity", "--workers", "1"],
         ["ablate", *TRAIN[1:], "--vary", "model.factors=2,3", "--folds", "2"],
     ],
     ids=lambda command: command[0],
@@ -63,7 +64,7 @@ def test_json_on_standard_output_is_alone_there(command: list[str], capsys: pyte
 def test_a_config_can_be_run_again_as_a_file_or_as_its_run_folder() -> None:
     Path("fedrec").mkdir()  # a preset's name is a preset, whatever folders there are
     done(*TRAIN, "--algorithm", "fedrec", "--seed", "5", "--out", "one", "--set", "model.factors=3")
-    again = (["--config", "one/config.toml"], ["--algorithm", "one/config.toml"], ["--algorithm", "one"])
+    again = (["--algorithm", "one/config.toml"], ["--algorithm", "one"])
     for number, given in enumerate(again):
         done("train", "--dataset", "ratings.csv", *given, "--out", f"again-{number}")
         assert Path("one/model.safetensors").read_bytes() == Path(f"again-{number}/model.safetensors").read_bytes()
@@ -110,6 +111,14 @@ def test_recommend_shows_titles_of_unrated_items(capsys: pytest.CaptureFixture[s
     done("train", "--dataset", data, *TRAIN[3:], "--algorithm", "fedmf", "--full", "--out", "run")
     client = str(fr.load(data).client_ids[0])
     capsys.readouterr()
+    for kind in ("parquet", "csv", "json"):
+        done("recommend", "run", "--all", "-n", "2", "--out", f"lists.{kind}")
+    readers = (pl.read_parquet, pl.read_csv, pl.read_json)
+    lists = [read(f"lists.{kind}") for read, kind in zip(readers, ("parquet", "csv", "json"), strict=True)]
+    assert len({(len(one), one["item"].sum(), one["user"].n_unique()) for one in lists}) == 1
+    assert str(client) in lists[0]["user"].cast(pl.String).to_list()
+    assert exit_code_of(["recommend", "run"]) == 2
+    assert exit_code_of(["recommend", "run", "--all", "--out", "lists.txt"]) == 2
     done("recommend", "run", "--client", client, "-n", "4", "--json", "best.json")
     best, out = json.loads(Path("best.json").read_text()), capsys.readouterr().out
     assert len(best) == 4
@@ -118,7 +127,7 @@ def test_recommend_shows_titles_of_unrated_items(capsys: pytest.CaptureFixture[s
 
 def test_compare_prints_whole_names_and_writes_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "c.json", "--csv", "c.csv", "--markdown", "c.md", "--out", "runs"]
-    command = ["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,fedrec+private", "--folds", "2"]
+    command = ["compare", "--dataset", "ratings.csv", "--algorithm", "fedmf,fedrec+private", "--folds", "2"]
     done(*command, "--set", "server.rounds=2", "--baseline", "bias-only", *files)
     found, out = json.loads(Path("c.json").read_text()), capsys.readouterr().out
     pairs = [(row["algorithm"], row["fold"]) for row in found["rows"]]
@@ -135,7 +144,7 @@ def test_compare_prints_whole_names_and_writes_every_format(capsys: pytest.Captu
 def test_compare_takes_config_files_and_several_data_sets() -> None:
     Path("mine.toml").write_text("[model]\nfactors = 3\n[server]\nrounds = 2\n")
     sets = ["--dataset", "ratings.csv", "--dataset", "synthetic:clients=30,items=20,ratings_per_client=5"]
-    done("compare", *sets, "--algorithms", "mine.toml", "--folds", "2", "--json", "c.json")
+    done("compare", *sets, "--algorithm", "mine.toml", "--folds", "2", "--json", "c.json")
     rows = json.loads(Path("c.json").read_text())["rows"]
     assert [row["algorithm"] for row in rows] == ["mine"] * 4
     assert len({row["dataset"] for row in rows}) == 2
@@ -151,7 +160,7 @@ def test_a_config_file_has_one_name_in_all_commands() -> None:
             "compare",
             "--dataset",
             "ratings.csv",
-            "--algorithms",
+            "--algorithm",
             f"fedmf,{file}",
             "--folds",
             "2",
@@ -161,7 +170,7 @@ def test_a_config_file_has_one_name_in_all_commands() -> None:
             "c.json",
         )
         audited = ["--dataset", "ratings.csv", "--users", "2", "--rounds", "1", "--attacks", "popularity"]
-        done("audit", file, *audited, "--workers", "1", "--json", "a.json")
+        done("audit", "--algorithm", file, *audited, "--workers", "1", "--json", "a.json")
         assert json.loads(Path(name, "result.json").read_text())["algorithm"] == name
         assert {row["algorithm"] for row in json.loads(Path("c.json").read_text())["rows"]} == {"fedmf", name}
         assert {row["scheme"] for row in json.loads(Path("a.json").read_text())["rows"]} == {name}

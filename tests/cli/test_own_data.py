@@ -13,7 +13,7 @@ from fedrecplus.cli.main import exit_code_of
 from tests.cli.refusing import refused
 
 SHORT = ["--set", "server.rounds=2", "--algorithm", "fedmf"]
-TRIVIAL = ["compare", "--algorithms", "global-mean", "--workers", "1", "--json", "c.json"]
+TRIVIAL = ["compare", "--algorithm", "global-mean", "--workers", "1", "--json", "c.json"]
 
 
 def done(*arguments: str) -> None:
@@ -121,7 +121,7 @@ def test_published_figures_stand_beside_random_folds_alone(
     timed: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ratings = fr.Ratings(**{**vars(fr.load("timed.csv")), "name": "ml-100k"})
-    found = [fr.compare(ratings, ["global-mean"], split=how, folds_count=2, workers=1) for how in ("random", "last:1")]
+    found = [fr.compare(ratings, ["global-mean"], split=how, folds=2, workers=1) for how in ("random", "last:1")]
     assert [bool(one.published) for one in found] == [True, False]
     assert [one.title for one in found] == ["ml-100k", "ml-100k, split last:1"]
     done(*TRIVIAL, "--dataset", "timed.csv", "--split", "last:1")

@@ -83,9 +83,9 @@ def test_the_winner_is_printed_saved_and_can_be_compared(capsys: pytest.CaptureF
     assert "importance" in told.out
     assert "won.db" in told.out
     assert told.err.count("best") == 20
-    assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithms", "fedmf,won.toml", "--folds", "2"]) == 0
+    assert exit_code_of(["compare", "--dataset", "ratings.csv", "--algorithm", "fedmf,won.toml", "--folds", "2"]) == 0
     assert "won " in capsys.readouterr().out
-    assert exit_code_of(["train", "--dataset", "ratings.csv", "--config", "won.toml", "--out", "run"]) == 0
+    assert exit_code_of(["train", "--dataset", "ratings.csv", "--algorithm", "won.toml", "--out", "run"]) == 0
     assert load_config("run/config.toml") == replace(winner, algorithm="won")
 
 

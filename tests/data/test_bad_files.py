@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from fedrecplus.data import FileOptions, load
-from fedrecplus.errors import UserError
+from fedrecplus.errors import DataWarning, UserError
 
 Write = Callable[..., str]
 GOOD = "user,item,rating\n1,1,5\n2,2,3\n"
@@ -55,6 +55,44 @@ def test_a_bad_line_is_named(write: Write, lines: str, place: str, value: str) -
     error = refusal(write(GOOD + lines))
     assert f", {place}: " in error.problem
     assert value in error.problem
+
+
+def test_all_bad_lines_are_named_at_once(write: Write) -> None:
+    dirty = write(GOOD + "1,2,good\n2,,3\n3,1,\n4,4\n5,1,2\n")
+    error = refusal(dirty)
+    for line, what in ((4, "'good'"), (5, "item is missing"), (6, "rating is missing"), (7, "2 columns")):
+        assert f"line {line}: " in error.problem
+        assert what in error.problem
+    assert "4 of 7 rows are at fault" in error.problem
+    assert "--on-error=skip" in error.remedy
+
+
+def test_an_error_names_twenty_lines_and_counts_the_rest(write: Write) -> None:
+    error = refusal(write(GOOD + "".join(f"{user},1,bad\n" for user in range(3, 53))))
+    assert error.problem.count(", line ") == 20
+    assert "50 of 52 rows" in error.problem
+
+
+def test_what_is_missing_is_dropped_and_what_is_wrong_skipped_with_a_count(write: Write) -> None:
+    missing, wrong = write(GOOD + "3,1,\n3,2,NA\n,2,4\n3,3,4\n"), write(GOOD + "3,1,good\n3,2\n3,3,4\n", "wrong.csv")
+    with pytest.warns(DataWarning, match="3 of 6 rows are left out: .*1 with no user"):
+        assert len(load(missing, options=FileOptions(missing="drop"))) == 3
+    assert "line 4" in refusal(wrong, missing="drop").problem
+    with pytest.warns(DataWarning, match="2 of 5 rows are left out: .*1 with other columns"):
+        assert len(load(wrong, options=FileOptions(on_error="skip"))) == 3
+    with pytest.warns(DataWarning, match="left out"):
+        assert len(load(write(GOOD + "3,3,9\n"), options=FileOptions(scale="1:5:1", on_error="skip"))) == 2
+
+
+def test_a_mark_for_no_rating_is_questioned(write: Write) -> None:
+    marked = write(GOOD + "3,1,-99\n3,2,1\n")
+    error = refusal(marked)
+    assert "1 ratings are -99, the others 1 to 5" in error.problem
+    assert "--missing=drop" in error.remedy
+    with pytest.warns(DataWarning, match="1 with -99 for a rating"):
+        assert str(load(marked, options=FileOptions(missing="drop")).scale) == "1:5:1"
+    assert load(marked, options=FileOptions(scale="-99:5:1")).scale.low == -99
+    assert str(load(write("user,item,rating\n1,1,-1\n2,2,1\n3,3,0\n")).scale) == "-1:1:1"
 
 
 def test_lines_are_counted_without_header_and_in_packed_files_too(write: Write) -> None:

@@ -106,7 +106,7 @@ def plenty() -> pl.DataFrame:
         lambda frame: fr.split(frame, 1),
         lambda frame: fr.validation_cut(frame),
         lambda frame: fr.train(frame, None, fr.change(fr.preset("fedmf"), "server.rounds", 1)),
-        lambda frame: fr.compare(frame, ["global-mean"], folds_count=2, workers=1),
+        lambda frame: fr.compare(frame, ["global-mean"], folds=2, workers=1),
         lambda frame: fr.cross_validate(frame, "bias-only", folds=2),
         lambda frame: fr.evaluate(
             fr.train(frame, None, fr.change(fr.preset("fedmf"), "server.rounds", 1)), frame, frame

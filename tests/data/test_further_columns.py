@@ -85,7 +85,7 @@ def test_genres_of_ones_own_are_used_like_movielens(write: Write) -> None:
         run = train(training, test, "fedmf")
         rmse.append(run.rmse)
     assert rmse[0] != rmse[1]
-    assert run.recommender.recommend(0, 1)[0].title.startswith("t")
+    assert run.recommender.top_items(0, 1)[0].title.startswith("t")
 
 
 @pytest.mark.parametrize(

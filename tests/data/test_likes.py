@@ -104,7 +104,7 @@ def test_commands_say_that_lists_count(likes: str, capsys: pytest.CaptureFixture
     tune = ["tune", "--dataset", likes, "--algorithm", "fedmf", "--set", "server.rounds=2", "--trials", "1"]
     assert exit_code_of([*tune, "--workers", "1", "--search", "model.factors=2..4"]) == 0
     assert "settings are chosen by ndcg@10" in capsys.readouterr().out
-    compare = ["compare", "--dataset", likes, "--algorithms", "fedmf,popularity", "--folds", "2", "--details"]
+    compare = ["compare", "--dataset", likes, "--algorithm", "fedmf,popularity", "--folds", "2", "--details"]
     assert exit_code_of([*compare, "--set", "server.rounds=2", "--json", "c.json", "--csv", "c.csv"]) == 0
     told = capsys.readouterr()
     assert "–" in told.out

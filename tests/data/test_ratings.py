@@ -61,6 +61,9 @@ def test_a_set_is_described(ratings: Ratings) -> None:
     assert facts["activity"] == {"least": 1, "quarter": 1, "median": 1, "three quarters": 1.5, "most": 2}
     assert facts["top_decile_share"] == 0.5
     assert facts["metadata"] == {"titles": 0, "years": 0, "genres": 0}
+    assert facts["times"] is None
+    timed = replace(ratings, timestamps=np.array([881250949, 891717742, 889751712, 878542960]))
+    assert describe(timed)["times"] == {"first": "1997-11-03", "last": "1998-04-04"}
 
 
 def test_ratings_say_in_a_line_what_they_are() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrecplus.data import Ratings, folds, from_frame, load, split, validation_cut
+from fedrecplus.data import Ratings, Split, folds, from_frame, load, split, validation_cut
 from fedrecplus.errors import UserError
 
 
@@ -19,9 +19,21 @@ def cells(ratings: Ratings) -> set[tuple[int, int, int]]:
     return set(zip(ratings.client_of_rating.tolist(), ratings.items.tolist(), ratings.codes.tolist(), strict=True))
 
 
+def numbers(ratings: Ratings, count: int = 5, seed: int = 0, how: str = "random") -> np.ndarray:
+    return Split.parse(how).numbers(ratings, count, seed)
+
+
+def test_each_fold_is_a_pair_of_training_and_test(ratings: Ratings) -> None:
+    pairs = folds(ratings, folds=4)
+    assert len(pairs) == 4
+    for fold, (training, test) in enumerate(pairs):
+        assert (cells(training), cells(test)) == tuple(map(cells, split(ratings, fold, folds=4)))
+    assert [len(one) for one in zip(*folds(ratings, how="user"), strict=True)] == [5, 5]
+
+
 @given(count=st.integers(2, 20), seed=st.integers(0, 2**40))
 def test_folds_are_equal_parts(ratings: Ratings, count: int, seed: int) -> None:
-    sizes = np.bincount(folds(ratings, count, seed), minlength=count)
+    sizes = np.array([len(test) for _, test in folds(ratings, count, seed)])
     assert sizes.sum() == len(ratings)
     assert sizes.max() - sizes.min() <= 1
 
@@ -38,8 +50,8 @@ def test_test_parts_are_disjoint_and_train_is_what_test_is_not(ratings: Ratings)
 
 
 def test_a_seed_gives_the_same_folds_again_and_another_gives_others(ratings: Ratings) -> None:
-    assert (folds(ratings, seed=4) == folds(ratings, seed=4)).all()
-    assert (folds(ratings, seed=4) != folds(ratings, seed=5)).any()
+    assert (numbers(ratings, seed=4) == numbers(ratings, seed=4)).all()
+    assert (numbers(ratings, seed=4) != numbers(ratings, seed=5)).any()
 
 
 def test_cold_clients_and_items_keep_their_numbers(ratings: Ratings) -> None:
@@ -129,11 +141,11 @@ def test_a_column_of_folds_is_the_users_own_split() -> None:
 
 @given(count=st.integers(2, 6), seed=st.integers(0, 1000))
 def test_every_user_is_dealt_out_evenly(ratings: Ratings, count: int, seed: int) -> None:
-    numbers = folds(ratings, count, seed, "user")
+    dealt = numbers(ratings, count, seed, "user")
     for client in range(ratings.clients):
-        sizes = np.bincount(numbers[ratings.indptr[client] : ratings.indptr[client + 1]], minlength=count)
+        sizes = np.bincount(dealt[ratings.indptr[client] : ratings.indptr[client + 1]], minlength=count)
         assert sizes.max() - sizes.min() <= 1
-    sizes = np.bincount(numbers, minlength=count)
+    sizes = np.bincount(dealt, minlength=count)
     assert sizes.min() > 0, "not everybody begins with the same fold"
 
 
@@ -150,8 +162,8 @@ def test_cold_users_and_items_have_no_training_rating(ratings: Ratings, how: str
 def test_random_folds_are_what_they_always_were() -> None:
     """The numbers of every table in the documentation hang on them."""
     ratings = load("synthetic:clients=40,items=30,ratings_per_client=5")
-    first = folds(ratings, 5, 0)
-    assert (first == folds(ratings, 5, 0, "random")).all()
+    first = numbers(ratings)
+    assert (first == numbers(ratings, 5, 0, "random")).all()
     assert first[:12].tolist() == FIRST_FOLDS
 
 

@@ -53,15 +53,16 @@ class Cluster:
 
     def __init__(
         self, folder: Path, ratings: Ratings, config: Config, nodes: int = 3, catalogue: ItemCatalogue | None = None,
-        workers: int = 1, address: str = "", **deployment: Any,
+        workers: int = 1, address: str = "", wanted: int = 0, **deployment: Any,
     ) -> None:  # fmt: skip
+        """A round waits for as many nodes, or for so many as are ``wanted``: others may come besides."""
         self.folder, self.ratings, self.config = folder / "run", ratings, config
         self.server = ServerHome((folder / "server").absolute(), "127.0.0.1", server_port(), address=address)
         self.server.prepare([])
         self.homes = deal_out(ratings, folder / "nodes", nodes, config.seed)
         for home in self.homes:
             self.server.roster.admit(read_public_key(home.make_key()), home.path.name)
-        terms = replace(Deployment(nodes, deadline=GIVE_UP), **deployment)
+        terms = replace(Deployment(wanted or nodes, deadline=GIVE_UP), **deployment)
         items = catalogue or ItemCatalogue.of(ratings)
         self.journal: StoredRun = begin(self.server.database, self.folder, config, terms, items, {"dataset": "small"})
         self.listener = self.server.listening()

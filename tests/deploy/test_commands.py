@@ -150,6 +150,6 @@ def test_everything_can_be_forgotten(tmp_path: Path, home: list[str]) -> None:
 
 
 def test_a_server_must_be_up_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["deploy", "run", "fedrec+private", "--out", str(tmp_path / "run"), "--home", str(tmp_path / "none")]
+    arguments = ["deploy", "run", "--out", str(tmp_path / "run"), "--home", str(tmp_path / "none")]
     assert exit_code_of(arguments) == 2
     assert "server up" in capsys.readouterr().err

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fedrecplus.cli.main import exit_code_of
-from fedrecplus.config import dumps
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.deploy.device import Store, answer, own_key, pin_identities
 from fedrecplus.deploy.node import NodeHome
@@ -146,11 +145,10 @@ def test_nodes_that_were_asked_for_different_things_refuse_each_other(
     homes = pinned(tmp_path)
     honest = advert_request(tmp_path)
     honest.facts["pinned"] = 1
-    other = Packet(dict(honest.facts), dict(honest.arrays))
+    other = advert_request(tmp_path, **({} if of == "V" else {"channel__bound": 1e3}))
+    other.facts["pinned"] = 1
     if of == "V":
         other.arrays["V"] = honest.arrays["V"] + 1e-3
-    else:
-        other.facts["config"] = dumps(secure_config(channel__bound=1e3))
     replies = [answer(other if node == 0 else honest, home.store) for node, home in enumerate(homes)]
     first, *others = (msgspec.msgpack.decode(message(reply), type=Advertisement) for reply in replies)
     assert {advert.session for advert in others} == {others[0].session}

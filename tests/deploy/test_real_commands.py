@@ -95,13 +95,13 @@ def test_from_nothing_to_a_trained_model(tmp_path: Path) -> None:
         ):
             out = ["--home", home, "--out", str(tmp_path / "run")]
             how = ["--items", str(items), "--nodes", "2", "--rounds", "30", "--deadline", str(GIVE_UP)]
-            with staying(tmp_path / "run.log", "deploy", "run", "fedrec+private", *how, *out) as run:
+            with staying(tmp_path / "run.log", "deploy", "run", "--algorithm", "fedrec+private", *how, *out) as run:
                 while not (tmp_path / "run" / "deployment.json").exists() or not _run(tmp_path).lines():
                     assert run.poll() is None, (tmp_path / "run.log").read_text()
                     time.sleep(0.1)
             assert _run(tmp_path).phase == "stopped", "who stops the command stops the training"
             assert not RunFolder(tmp_path / "run").finished
-            said = call("deploy", "run", "fedrec+private", "--resume", *out)
+            said = call("deploy", "run", "--resume", *out)
     assert "round 30/30, clients 7, nodes 2" in said
     assert "loss" in said
     assert RunFolder(tmp_path / "run").finished

@@ -18,6 +18,7 @@ from fedrecplus.deploy.wire import (
     Packet,
     Refusal,
     Stage,
+    Task,
     check_deployable,
     encode_stage,
 )
@@ -109,7 +110,7 @@ def test_below_the_threshold_the_round_fails_closed_and_begins_anew_with_fresh_k
 def test_patience_ends_with_the_reason_and_the_sum_can_be_finished_later(tmp_path: Path) -> None:
     config = secure_config(rounds=1)
     homes = prepared(tmp_path, RATINGS, config, nodes=NODES, patience=0.3)
-    with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*--resume"):
+    with pytest.raises(UserError, match=r"(?s)no upload came.*gave a share.*resume=True"):
         serve(InProcessLink(homes, losing("reveal", *ALL)), tmp_path / "run")
     assert stored(tmp_path / "run").pending() is not None
     link = InProcessLink(homes)
@@ -198,6 +199,11 @@ def test_a_node_that_deals_garbage_is_blamed_by_the_others_and_set_aside(tmp_pat
     assert line["refusals"]["strikes"] == {"4": 3}, "and nobody else is blamed"
 
 
+def replace_task(packet: Packet, **fields: str) -> str:
+    """The text of a request's task with other fields."""
+    return msgspec.structs.replace(Task.parse(str(packet.facts["task"])), **fields).text
+
+
 def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: Path) -> None:
     config = secure_config(rounds=1)
     homes = prepared(tmp_path, RATINGS, config, nodes=NODES)
@@ -220,6 +226,7 @@ def test_a_node_answers_no_stage_out_of_turn_and_unmasks_a_table_once(tmp_path: 
     assert answer(same_session, store).facts["refusal"] == "sum"
     assert answer(asked["reveal"], store).facts == again.facts, "the last answer is still there"
     other_model = advert_request(tmp_path)
+    other_model.facts["task"] = replace_task(other_model, model="beef")
     other_model.facts["model"] = "beef"
     assert answer(other_model, store).facts["refusal"] == "sum", "nor under another name"
     late = Packet({**asked["share"].facts, "round": 5}, asked["share"].arrays)

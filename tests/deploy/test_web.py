@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,8 @@ from tests.deploy.running import Running, signed
 from tests.small_data import small_ratings
 from tests.waiting import wait_until
 
+_CATALOGUE = ("about", "content", "popularity", "average", "years")
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
@@ -55,6 +58,19 @@ def link(server: Running) -> DatabaseLink:
 
 def asked(text: str = "hello") -> Packet:
     return Packet({"round": 0, "text": text}, {})
+
+
+def test_an_offer_is_for_everybody_and_pages_from_elsewhere_may_ask(server: Running) -> None:
+    elsewhere = {"origin": "https://pages.example.org"}
+    status, content, headers = server.raw("GET", "/v1/offer", headers=elsewhere)
+    packet = Packet.of_bytes(content)
+    assert (status, headers["access-control-allow-origin"]) == (200, "*")
+    assert "session" not in packet.facts
+    assert {"V", "catalogue.about"} <= packet.arrays.keys() <= {"V", *(f"catalogue.{name}" for name in _CATALOGUE)}
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "signature"}
+    status, _, headers = server.raw("OPTIONS", "/v1/join", headers={**elsewhere, **asks})
+    assert (status, "signature" in headers["access-control-allow-headers"]) == (200, True)
+    assert server.raw("GET", "/")[0] == 404, "no page is served that nobody put there"
 
 
 def next_question(server: Running, key: Ed25519PrivateKey, after: int = 0) -> WorkItem | None:
@@ -317,8 +333,8 @@ def test_nodes_that_join_get_the_current_model_and_after_a_rollback_the_one_befo
 
 
 def test_a_link_of_another_server_is_refused_before_the_code_is_sent(server: Running, tmp_path: Path) -> None:
-    link = str(server.home.invite("x", 1.0))
-    wrong = link[:-4] + ("0000" if link[-4:] != "0000" else "1111")
+    invitation = server.home.invite("x", 1.0)
+    link, wrong = str(invitation), str(replace(invitation, fingerprint="00" * 32))
     assert exit_code_of(["join", wrong, "--leave", "--home", str(tmp_path)]) == 2
     assert not (tmp_path / "ca.crt").exists()
     assert exit_code_of(["join", link.replace("127.0.0.1", "127.0.0.2"), "--leave", "--home", str(tmp_path)]) == 2

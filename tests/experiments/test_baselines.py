@@ -13,6 +13,7 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.errors import UserError
+from fedrecplus.experiments.report import to_json
 from tests.outside.my_models import ItemMean, NoNumbers, everybodys_mean
 from tests.small_data import small_ratings
 
@@ -21,7 +22,7 @@ PATH = "tests.outside.my_models"
 
 
 def comparison(*algorithms: Any, workers: int = 1) -> fr.Comparison:
-    return fr.compare(RATINGS, algorithms, folds_count=2, workers=workers)
+    return fr.compare(RATINGS, algorithms, folds=2, workers=workers)
 
 
 def test_an_estimator_is_fitted_and_tested_on_every_fold() -> None:
@@ -60,7 +61,7 @@ def test_ids_are_those_of_the_data() -> None:
             seen.append(X[0].tolist())
             return super().fit(X, y)
 
-    fr.compare(frame, [Noting()], folds_count=2, workers=1)
+    fr.compare(frame, [Noting()], folds=2, workers=1)
     assert isinstance(seen[0][0], str)
     assert isinstance(seen[0][1], int)
 
@@ -68,14 +69,31 @@ def test_ids_are_those_of_the_data() -> None:
 def test_our_own_estimator_is_an_estimator() -> None:
     config = fr.change(fr.preset("fedmf"), "server.rounds", 2)
     plain = fr.Ratings(**{**vars(RATINGS), "catalogue": None})
-    found = fr.compare(plain, [config, ("estimator", fr.FedRec(config, scale="1:5:1"))], folds_count=2, workers=1)
+    found = fr.compare(plain, [config, ("estimator", fr.FedRec(config, scale="1:5:1"))], folds=2, workers=1)
     assert found.mean("estimator") == pytest.approx(found.mean("fedmf"), abs=0.01)
+
+
+class Ends(ItemMean):
+    def predict(self, X: Any) -> Any:
+        raise ZeroDivisionError("nobody rated this")
+
+
+@pytest.mark.parametrize(("model", "failure"), [(Ends(), "DivisionError: nobody rated"), (NoNumbers(), "not finite")])
+def test_a_model_that_fails_leaves_the_others_their_figures(model: Any, failure: str) -> None:
+    found = fr.compare(RATINGS, [("theirs", model), ("mean", ItemMean())], folds=2, workers=1)
+    assert found.mean("mean") > 0
+    summary = next(one for one in found.summaries if one.algorithm == "theirs")
+    assert failure in str(summary.failure)
+    assert summary.figures["rmse"] is None
+    assert "failed" in repr(found)
+    assert summary.test is None
+    assert found.to_frame().filter(algorithm="theirs")["rmse"].to_list() == [None, None]
+    json.dumps(to_json([found], {}))
 
 
 @pytest.mark.parametrize(
     ("algorithm", "said"),
     [
-        (NoNumbers(), "numbers that are not finite"),
         (f"{PATH}.Nobody", "has no attribute 'Nobody'"),
         ("no_such_package.Model", "can't be imported: ModuleNotFoundError"),
         (f"{PATH}.nothing", "no fit and predict"),
@@ -92,7 +110,7 @@ def test_the_command_line_takes_import_paths(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[2])])
     RATINGS.to_frame().write_csv("ratings.csv")
     command = ["compare", "--dataset", "ratings.csv", "--folds", "2", "--workers", "1", "--json", "c.json"]
-    assert exit_code_of([*command, "--algorithms", f"bias-only,{PATH}.ItemMean"]) == 0
+    assert exit_code_of([*command, "--algorithm", f"bias-only,{PATH}.ItemMean"]) == 0
     rows = json.loads(Path("c.json").read_text())["rows"]
     assert [row["algorithm"] for row in rows] == ["bias-only", "bias-only", "ItemMean", "ItemMean"]
 

@@ -34,7 +34,7 @@ ROW = {
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return compare(RATINGS, CONFIGS, folds_count=3, workers=2)
+    return compare(RATINGS, CONFIGS, folds=3, workers=2)
 
 
 def test_there_is_a_row_per_algorithm_and_fold(comparison: Comparison) -> None:
@@ -45,22 +45,22 @@ def test_there_is_a_row_per_algorithm_and_fold(comparison: Comparison) -> None:
 
 
 def test_a_row_is_what_a_training_on_that_fold_gives(comparison: Comparison) -> None:
-    run = fr.train(*split(RATINGS, 2, count=3), CONFIGS[1])
+    run = fr.train(*split(RATINGS, 2, folds=3), CONFIGS[1])
     row = next(row for row in comparison.rows if (row["algorithm"], row["fold"]) == ("fedrec", 2))
     assert row["rmse"] == run.rmse
     assert row["config"] == run.result["config"]
 
 
 def test_workers_and_order_change_nothing(comparison: Comparison) -> None:
-    alone = compare(RATINGS, CONFIGS[::-1], folds_count=3, workers=1)
+    alone = compare(RATINGS, CONFIGS[::-1], folds=3, workers=1)
     for name in ("fedmf", "fedrec", "pmf"):
         assert alone.mean(name) == comparison.mean(name)
 
 
 def test_the_reference_runs_in_processes_with_the_same_result() -> None:
     config = assign(CONFIGS[0], ["engine=reference", "server.rounds=1"])
-    side_by_side = compare(RATINGS, [config], folds_count=2, workers=2)
-    assert side_by_side.rows[1]["rmse"] == fr.train(*split(RATINGS, 1, count=2), config).rmse
+    side_by_side = compare(RATINGS, [config], folds=2, workers=2)
+    assert side_by_side.rows[1]["rmse"] == fr.train(*split(RATINGS, 1, folds=2), config).rmse
 
 
 def test_the_baseline_is_not_tested_against_itself(comparison: Comparison) -> None:
@@ -71,9 +71,9 @@ def test_the_baseline_is_not_tested_against_itself(comparison: Comparison) -> No
 
 
 def test_a_comparison_leaves_run_folders_and_resumes_from_them(tmp_path: Path) -> None:
-    first = compare(RATINGS, CONFIGS[:1], folds_count=2, out=tmp_path)
+    first = compare(RATINGS, CONFIGS[:1], folds=2, out=tmp_path)
     before = (tmp_path / "fedmf" / "fold-1" / "result.json").stat().st_mtime_ns
-    again = compare(RATINGS, CONFIGS[:1], folds_count=2, out=tmp_path, resume=True)
+    again = compare(RATINGS, CONFIGS[:1], folds=2, out=tmp_path, resume=True)
     assert again.rows == first.rows
     assert (tmp_path / "fedmf" / "fold-1" / "result.json").stat().st_mtime_ns == before
 
@@ -107,7 +107,7 @@ def test_groups_and_ranking_are_summed_up_over_folds(comparison: Comparison) -> 
 def test_lists_are_tested_against_the_baseline_s_client_by_client(comparison: Comparison) -> None:
     by_fold: dict[str, list[np.ndarray]] = {"fedmf": [], "fedrec": []}
     for fold in range(3):
-        training, test = split(RATINGS, fold, count=3)
+        training, test = split(RATINGS, fold, folds=3)
         for config in CONFIGS[:2]:
             run = fr.train(training, test, config)
             by_fold[config.algorithm].append(fr.evaluate(run, training, test, at=(10,)).ndcg_by_client)
@@ -129,7 +129,7 @@ def test_a_mean_is_asked_for_by_name(comparison: Comparison) -> None:
 
 
 def test_what_nobody_asked_for_is_said_and_popularity_has_its_name() -> None:
-    found = compare(RATINGS, ["popularity", "fedrec++"], folds_count=2)
+    found = compare(RATINGS, ["popularity", "fedrec++"], folds=2)
     said = " ".join(notes(found))
     assert "global-mean and bias-only are added to every comparison" in said
     assert "a better list than those of fedrec++" in said
@@ -141,13 +141,13 @@ def test_what_nobody_asked_for_is_said_and_popularity_has_its_name() -> None:
 def test_algorithms_that_differ_in_what_is_relevant_can_t_be_compared() -> None:
     other = assign(CONFIGS[1], ["evaluation.relevant_from=3"])
     with pytest.raises(UserError, match="relevant_from"):
-        compare(RATINGS, [CONFIGS[0], other], folds_count=2)
-    found = compare(RATINGS, [other], folds_count=2)
+        compare(RATINGS, [CONFIGS[0], other], folds=2)
+    found = compare(RATINGS, [other], folds=2)
     assert {row["ranking"]["relevant_from"] for row in found.rows + found.trivial} == {3.0}
 
 
 def test_a_group_without_test_ratings_has_no_error() -> None:
-    no_tail = compare(small_ratings(clients=10, items=2), ["global-mean"], folds_count=2)
+    no_tail = compare(small_ratings(clients=10, items=2), ["global-mean"], folds=2)
     assert no_tail.summaries[0].groups["tail_items"] is None
     assert to_json([no_tail])["summary"][0]["groups"]["tail_items"] == {"rmse": None}
     assert "| – |" in to_markdown([no_tail])
@@ -169,7 +169,7 @@ def test_the_global_mean_recommends_what_is_popular() -> None:
 
 def test_published_figures_stand_apart() -> None:
     named = fr.Ratings(**{**vars(RATINGS), "name": "ml-100k"})
-    found = compare(named, ["global-mean"], folds_count=2)
+    found = compare(named, ["global-mean"], folds=2)
     assert any(row["rmse"] == 0.9185 for row in to_json([found])["published"])
     assert {row["algorithm"] for row in found.rows} == {"global-mean"}
 
@@ -182,7 +182,7 @@ def test_unknown_names_and_doubles_are_errors() -> None:
     with pytest.raises(UserError, match="unknown baseline"):
         compare(RATINGS, ["fedrec"], baseline="fedrex")
     with pytest.raises(UserError, match="folds"):
-        compare(RATINGS, ["fedrec"], folds_count=1)
+        compare(RATINGS, ["fedrec"], folds=1)
 
 
 def test_cross_validation_of_one_algorithm() -> None:

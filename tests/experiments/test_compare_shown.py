@@ -7,7 +7,7 @@ import pytest
 from fedrecplus.cli.main import exit_code_of
 
 DATA = "synthetic:clients=40,items=50,ratings_per_client=8"
-COMPARE = ["compare", "--dataset", DATA, "--algorithms", "fedmf,fedrec+private", "--folds", "2"]
+COMPARE = ["compare", "--dataset", DATA, "--algorithm", "fedmf,fedrec+private", "--folds", "2"]
 COMPARE += ["--set", "server.rounds=2"]
 NAMES = ("global-mean", "bias-only", "fedmf", "fedrec+private")
 
@@ -62,7 +62,13 @@ def test_on_80_columns_what_has_no_room_follows_below(
 def test_details_are_tests_groups_ranking_and_lists_by_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*COMPARE, "--details"]) == 0
     tables = tables_of(capsys.readouterr().out)
-    headings = ("mean difference", "worst tenth", "NDCG@10", "many", "p")  # the last one had no room beside the others
+    headings = (
+        "mean difference",
+        "worst tenth",
+        "NDCG@10",
+        "MAP@10",
+        "p",
+    )  # p: no room beside the others
     for table, heading in zip(tables[1:], headings, strict=True):
         assert heading in table[0]
         assert [line.split()[0] for line in table[1:]] == list(NAMES)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedrecplus.config import Config, assign
-from fedrecplus.data import Ratings, Scale, Split, folds, split, validation_cut
+from fedrecplus.data import Ratings, Scale, Split, split, validation_cut
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.search_space import apply, parse_dimensions
 from fedrecplus.experiments.trials import Moment, Trial
@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_trials(tuned: Tuned) -> None:
 
 
 def test_the_test_fold_is_never_looked_at(tuned: Tuned) -> None:
-    in_test = folds(RATINGS) == 0
+    in_test = Split().numbers(RATINGS, 5, 0) == 0
     codes = np.where(in_test, RATINGS.scale.levels - 1 - RATINGS.codes, RATINGS.codes).astype(RATINGS.codes.dtype)
     poisoned = replace(RATINGS, codes=codes)
     assert not np.array_equal(poisoned.codes, RATINGS.codes)

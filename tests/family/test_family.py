@@ -38,7 +38,7 @@ PARTS = {"algorithm", "pseudo_items", "virtual_ratings", "aggregation", "channel
 
 @pytest.fixture(scope="module")
 def content() -> dict[str, Any]:
-    found = family(RATINGS, settings=SHORT, folds_count=2, workers=1)
+    found = family(RATINGS, settings=SHORT, folds=2, workers=1)
     return json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 

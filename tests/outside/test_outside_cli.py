@@ -45,7 +45,7 @@ def test_every_kind_is_chosen_and_set_by_the_command_line(tmp_path: Path, my_rul
 @pytest.mark.whole
 def test_all_of_them_are_audited_together(tmp_path: Path, my_rules: Path) -> None:
     few = ["--users", "4", "--rounds", "2", "--workers", "1", "--attacks", "popularity,one-round", "--json", "-"]
-    found = json.loads(run(my_rules, tmp_path, "audit", "fedrec", *DATA, *CHOOSE, *few))
+    found = json.loads(run(my_rules, tmp_path, "audit", "--algorithm", "fedrec", *DATA, *CHOOSE, *few))
     assert {row["attack"] for row in found["rows"]} == {"popularity", "one-round"}
 
 

@@ -49,7 +49,7 @@ def test_one_file_is_trained_by_both_engines_and_read_back_only_if_allowed(kind:
         Recommender.load(tmp_path / "fast")
     assert "allow" in error.value.remedy
     again = Recommender.load(tmp_path / "fast", allow=[rule])
-    assert again.recommend(1, 3) == models[1].recommend(1, 3)
+    assert again.top_items(1, 3) == models[1].top_items(1, 3)
 
 
 def test_a_text_from_somebody_else_imports_nothing_that_was_not_allowed(tmp_path: Path) -> None:

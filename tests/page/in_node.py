@@ -29,13 +29,15 @@ const rounds = (show) => given.people.map(([items, ratings]) => given.presets.ma
 
 
 def run_in_node(folder: Path, script: str, given: Any) -> Any:
-    """What a script prints as JSON; it has the engine's exports as ``engine`` and the input as ``given``."""
+    """What a script prints as JSON; it has both files' exports as ``engine`` and ``device``, the input as ``given``."""
     if NODE is None:
         pytest.skip("node is not installed")
-    shutil.copy(str(files("fedrecplus.web.page") / "site" / "engine.js"), folder / "engine.mjs")
+    for name in ("engine", "device"):
+        shutil.copy(str(files("fedrecplus.web.page") / "site" / f"{name}.js"), folder / f"{name}.mjs")
     (folder / "given.json").write_text(json.dumps(given))
     head = (
         "import { readFileSync } from 'node:fs';\nimport * as engine from './engine.mjs';\n"
+        "import * as device from './device.mjs';\n"
         "const given = JSON.parse(readFileSync('given.json', 'utf8'));\n"
         "const load = (site) => { const bytes = readFileSync(`${site}/model.bin`);\n"
         "  const facts = JSON.parse(readFileSync(`${site}/model.json`, 'utf8'));\n"

@@ -18,6 +18,7 @@ from fedrecplus.rounds import client_round, encode_items
 from fedrecplus.training.model_files import SharedModel
 from fedrecplus.web.page.build import read_model
 from fedrecplus.web.page.quantise import tables_of, with_tables
+from fedrecplus.web.page.what_leaves import with_columns_of
 from tests.page.in_node import ROUNDS, run_in_node
 
 SECRET = 0x9E3779B97F4A7C15 ^ 12345
@@ -80,8 +81,10 @@ def made_up(model: SharedModel, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def config_of(algorithm: str, model: SharedModel) -> Config:
-    """As the panel has it: a run's own settings for its own preset."""
-    return model.config if algorithm == model.config.algorithm else preset(algorithm)
+    """As the panel has it: a run's own settings for its own preset, and its columns for another."""
+    if algorithm == model.config.algorithm:
+        return model.config
+    return with_columns_of(preset(algorithm), model.config)
 
 
 def message_of(model: SharedModel, config: Config) -> Broadcast:

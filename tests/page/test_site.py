@@ -16,6 +16,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.web.page.build import build_site, page_files, read_model
 from fedrecplus.web.page.open import file_server
 from fedrecplus.web.page.quantise import quantise, tables_of, with_tables
+from fedrecplus.web.page.what_leaves import SHOWN
 
 SOURCES = Path(__file__).parents[2] / "page"
 BUILT = Path(__file__).parents[2] / "src" / "fedrecplus" / "web" / "page" / "site"
@@ -39,9 +40,10 @@ def test_every_text_is_in_one_file_and_none_is_left_over() -> None:
     computed = re.findall(r"`([a-z-]+\.[a-z.-]*)\$\{[^`]*\}([a-z.-]*)`", code)
     named = asked | set(re.findall(r'"([a-z-]+\.[a-z.-]+)"', code))
     plain = {re.sub(r"\.(one|other)$", "", name) for name in texts} - {"language"}
-    plain = {name.removeprefix("on-device.") for name in plain}
+    plain = {name.removeprefix("on-device.").removeprefix("on-server.") for name in plain}
     assert asked <= plain, "texts that are asked for and not there"
-    patterns = [re.compile(rf"{re.escape(before)}[a-z-]+{re.escape(after)}") for before, after in computed]
+    assert {f"preset.{name}" for name in SHOWN} <= plain
+    patterns = [re.compile(rf"{re.escape(before)}[a-z+-]+{re.escape(after)}") for before, after in computed]
     unused = {name for name in plain - named if not any(pattern.fullmatch(name) for pattern in patterns)}
     assert unused == set()
 

@@ -56,7 +56,7 @@ def test_a_folder_without_a_run_is_an_error(capsys: pytest.CaptureFixture[str]) 
 
 def test_uploads_in_the_clear_with_a_budget_are_refused_before_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([*TRAIN, "--epsilon", "4", "--channel", "clear"]) == 2
-    assert "--channel clear with --epsilon" in capsys.readouterr().err
+    assert "--channel=clear with --epsilon" in capsys.readouterr().err
     assert not Path("run").exists()
 
 

@@ -22,11 +22,11 @@ def small_inputs(folder: Path) -> Path:
     quick = ["--dataset", DATA, "--set", "server.rounds=4", "--set", "evaluation.every=1"]
     few = ["--users", "6", "--rounds", "3", "--attacks", "popularity,one-round"]
     for command in (
-        ["compare", *quick, "--algorithms", "fedrec,fedrec+", "--folds", "2", "--out", f"{folder}/table"],
+        ["compare", *quick, "--algorithm", "fedrec,fedrec+", "--folds", "2", "--out", f"{folder}/table"],
         ["family", "run", *quick, "--folds", "2", "--workers", "1", "--json", f"{folder}/family.json"],
         ["ablate", *quick, "--folds", "2", "--json", f"{folder}/ablation.json"],
         ["ablate", "heterogeneity", *quick, "--rules", "wasserstein mean-own τ=1,krum", "--json", f"{folder}/h.json"],
-        ["audit", "fedmf", "fedrec+", *quick[:4], *few, "--workers", "1", "--json", f"{folder}/audit.json"],
+        ["audit", "--algorithm", "fedmf,fedrec+", *quick[:4], *few, "--workers", "1", "--json", f"{folder}/audit.json"],
         ["theory", f"{folder}/table/fedrec/fold-0", "--looks", "4", "--json", f"{folder}/theory.json"],
     ):
         assert typed(command) == 0

@@ -160,9 +160,14 @@ def test_the_first_section_says_in_words_which_claims_hold_and_by_how_much(folde
         claim["difference"], claim["test"]["difference"], claim["test"]["p"] = difference, by_client, p
     said = own_part(page_of([content])).split("</section>")[0]
     assert "The paper&#x27;s claims, in words" in said
-    assert "(Table I): gains 0.0270" in said
-    assert "hybrid filling: costs 0.0100" in said
-    assert "no pseudo items: changes nothing that shows (+0.0010)" in said
+    held, opposite, disagreed, none = (
+        said.partition(words)[2]
+        for words in ("Hold, by", "The opposite holds of", "disagree on", "No difference is shown for")
+    )
+    assert "(Table I) (-0.0270, mean over clients -0.0200)" in held[: -len(opposite)]
+    assert "hybrid filling (+0.0100, mean over clients +0.0200)" in opposite[: -len(disagreed)]
+    assert "FedRec++ (+0.0030, mean over clients -0.0200)" in disagreed[: -len(none)]
+    assert "no pseudo items at all (+0.0010, mean over clients +0.0000)" in none
     theory = json.loads((folder / "theory.json").read_text())
     assert "Weights, by χ² against uniform ones: even in every round" in own_part(page_of([theory]))
     ours = json.loads((folder / "table" / "comparison.json").read_text())
@@ -346,6 +351,6 @@ def test_studies_make_pages_of_their_own(tmp_path: Path) -> None:
     assert exit_code_of(["train", *quick, "--algorithm", "fedrec", "--out", str(run)]) == 0
     assert exit_code_of(["theory", str(run), "--looks", "4", "--plot", str(pages[1])]) == 0
     few = ["--users", "4", "--rounds", "2", "--attacks", "popularity", "--workers", "1"]
-    assert exit_code_of(["audit", str(run), *quick, *few, "--html", str(pages[2])]) == 0
+    assert exit_code_of(["audit", "--algorithm", str(run), *quick, *few, "--html", str(pages[2])]) == 0
     for place, section in zip(pages, ("two-by-two", "theory", "frontier"), strict=True):
         assert f'<section id="{section}">' in place.read_text()

@@ -40,7 +40,7 @@ def test_publish_and_rollback_while_requests_run(tmp_path: Path, runs: tuple[Pat
     expected = {
         number: [
             (row.item, row.rating)
-            for row in Recommender.for_newcomers(finished_model(run, ())[0]).fold_in(RATINGS).recommend(5)
+            for row in Recommender.for_newcomers(finished_model(run, ())[0]).fold_in(RATINGS).top_items(5)
         ]
         for number, run in enumerate(runs, 1)
     }

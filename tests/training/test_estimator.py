@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 import fedrecplus as fr
 from fedrecplus.errors import UserError
@@ -33,6 +34,51 @@ def test_it_is_the_training_that_train_runs(fitted: fr.FedRec) -> None:
     pairs = [(3, 1), (3, 2), (7, 5)]
     expected = [run.recommender.predict(user, [item])[0] for user, item in pairs]
     assert fitted.predict(pairs).tolist() == pytest.approx(expected)
+
+
+def test_an_unfitted_estimator_says_so_as_scikit_learn_does() -> None:
+    model = short()
+    with pytest.raises(fr.NotFittedError, match="fit") as refusal:
+        model.predict([(1, 2)])
+    assert isinstance(refusal.value, ValueError)
+    assert isinstance(refusal.value, AttributeError)
+    assert not hasattr(model, "item_factors_")
+
+
+def test_factors_are_public_and_predict(fitted: fr.FedRec) -> None:
+    pairs = [(fitted.user_ids_[0], item) for item in fitted.item_ids_]
+    scale = fitted.recommender_.model.scale
+    ours = scale.restore(fitted.user_factors_[0] @ fitted.item_factors_.T)
+    assert ours == pytest.approx(fitted.predict(pairs))
+
+
+def test_sparse_matrices_and_arrays_of_three_columns_are_ratings() -> None:
+    rows = FRAME.select("user", "item", "rating").to_numpy().astype(np.float64)
+    matrix = csr_array((rows[:, 2], (rows[:, 0].astype(int), rows[:, 1].astype(int))))
+    by_frame, by_array, by_matrix = (short(scale="1:5:1").fit(source) for source in (FRAME, rows, matrix))
+    for other in (by_array, by_matrix):
+        assert other.user_ids_.tolist() == by_frame.user_ids_.tolist()
+        assert (other.item_factors_ == by_frame.item_factors_).all()
+    assert by_frame.score(rows) == by_frame.score(FRAME)
+    with pytest.raises(fr.UserError, match="array of user"):
+        fr.load(rows[:, :2])
+
+
+def test_errors_name_what_python_has() -> None:
+    with pytest.raises(fr.UserError, match=r"duplicates='last' or duplicates='mean'") as refusal:
+        short().fit(pl.concat([FRAME, FRAME]))
+    assert "--" not in str(refusal.value)
+    assert "--duplicates=last" in refusal.value.for_shell
+
+
+def test_an_evaluation_is_a_line_and_a_frame(fitted: fr.FedRec) -> None:
+    judged = fr.evaluate(fitted, FRAME, FRAME)
+    assert len(repr(judged)) < 160
+    frame = judged.to_frame()
+    assert frame.columns == ["group", "figure", "value"]
+    assert frame.filter(group="all", figure="rmse")["value"].item() == judged.rmse
+    assert set(judged.groups) < set(frame["group"])
+    assert "RMSE" in judged._repr_html_()
 
 
 @pytest.mark.parametrize("given", ["frame", "pandas", "pairs", "ratings", "strings"])
@@ -70,7 +116,7 @@ def test_cold_users_get_the_items_means_and_cold_items_the_users(algorithm: str)
 def test_lists_of_many_users_are_those_of_each(fitted: fr.FedRec) -> None:
     frame = fitted.recommend([3, 7], n=4)
     for user in (3, 7):
-        alone = fitted.recommender_.recommend(user, 4)
+        alone = fitted.recommender_.top_items(user, 4)
         part = frame.filter(pl.col("user") == user)
         assert part["item"].to_list() == [one.item for one in alone]
         assert part["rating"].to_list() == pytest.approx([one.rating for one in alone])
@@ -143,7 +189,7 @@ def test_an_item_is_like_one_with_the_same_row(fitted: fr.FedRec) -> None:
 def test_a_newcomer_is_folded_in(fitted: fr.FedRec) -> None:
     newcomer = fitted.fold_in({1: 5.0, 2: 1.0})
     assert len(newcomer.recommend(3)) == 3
-    assert {one.item for one in newcomer.recommend(RATINGS.item_count)} & {1, 2} == set()
+    assert set(newcomer.recommend(RATINGS.item_count)["item"]) & {1, 2} == set()
 
 
 def test_what_is_saved_is_loaded_in_a_line_each(fitted: fr.FedRec, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.engines import engine_of, prepare, rounds
 from fedrecplus.training.evaluation import predictor_of
-from fedrecplus.training.heads import HeldBack, kept_back
+from fedrecplus.training.heads import HeldBack, kept_back, surely_best
 from fedrecplus.training.loop import train
 
 SMALL = ("model.factors=3", "model.interaction_factors=4", "server.rounds=4", "channel.least_cohort=5")
@@ -49,29 +49,32 @@ def test_what_is_kept_back_has_no_part_in_rounds_before_the_choice_and_all_ratin
     np.testing.assert_array_equal(steps[held_back.until].server.V, after.server.V)
 
 
-def test_the_chosen_head_has_the_least_error_of_its_candidates_and_is_the_models() -> None:
+def test_the_chosen_head_leads_beyond_its_standard_error_and_is_the_models() -> None:
     training, test = ratings_of()
     config = config_of()
     problem, engine = prepare(training, config), engine_of(config)
     held_back = HeldBack.of(problem)
     assert held_back is not None
+    kept = held_back.ratings
     state = list(rounds(engine, held_back.problem))[held_back.until - 1][0]
     chosen, _ = held_back.chosen(engine, state)
-    candidates = len(config.model.head_choices()[0].candidates)
-    heads = (replace(state, server=replace(state.server, head=(place,))) for place in range(candidates))
-    predictions = [
-        predictor_of(engine, held_back.problem, each).predict(
-            held_back.ratings.client_of_rating, held_back.ratings.items
-        )
-        for each in heads
-    ]
-    scale = held_back.ratings.scale
-    truth = scale.values(held_back.ratings.codes)
-    errors = [np.mean((scale.restore(each) - truth) ** 2) for each in predictions]
-    assert chosen.server.head[0] == int(np.argmin(errors))
+    losses, truth = [], kept.scale.values(kept.codes)
+    for place in range(len(config.model.head_choices()[0].candidates)):
+        headed = replace(state, server=replace(state.server, head=(place,)))
+        predicted = predictor_of(engine, held_back.problem, headed).predict(kept.client_of_rating, kept.items)
+        e = kept.scale.restore(predicted) - truth
+        losses.append(np.bincount(kept.client_of_rating, weights=e**2, minlength=kept.clients))
+    assert chosen.server.head[0] == surely_best(np.array(losses))
     run = train(training, test, config)
     assert run.result["chosen"] == config.model.head_changes(chosen.server.head)
     assert run.recommender.model.config.model == config.model.with_head(chosen.server.head)
+
+
+def test_a_lead_within_its_standard_error_is_none() -> None:
+    rng = np.random.default_rng(0)
+    usual = rng.normal(size=400) ** 2
+    assert surely_best(np.array([usual, usual - 0.001 + rng.normal(size=400)])) == 0
+    assert surely_best(np.array([usual, usual - 0.2 + 0.1 * rng.normal(size=400)])) == 1
 
 
 def test_nothing_is_kept_back_without_a_choice() -> None:

@@ -16,7 +16,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import Model
 from fedrecplus.training import Recommender, train
-from fedrecplus.training.lists import Wish, similarities
+from fedrecplus.training.lists import Wish, diversified, similarities
 from tests.small_data import small_ratings
 
 OUTSIDE = "tests.training.list_model"
@@ -43,12 +43,12 @@ def named(best: list[Any]) -> list[int]:
 
 def test_weights_for_lists_are_saved_and_rank(with_lists: Recommender, plain: Recommender) -> None:
     person = with_lists.client(3)
-    best = with_lists.recommend(3, n=40)
+    best = with_lists.top_items(3, n=40)
     expected = person.model.X @ person.z
     assert [one.score for one in best] == pytest.approx(sorted(expected[named(best)], reverse=True))
-    assert named(best) != named(plain.recommend(3, n=40))
-    by_rating = with_lists.recommend(3, n=40, by="rating")
-    assert named(by_rating) == named(plain.recommend(3, n=40))
+    assert named(best) != named(plain.top_items(3, n=40))
+    by_rating = with_lists.top_items(3, n=40, by="rating")
+    assert named(by_rating) == named(plain.top_items(3, n=40))
     ratings = {one.item: one.rating for one in by_rating}
     assert all(one.rating == ratings[one.item] for one in best), "predicted ratings stay what they are"
 
@@ -56,33 +56,41 @@ def test_weights_for_lists_are_saved_and_rank(with_lists: Recommender, plain: Re
 def test_a_newcomer_with_a_client_s_ratings_gets_that_client_s_list(with_lists: Recommender) -> None:
     items, values = RATINGS.of(5)
     newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
-    assert named(newcomer.recommend(8)) == named(with_lists.recommend(5, 8))
+    assert named(newcomer.top_items(8)) == named(with_lists.top_items(5, 8))
 
 
 @pytest.mark.whole
 def test_evaluation_ranks_by_them_too(with_lists: Recommender) -> None:
     training, test = fr.split(RATINGS, 0)
     run = fr.train(training, test, LISTS)
-    popularity = fr.compare(RATINGS, ["popularity"], folds_count=5).rows[0]["ranking"]
+    popularity = fr.compare(RATINGS, ["popularity"], folds=5).rows[0]["ranking"]
     assert run.ranking["ndcg@20"] == pytest.approx(fr.evaluate(run, training, test)["ndcg@20"])
     assert abs(run.ranking["popularity@5"] - popularity["popularity@5"]) < 0.05
 
 
 def test_seen_items_are_left_out_unless_they_are_asked_for(plain: Recommender) -> None:
     rated = set(RATINGS.of(3)[0].tolist())
-    assert not rated & set(named(plain.recommend(3, 40)))
-    assert set(named(plain.recommend(3, 40, exclude_seen=False))) == set(range(40))
+    assert not rated & set(named(plain.top_items(3, 40)))
+    assert set(named(plain.top_items(3, 40, exclude_seen=False))) == set(range(40))
 
 
 def test_people_without_ratings_get_a_list_from_every_model(with_lists: Recommender) -> None:
     newcomer = with_lists.fold_in({})
     popularity = RATINGS.item_counts()
-    best = newcomer.recommend(5, why=True, explore=0.2)
-    assert popularity[named(newcomer.recommend(5))].tolist() == sorted(popularity, reverse=True)[:5]
+    best = newcomer.top_items(5, why=True, explore=0.2)
+    assert popularity[named(newcomer.top_items(5))].tolist() == sorted(popularity, reverse=True)[:5]
     assert all(one.because == () for one in best)
     for name in ("fedmf", "fedrec", "fedrec++", "pmf", "fedrec+private"):
         model = train(RATINGS, None, assign(preset(name), ["server.rounds=2"])).recommender
-        assert len(model.fold_in({}).recommend(5, why=True, explore=0.5)) == 5
+        assert len(model.fold_in({}).top_items(5, why=True, explore=0.5)) == 5
+
+
+def test_a_little_exploring_changes_a_list_whose_scores_are_far_apart(plain: Recommender) -> None:
+    V = np.random.default_rng(1).standard_normal((40, 64))  # no two items are very much alike
+    model, scores = replace(plain.model, V=V), np.maximum(1.0 - 0.16 * np.arange(40), 0.0)
+    explored = diversified(scores, model, 6, 0.3)
+    assert explored[0] == 0
+    assert set(explored.tolist()) != set(range(6))
 
 
 @pytest.mark.parametrize("explore", [0.3, 1.0])
@@ -106,14 +114,14 @@ def test_exploring_gives_items_less_alike_and_names_its_price(plain: Recommender
 def test_the_best_reasons_are_those_that_leaving_out_costs_most(with_lists: Recommender, by: str) -> None:
     items, values = RATINGS.of(4)
     newcomer = with_lists.fold_in(dict(zip(items.tolist(), values.tolist(), strict=True)))
-    best = newcomer.recommend(3, by=by, why=True)
-    assert best == newcomer.recommend(3, by=by, why=True)
+    best = newcomer.top_items(3, by=by, why=True)
+    assert best == newcomer.top_items(3, by=by, why=True)
     model, numbers = with_lists.model, np.array([int(item) for item in items])
     shares = model.weight_shares(newcomer.items, newcomer.ratings, by) @ model.X[named(best)].T
     taken = []
     for item in items.tolist():
         rest = {i: r for i, r in zip(items.tolist(), values.tolist(), strict=True) if i != item}
-        without = {one.item: one.score for one in with_lists.fold_in(rest).recommend(40, by=by, exclude_seen=False)}
+        without = {one.item: one.score for one in with_lists.fold_in(rest).top_items(40, by=by, exclude_seen=False)}
         taken.append([one.score - without[one.item] for one in best])
     assert np.corrcoef(shares.ravel(), np.ravel(taken))[0, 1] > 0.9
     order = np.argsort(-shares[:, 0], kind="stable")[:3]
@@ -147,10 +155,10 @@ def test_a_model_that_says_nothing_of_shares_has_them_by_leaving_out() -> None:
 
 def test_wishes_that_mean_nothing_are_refused(plain: Recommender) -> None:
     with pytest.raises(UserError, match="did you mean 'rating'"):
-        plain.recommend(1, by="ratings")
+        plain.top_items(1, by="ratings")
     for explore in (-0.1, 1.5, float("nan")):
         with pytest.raises(UserError, match="explore is"):
-            plain.recommend(1, explore=explore)
+            plain.top_items(1, explore=explore)
 
 
 def test_the_command_gives_every_client_s_list_with_reasons_and_price(

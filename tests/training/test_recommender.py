@@ -24,7 +24,7 @@ def recommender() -> Recommender:
 
 
 def test_recommended_items_are_unrated_and_best_first(recommender: Recommender) -> None:
-    best = recommender.recommend(3, n=40)
+    best = recommender.top_items(3, n=40)
     rated = set(RATINGS.of(3)[0].tolist())
     assert {item.item for item in best} == set(range(40)) - rated
     ratings = [item.rating for item in best]
@@ -41,7 +41,7 @@ def test_a_loaded_recommender_is_the_same(tmp_path: Path, text_ids: bool) -> Non
         ratings = replace(RATINGS, client_ids=clients, item_ids=items, catalogue=None)
     run = train(ratings, None, CONFIG, out=tmp_path)
     client = "é4" if text_ids else 4
-    assert Recommender.load(tmp_path).recommend(client, 5) == run.recommender.recommend(client, 5)
+    assert Recommender.load(tmp_path).top_items(client, 5) == run.recommender.top_items(client, 5)
 
 
 @pytest.mark.parametrize("scale", [Scale(1.0, 5.0, 1.0), Scale(0.0, 1.0, 1.0)], ids=str)
@@ -51,7 +51,7 @@ def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale:
     items, ratings = whole.of(5)[0], scale.restore(whole.of(5)[1])
     newcomer = recommender.fold_in(dict(zip(items.tolist(), ratings.tolist(), strict=True)))
     np.testing.assert_allclose(newcomer.predict(range(40)), recommender.predict(5, range(40)), rtol=1e-4, atol=1e-5)
-    assert not {item.item for item in newcomer.recommend(40)} & set(items.tolist())
+    assert not {item.item for item in newcomer.top_items(40)} & set(items.tolist())
 
 
 @pytest.mark.parametrize("algorithm", ["fedrec", "fedmf", "fedrec+secure"])
@@ -59,7 +59,7 @@ def test_a_newcomer_without_ratings_gets_what_is_popular_and_the_items_means(alg
     popularity, averages = RATINGS.item_counts(), RATINGS.item_means()
     few = assign(preset(algorithm), ["server.rounds=2"])
     newcomer = train(RATINGS, None, few).recommender.fold_in({})
-    assert popularity[newcomer.recommend(3)[0].item] == popularity.max()
+    assert popularity[newcomer.top_items(3)[0].item] == popularity.max()
     assert newcomer.predict(range(40)) == pytest.approx(averages)
 
 
@@ -73,12 +73,12 @@ def test_predictions_stay_on_the_scale() -> None:
 
 def test_unknown_ids_and_ratings_off_the_scale_are_errors(recommender: Recommender) -> None:
     with pytest.raises(UserError, match="unknown client 'nobody'"):
-        recommender.recommend("nobody")
+        recommender.top_items("nobody")
     with pytest.raises(UserError, match="unknown item 99"):
         recommender.predict(1, [99])
     with pytest.raises(UserError, match="not all on the scale"):
         recommender.fold_in({1: 7.0})
     with pytest.raises(UserError, match="at least one"):
-        recommender.recommend(1, n=0)
+        recommender.top_items(1, n=0)
     with pytest.raises(UserError, match="no such folder"):
         Recommender.load("nowhere")

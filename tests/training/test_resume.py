@@ -69,7 +69,7 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path) -> None:
     run = train(TRAINING, TEST, config, out=tmp_path)
     again = train(TRAINING, TEST, config, out=tmp_path, resume=True)
     assert again.result == run.result
-    assert again.recommender.recommend(1, 4) == run.recommender.recommend(1, 4)
+    assert again.recommender.top_items(1, 4) == run.recommender.top_items(1, 4)
 
 
 def test_an_unfinished_run_is_not_begun_anew_by_accident(tmp_path: Path) -> None:

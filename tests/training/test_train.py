@@ -112,7 +112,7 @@ def test_without_test_ratings_errors_are_those_of_training(tmp_path: Path) -> No
     run = train(RATINGS, None, assign(preset("fedmf"), SHORT), out=tmp_path)
     assert run.result["rmse"] is None
     assert 0 < run.result["fit"]["rmse"] < 2
-    assert Recommender.load(tmp_path).recommend(0, 3)
+    assert Recommender.load(tmp_path).top_items(0, 3)
 
 
 def test_nothing_to_train_on_is_an_error() -> None:

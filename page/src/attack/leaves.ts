@@ -14,7 +14,6 @@ export interface Attacker {
 }
 
 export interface Preset extends Config {
-  readonly summary: string;
   /** whether the page's own model was trained by it */
   readonly own: boolean;
   /** null where the site has no table that its model can step from */

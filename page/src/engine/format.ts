@@ -40,7 +40,8 @@ export interface ModelFacts {
   /** null where choices have no part in that score */
   readonly lists: ListFacts | null;
   readonly arrays: readonly ArrayFacts[];
-  readonly precision: { readonly bits: number; readonly mean_change: number; readonly largest_change: number; readonly same_top_ten: number };
+  /** null where the table came as it is */
+  readonly precision: { readonly bits: number; readonly mean_change: number; readonly largest_change: number; readonly same_top_ten: number } | null;
   readonly made: Readonly<Record<string, string | number>>;
 }
 

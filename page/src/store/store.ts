@@ -37,6 +37,9 @@ export interface Store {
   /** A device that takes part in rounds: what it sent so far, and whether it pauses. Absent in the browser's own. */
   readonly device?: {
     sent(): Promise<SentSoFar>;
-    pause(paused: boolean): Promise<void>;
+    /** absent where leaving takes its place */
+    pause?(paused: boolean): Promise<void>;
+    /** calls back after a message */
+    onSent?(listener: () => void): void;
   };
 }

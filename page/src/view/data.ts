@@ -17,7 +17,7 @@ interface Exported {
 
 export function dataPanel(context: Context): HTMLElement {
   const said = element("p", { class: "quiet", role: "status" });
-  const file = element("input", { type: "file", accept: "application/json,.json", id: "import", class: "visually-hidden", tabindex: "-1", "aria-label": t("data.import") });
+  const file = element("input", { type: "file", accept: "application/json,.json,text/csv,.csv", id: "import", class: "visually-hidden", tabindex: "-1", "aria-label": t("data.import") });
   file.addEventListener("change", () => {
     const chosen = file.files?.[0];
     file.value = "";
@@ -54,8 +54,8 @@ function aboutModel(context: Context): HTMLElement {
   const lines = [t("about.model", { algorithm: facts.algorithm, dataset: facts.dataset, items: context.items.count })];
   if (made["when"]) lines.push(t("about.made", { when: String(made["when"]).slice(0, 10), version: String(made["version"] ?? "") }));
   if (typeof made["rmse"] === "number") lines.push(t("about.error", { rmse: digits(made["rmse"], 3) }));
-  const same = digits(100 * precision.same_top_ten, 0);
-  lines.push(t("about.precision", { bits: precision.bits, mean: digits(precision.mean_change, 4), largest: digits(precision.largest_change, 3), same }));
+  const same = precision ? digits(100 * precision.same_top_ten, 0) : "";
+  if (precision) lines.push(t("about.precision", { bits: precision.bits, mean: digits(precision.mean_change, 4), largest: digits(precision.largest_change, 3), same }));
   return element("details", { class: "about-model" }, element("summary", {}, t("about.title")), element("ul", {}, ...lines.map((line) => element("li", {}, line))));
 }
 
@@ -93,7 +93,7 @@ function download(context: Context): void {
 async function readFile(context: Context, file: File): Promise<string> {
   if (file.size > LARGEST) return t("data.too-large");
   try {
-    const content = JSON.parse(await file.text()) as Partial<Exported>;
+    const content = contentOf(await file.text());
     if (content.kind !== KIND || !Array.isArray(content.ratings)) return t("data.not-ours");
     const { changes, unknown } = read(context, content);
     context.state.apply(changes, t("data.imported", { count: changes.length }));
@@ -101,6 +101,14 @@ async function readFile(context: Context, file: File): Promise<string> {
   } catch {
     return t("data.not-ours");
   }
+}
+
+/** An export of this page, or lines of item and rating, between commas, semicolons or tabs; a heading may be. */
+function contentOf(text: string): Partial<Exported> {
+  if (text.trimStart().startsWith("{")) return JSON.parse(text) as Partial<Exported>;
+  const lines = text.split(/\r?\n/).filter((line) => line.trim()).map((line) => line.split(/[,;\t]/).map((field) => field.trim()));
+  const ratings = lines.filter(([, rating], place) => place > 0 || Number.isFinite(Number(rating))).map(([item = "", rating]) => ({ item, rating: Number(rating) }));
+  return lines.every((fields) => fields.length === 2) ? { kind: KIND, ratings, marks: [] } : {};
 }
 
 /** Ratings of known items that lie on the scale; everything else is counted and left out. */

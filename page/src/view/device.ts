@@ -28,7 +28,7 @@ export function devicePanel(device: Device, failed: (error: unknown) => void): H
   };
   toggle.addEventListener("click", () => {
     const paused = toggle.getAttribute("aria-checked") !== "true";
-    device.pause(paused).then(refresh).catch(failed);
+    device.pause!(paused).then(refresh).catch(failed);
   });
   const table = element(
     "table",
@@ -37,6 +37,8 @@ export function devicePanel(device: Device, failed: (error: unknown) => void): H
     element("thead", {}, element("tr", {}, ...["when", "what", "size"].map((name) => element("th", { scope: "col" }, t(`device.${name}`))))),
     rows,
   );
+  if (!device.pause) toggle.hidden = state.hidden = true;
+  device.onSent?.(() => void refresh().catch(failed));
   refresh().catch(failed);
   setInterval(() => void (document.hidden || refresh().catch(() => undefined)), EVERY);
   return element(

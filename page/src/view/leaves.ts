@@ -6,7 +6,7 @@ import type { Context } from "../context";
 import { standardise } from "../engine/recommender";
 import { element, icon } from "./dom";
 import { maskedPicture } from "./masked";
-import { t } from "./texts";
+import { has, t } from "./texts";
 import { uploadPicture } from "./upload";
 
 /** What the panel shows until somebody rates: the best known titles, with made-up ratings. */
@@ -141,7 +141,7 @@ function shortVerdict(leak: Leak): string {
 
 function draw(context: Context, preset: Preset, leak: Leak): HTMLElement[] {
   const where = preset.own || !preset.table ? "" : t("leaves.table-of", { name: preset.trained_by });
-  const summary = element("p", { class: "quiet summary" }, preset.summary ? `${preset.summary}. ` : "", preset.own ? t("leaves.own") : where);
+  const summary = element("p", { class: "quiet summary" }, has(`preset.${preset.name}`) ? `${t(`preset.${preset.name}`)} ` : "", preset.own ? t("leaves.own") : where);
   if (leak.kind === "no-model") return [verdictLine("grey", t("verdict.no-model")), summary, element("p", { class: "quiet" }, t("leaves.no-model"))];
   if (leak.kind === "sums") {
     const label = leak.own ? null : element("p", { class: "quiet" }, t("leaves.another-table"));

@@ -2,16 +2,19 @@
 import { element } from "./dom";
 import { t } from "./texts";
 
-const VIEWS = ["rate", "list", "leaves"] as const;
+const VIEWS = ["rate", "list", "leaves"];
+/** What only the page of a server has. */
+const OF_SERVERS = "part";
+const views = (): string[] => ("server" in document.documentElement.dataset ? [...VIEWS, OF_SERVERS] : VIEWS);
 
 function viewOf(hash: string): string {
   const name = hash.slice(1);
-  return (VIEWS as readonly string[]).includes(name) ? name : "list";
+  return views().includes(name) ? name : "list";
 }
 
 /** The links; a narrow screen shows one part at a time, a wide one has rating and list side by side. */
 export function navigation(): HTMLElement {
-  const links = VIEWS.map((view) => element("a", { href: `#${view}`, "data-view": view }, t(`nav.${view}`)));
+  const links = views().map((view) => element("a", { href: `#${view}`, "data-view": view }, t(`nav.${view}`)));
   const mark = (): void => {
     const current = viewOf(location.hash);
     links.forEach((link) => {

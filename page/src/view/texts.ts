@@ -23,6 +23,9 @@ export function t(name: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (_, each: string) => shown(values[each] ?? ""));
 }
 
+/** Whether there is a text of this name. */
+export const has = (name: string): boolean => name in texts;
+
 function shown(value: string | number): string {
   return typeof value === "number" ? value.toLocaleString(document.documentElement.lang) : value;
 }

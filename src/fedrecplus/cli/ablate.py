@@ -18,7 +18,7 @@ from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments import ablate as grids
 from fedrecplus.experiments import heterogeneity as clients
 from fedrecplus.experiments import heterogeneity_tables
-from fedrecplus.experiments.jobs import Callbacks
+from fedrecplus.experiments.jobs import Monitor
 from fedrecplus.provenance import Stopwatch
 
 HETEROGENEITY = "heterogeneity"
@@ -137,10 +137,10 @@ def _ablate(
     found = []
     for study, config, vary in wanted:
         count = folds * len(grids.grid(config, grids.parse_vary(vary, config)))
-        how: dict[str, Any] = {"study": study, "folds_count": folds, "workers": workers, "out": out and out / study}
+        how: dict[str, Any] = {"study": study, "folds": folds, "workers": workers, "out": out and out / study}
         try:
             with stop_on_interrupt() as stop, show_jobs(f"{study} on {ratings.name}", count) as shown:
-                found.append(grids.ablate(ratings, config, vary, **how, callbacks=Callbacks(*shown, stop)))
+                found.append(grids.ablate(ratings, config, vary, **how, monitor=Monitor(*shown, stop)))
         except KeyboardInterrupt:
             raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None
     for each in found:

@@ -58,10 +58,10 @@ class Control(enum.StrEnum):
 
 @reads_own_files
 def audit_command(
-    schemes: Annotated[
-        list[str], typer.Argument(metavar="RUN-OR-PRESET…", help="Presets, TOML files, or folders of runs.")
-    ],
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings.")],
+    algorithms: Annotated[
+        str, typer.Option("--algorithm", metavar="A,B,…", help="Presets, TOML files, or folders of runs.")
+    ],
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that the server takes notes of.")] = 20,
     users: Annotated[int, typer.Option(min=1, help="Clients that are attacked.")] = 200,
     attacks: Annotated[
@@ -122,8 +122,8 @@ def audit_command(
 
     \b
     Examples:
-      fedrecplus audit fedmf fedrec fedrec+ fedrec+private --dataset ml-100k
-      fedrecplus audit fedrec+ --dataset ml-100k --set pseudo_items.ratio=3 --users 50 --json leaks.json
+      fedrecplus audit --dataset ml-100k --algorithm fedmf,fedrec,fedrec+,fedrec+private
+      fedrecplus audit --dataset ml-100k --algorithm fedrec+ --set pseudo_items.ratio=3 --users 50 --json leaks.json
 
     A scheme with local epochs is trained and attacked with one of them and with its own number. `AUC` is how well rated
     rows are told from pseudo rows, or rated items from unrated ones as popular where no pseudo row is seen: .5 is
@@ -136,7 +136,7 @@ def audit_command(
     extent = AuditExtent(rounds, users, _names(attacks), options_of(attack_settings or []), second, control.value)
     _ = extent.chosen  # misspellings are found before anything is trained
     sizes = _sizes(cohort)
-    configs = _configs(schemes, (channel, rows_sent), settings or [], seed, allow or ())
+    configs = _configs(names_in(algorithms), (channel, rows_sent), settings or [], seed, allow or ())
     found = cases(configs)  # what can't be audited is found before data is fetched
     ratings = load_with_bar(dataset, options)
     training, test = split(ratings, fold, seed=seed or 0)

@@ -44,7 +44,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments.baselines import is_import_path
 from fedrecplus.experiments.compare import compare, named_configs
 from fedrecplus.experiments.comparison import SPARE, Comparison, errors_table, notes
-from fedrecplus.experiments.jobs import Callbacks
+from fedrecplus.experiments.jobs import Monitor
 from fedrecplus.experiments.report import (
     details_tables,
     published_table,
@@ -63,6 +63,7 @@ def compare_command(
     algorithms: Annotated[
         str,
         typer.Option(
+            "--algorithm",
             metavar="A,B,…",
             help="Presets, auto for what suits the ratings, TOML files, run folders, popularity, or import paths of "
             "your own models; "
@@ -103,9 +104,9 @@ def compare_command(
 
     \b
     Examples:
-      fedrecplus compare --dataset ml-100k --algorithms fedmf,fedrec,fedrec+ --folds 5
-      fedrecplus compare --dataset my.csv --algorithms fedrec,fedrec+ --baseline fedrec --details --json figures.json
-      fedrecplus compare --dataset my.csv --algorithms fedrec+,my_models.Neighbours --split last:1
+      fedrecplus compare --dataset ml-100k --algorithm fedmf,fedrec,fedrec+ --folds 5
+      fedrecplus compare --dataset my.csv --algorithm fedrec,fedrec+ --baseline fedrec --details --json figures.json
+      fedrecplus compare --dataset my.csv --algorithm fedrec+,my_models.Neighbours --split last:1
 
     Figures are means ± standard deviations over folds. p is Wilcoxon's signed-rank test over clients: each client's
     RMSE, averaged over folds, against the baseline's. NDCG@10 ranks every item that a client hasn't rated; a test item
@@ -140,24 +141,23 @@ def compare_command(
         "overwrite": overwrite,
         "split": way,
     }
-    comparisons = compare_with_bars(sets, configs, out, folds_count=folds, **how)
+    comparisons = compare_with_bars(sets, configs, out, folds=folds, **how)
     for comparison in comparisons:
         show_comparison(comparison, details)
     write_reports(comparisons, watch.made(seed or 0), out, json_file, csv_file, markdown_file)
 
 
 def compare_with_bars(
-    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds_count: int = 5, **how: Any
+    sets: Sequence[Ratings], configs: Sequence[Config | str], out: Path | None, *, folds: int = 5, **how: Any
 ) -> list[Comparison]:
     """Compare on each data set, with live progress; ``how`` is for ``compare``."""
     comparisons = []
-    count = folds_count * len(set(named_configs(configs, 0)) | set(ADDED))
+    count = folds * len(set(named_configs(configs, 0)) | set(ADDED))
     try:
         for ratings in sets:
             place = out if out is None or len(sets) == 1 else out / Path(ratings.name).name
             with stop_on_interrupt() as stop, show_jobs(ratings.name, count) as (progress, done):
-                callbacks = Callbacks(progress, done, stop)
-                found = compare(ratings, configs, out=place, folds_count=folds_count, callbacks=callbacks, **how)
+                found = compare(ratings, configs, out=place, folds=folds, monitor=Monitor(progress, done, stop), **how)
             comparisons.append(found)
     except KeyboardInterrupt:
         hint = "go on with the same command and --resume" if out else "give --out DIR to be able to --resume"

@@ -64,8 +64,11 @@ def info(
     """Show what is in a data set."""
     check_file_place(json_file)
     ratings = load_with_bar(data, options)
-    facts = describe(ratings)
-    show_list(_lines(facts))
+    from fedrecplus.training.choosing import choose  # here: it brings the engines, for which no other of these waits
+
+    choice = choose(ratings, validate=False)
+    facts = {**describe(ratings), "algorithm": choice.config.algorithm}
+    show_list([*_lines(facts), ("train takes", f"{choice.config.algorithm}, unless a validation cut says otherwise")])
     write_json_to(json_file, facts)
     _note_other_size(data, len(ratings))
 
@@ -110,7 +113,8 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("clients", f"{facts['clients']:,}"),
         ("items", f"{facts['items']:,}"),
         ("ratings", f"{facts['ratings']:,}"),
-        ("density", f"{facts['density']:.3%}"),
+        ("sparsity", f"{1 - facts['density']:.2%} of all pairs of client and item have no rating"),
+        ("times", "none" if facts["times"] is None else f"{facts['times']['first']} to {facts['times']['last']}"),
         ("scale", f"{facts['scale']} ({facts['levels']:,} levels)"),
         ("mean rating", f"{facts['mean']:.3f}"),
         *_histogram(facts["histogram"]),

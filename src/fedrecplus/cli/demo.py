@@ -33,7 +33,7 @@ def demo_command(
     watch = Stopwatch()
     ratings = load_with_bar(dataset, FileOptions())
     configs = [preset(name) for name in ALGORITHMS]
-    comparisons = compare_with_bars([ratings], configs, out, folds_count=folds, overwrite=True)
+    comparisons = compare_with_bars([ratings], configs, out, folds=folds, overwrite=True)
     show_comparison(comparisons[0])
     write_reports(comparisons, watch.made(0), out, json_file)
     say(f"\nrun folders: {out}; tables: {out / 'comparison.md'}, .csv, .json")

@@ -32,13 +32,16 @@ deploy_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Trai
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Run folder.")]
 Quorum = Annotated[float, typer.Option(min=0.01, max=1.0, help="Share of asked nodes whose answers close a round.")]
 Deadline = Annotated[float, typer.Option(min=1.0, help="Seconds after which a round closes anyway.")]
+_LOCAL_NODES = 3
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in the folder.")]
 
 
 @deploy_app.command("run")
 def run_command(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A preset's name or a TOML config.")],
     out: Out,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="PRESET-OR-FILE", help="A preset or a TOML file; --resume needs none.")
+    ] = None,
     items: Annotated[Path | None, typer.Option(metavar="FILE", help="The item catalogue; see `deploy items`.")] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Begin when so many nodes are connected.")] = 1,
     rounds: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
@@ -88,8 +91,8 @@ def run_command(
     \b
     Examples, on the machine where `fedrecplus server up` runs:
       fedrecplus deploy items ml-100k --out items.safetensors
-      fedrecplus deploy run fedrec+private --items items.safetensors --nodes 3 --out runs/first
-      fedrecplus deploy run fedrec+private --resume --out runs/first
+      fedrecplus deploy run --algorithm fedrec+private --items items.safetensors --nodes 3 --out runs/first
+      fedrecplus deploy run --resume --out runs/first
     """
     server = ServerHome.load(home.expanduser().absolute())
     if resume:
@@ -104,7 +107,9 @@ def run_command(
             raise UserError(
                 "no item catalogue is given", "make one with `fedrecplus deploy items`, give it with --items"
             )
-        chosen, catalogue = _config(config, rounds, settings or []), ItemCatalogue.read(items)
+        if algorithm is None:
+            raise UserError("no algorithm is given", "give --algorithm PRESET; `fedrecplus presets` lists them")
+        chosen, catalogue = _config(algorithm, rounds, settings or []), ItemCatalogue.read(items)
         if (
             is_secure(chosen) and chosen.seed == 0
         ):  # nodes unmask one sum of a table, so each run needs its own first one
@@ -185,9 +190,13 @@ def local_command(
     dataset: Annotated[str, typer.Option(metavar="NAME-OR-FILE", help="Ratings to spread over the nodes.")],
     out: Out,
     options: FileOptions,
-    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 3,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="How many nodes. Default: 3, or as many as a secure sum needs.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 5,
-    config: Annotated[str, typer.Option(metavar="CONFIG", help="A preset's name or a TOML config.")] = "fedrec+private",
+    algorithm: Annotated[
+        str, typer.Option(metavar="PRESET-OR-FILE", help="A preset or a TOML file.")
+    ] = "fedrec+private",
     settings: Settings = None,
     simulated_keys: Annotated[
         bool, typer.Option("--simulated-keys", help="Secrets from the seed, to compare with a simulation.")
@@ -197,7 +206,10 @@ def local_command(
     overwrite: Overwrite = False,
 ) -> None:
     """Server and nodes on this machine, for a try: the processes, certificates and keys of many machines."""
-    chosen = _config(config, rounds, settings or [])
+    chosen = _config(algorithm, rounds, settings or [])
+    if nodes is None:
+        nodes = max(_LOCAL_NODES, chosen.channel.least_cohort)
+        say(f"{nodes} nodes on this machine, a demonstration; --nodes takes another number")
     ratings, deployment = load_with_bar(dataset, options), Deployment(nodes, quorum, deadline)
     with terminated_like_interrupted(), show_rounds(rounds) as show:
         run_local(ratings, chosen, out, deployment, show, say, simulated_keys=simulated_keys, overwrite=overwrite)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,13 +69,14 @@ def show_table(
 
 
 def _blocks(columns: Sequence[Sequence[str]], room: int, words: Sequence[str]) -> list[list[Sequence[str]]]:
-    """Columns in groups that have room, each beginning with the names."""
-    names, blocks = columns[0], [[columns[0]]]
-    for column in columns[1:]:
-        if len(blocks[-1]) > 1 and _least_width([*blocks[-1], column], words) > room:
-            blocks.append([names])
-        blocks[-1].append(column)
-    return blocks
+    """Columns in groups that have room, each beginning with the names; as many in each, so that none stands alone."""
+    names, others = columns[0], list(columns[1:])
+    for count in range(1, len(others) + 1):
+        ends = [len(others) * place // count for place in range(count + 1)]
+        blocks = [[names, *others[first:last]] for first, last in pairwise(ends)]
+        if all(_least_width(block, words) <= room for block in blocks):
+            return blocks
+    return [[names, column] for column in others] or [[names]]
 
 
 def _print_table(columns: Sequence[Sequence[str]], title: str, words: Sequence[str], room: int) -> None:
@@ -110,13 +112,17 @@ def show_list(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def say(text: str) -> None:
-    """A line on standard output, never wrapped."""
-    plain_console().print(printable(text), soft_wrap=True)
+    """A line on standard output; in a terminal it is folded between words."""
+    _print(plain_console(), text)
 
 
 def tell(text: str) -> None:
-    """A line on standard error, never wrapped: what is no part of the figures."""
-    plain_console(stderr=True).print(printable(text), soft_wrap=True)
+    """The same on standard error: what is no part of the figures."""
+    _print(plain_console(stderr=True), text)
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(printable(text), soft_wrap=not console.is_terminal)
 
 
 class _Bars:
@@ -161,8 +167,8 @@ class _Bars:
             self.line(f"{name}: {step.message}")
 
     def line(self, text: str) -> None:
-        """A line above the bars, never wrapped."""
-        self.console.print(text, soft_wrap=True)
+        """A line above the bars."""
+        _print(self.console, text)
 
 
 def _note(step: Step) -> str | None:
@@ -216,6 +222,8 @@ def show_jobs(name: str, count: int) -> Iterator[tuple[Callable[[Job], Progress]
 
 def _shown(row: Mapping[str, Any]) -> str:
     """A finished training in a word: its error or, for likes alone, its lists."""
+    if "failure" in row:
+        return f"failed: {row['failure']}"
     if row["rmse"] is not None:
         return f"RMSE {row['rmse']:.4f}"
     ndcg = row["ranking"]["ndcg@10"]

@@ -17,7 +17,7 @@ from fedrecplus.errors import UserError
 from fedrecplus.experiments import family as members_of
 from fedrecplus.experiments import family_tables
 from fedrecplus.experiments import family_tuning as search
-from fedrecplus.experiments.jobs import Callbacks
+from fedrecplus.experiments.jobs import Monitor
 from fedrecplus.experiments.validation import cut
 from fedrecplus.files import write_json_to, write_text
 from fedrecplus.provenance import Stopwatch
@@ -73,10 +73,10 @@ def run(
                 tuned=_tuned(settings_file) if tuned else None,
                 settings=settings or [],
                 members=chosen,
-                folds_count=folds,
+                folds=folds,
                 workers=workers,
                 out=out,
-                callbacks=Callbacks(*shown, stop),
+                monitor=Monitor(*shown, stop),
             )
     except KeyboardInterrupt:
         raise Interrupted("nothing is kept of an unfinished study but run folders in --out") from None

@@ -44,7 +44,7 @@ def join_command(
 
     \b
     Example:
-      fedrecplus join 'fedrecplus://fed.example.org:9092/join?code=…&authority=…' --ratings mine.csv
+      fedrecplus join 'https://fed.example.org:9092/#code=…&authority=…' --ratings mine.csv
     """
     invitation = Invitation.parse(sys.stdin.readline() if link == "-" else link)  # others see a command line
     device, elsewhere = home_of(home), "" if home == DEFAULT_HOME else f" --home {home}"

@@ -182,7 +182,7 @@ def exit_code_of(arguments: list[str]) -> int:
             code = app(arguments, prog_name="fedrecplus", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        click.echo(f"error: {printable(str(error))}", err=True)
+        click.echo(f"error: {printable(error.for_shell)}", err=True)
         return 2
     except click.ClickException as error:
         error.show()

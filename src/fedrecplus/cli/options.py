@@ -135,6 +135,12 @@ def own_file(
     duplicates: Annotated[
         str, typer.Option(metavar="error|last|mean", help="Own file: what to do where one user rated an item twice.")
     ] = "error",
+    missing: Annotated[
+        str, typer.Option(metavar="error|drop", help="Own file: lines without user, item or rating.")
+    ] = "error",
+    on_error: Annotated[
+        str, typer.Option(metavar="error|skip", help="Own file: lines that are no ratings; skip: count them.")
+    ] = "error",
     timestamp_column: Annotated[str | None, typer.Option(help="Own file: column of times.")] = None,
     fold_column: Annotated[
         str | None, typer.Option(help="Own file: column of folds: numbers, or train and test; for --split column.")
@@ -162,7 +168,8 @@ def own_file(
         raise UserError("--items and --catalogue both describe the items", "give --catalogue alone")
     of_items = (title_column, genres_column, year_column, catalogue or items, catalogue is not None)
     of_ratings = (user_column, item_column, rating_column, separator, scale, duplicates)
-    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items, test=test_column)
+    further: dict[str, Any] = {"test": test_column, "missing": missing, "on_error": on_error}
+    return FileOptions(*of_ratings, timestamp_column, fold_column, *of_items, **further)
 
 
 def reads_own_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -235,7 +242,7 @@ def config_of(name: str, allow: Sequence[str] | None = None, more: Iterable[str]
         )
 
         if name in TRIVIAL:
-            remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithms fedrec+,{name}"
+            remedy = f"set it beside others: fedrecplus compare --dataset ml-100k --algorithm fedrec+,{name}"
             raise UserError(f"{name} has nothing to train: it knows means or counts alone", remedy)
         raise unknown_name("algorithm", name, [*presets(), *more])
     return preset(name)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tomli_w
 import typer
 
-from fedrecplus.cli.display import say, show_list
+from fedrecplus.cli.display import plain_console, show_list
 from fedrecplus.cli.options import JsonFile, check_file_place
 from fedrecplus.config import Config, from_tables, preset, preset_summary, presets, settings_in, to_tables
 from fedrecplus.files import write_json_to
@@ -28,7 +28,7 @@ def presets_command(
     check_file_place(json_file)
     if name is not None:
         write_json_to(json_file, to_tables(preset(name)))
-        say(explained(preset(name)))
+        plain_console().print(explained(preset(name)), soft_wrap=True)  # a file, in which no line may be folded
         return
     known = [(known, preset_summary(known)) for known in presets()]
     write_json_to(json_file, {"presets": [{"name": one, "summary": summary} for one, summary in known]})

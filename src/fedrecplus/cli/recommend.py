@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from fedrecplus.cli.display import say
@@ -22,14 +24,36 @@ from fedrecplus.cli.lists import (
     show_top_list,
 )
 from fedrecplus.cli.options import Allow, JsonFile, check_file_place
-from fedrecplus.files import write_json_to
+from fedrecplus.errors import UserError
+from fedrecplus.files import beside, write_json_to
+from fedrecplus.training.batch import recommend_many
 from fedrecplus.training.lists import Wish
 from fedrecplus.training.recommender import Recommender
+
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+    ".parquet": pl.DataFrame.write_parquet,
+    ".csv": lambda lists, place: _flat(lists).write_csv(place),
+    ".json": pl.DataFrame.write_json,
+}
+
+
+def _flat(lists: pl.DataFrame) -> pl.DataFrame:
+    """Reasons as one text, with bars between ids: CSV has no lists."""
+    if "why" not in lists.columns:
+        return lists
+    return lists.with_columns(pl.col("why").cast(pl.List(pl.String)).list.join("|"))
 
 
 def recommend_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    client: Annotated[list[str], typer.Option(metavar="ID", help="A client's id in the data; may be repeated.")],
+    client: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A client's id in the data; may be repeated.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Lists of all clients.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the lists, a line per item: .parquet, .csv or .json."),
+    ] = None,
     n: Length = 10,
     by: By = "list",
     include_seen: IncludeSeen = False,
@@ -49,6 +73,7 @@ def recommend_command(
       fedrecplus recommend runs/ml-100k-fedrec+-fold0-seed0 --client 196 --client 22 --explore 0.3
       fedrecplus recommend runs/ml-100k-fedrec+secure-fold0-seed0 --client 196 --after 50
       fedrecplus recommend runs/ml-100k-fedrec+secure-fold0-seed0 --client 196 --session 50,172
+      fedrecplus recommend runs/ml-100k-fedrec+-fold0-seed0 --all --out lists.parquet
 
     A model with weights for lists ranks by them: what people like this one choose. Others rank by predicted rating, as
     --by rating does for all. Where times are known and validation found that it helps, what was chosen last counts
@@ -56,12 +81,23 @@ def recommend_command(
     other and prints what that changes: the scores, the predicted ratings, the popularity and the likeness of what is
     listed.
     """
-    check_file_place(json_file)
+    check_file_place(json_file, out)
+    if bool(client) == everybody:
+        raise UserError("whose list?", "give --client ID, or --all")
+    if out is not None and out.suffix not in _WRITERS:
+        raise UserError(f"--out {out}: no such kind of file", f"give one that ends with {', '.join(_WRITERS)}")
     wish = Wish(n, by, not include_seen, explore, why, not any_time, after, items_of(session))
     recommender = Recommender.load(run, allow or ())
-    lists = [(one, recommender.client(one).top_list(wish)) for one in dict.fromkeys(client)]
-    write_json_to(json_file, [row for one, found in lists for row in as_rows(found, client=one)])
-    for number, (one, found) in enumerate(lists):
+    client = recommender.clients.client_ids.tolist() if client is None else client
+    if out is not None:
+        lists = pl.DataFrame(recommend_many(recommender, list(dict.fromkeys(client)), wish))
+        with beside(out) as place:
+            _WRITERS[out.suffix](lists, place)
+        say(f"{out}: lists of {len(client):,} clients")
+        return
+    shown = [(one, recommender.client(one).top_list(wish)) for one in dict.fromkeys(client)]
+    write_json_to(json_file, [row for one, found in shown for row in as_rows(found, client=one)])
+    for number, (one, found) in enumerate(shown):
         if number:
             say("")
-        show_top_list(found, f"client {one}" if len(lists) > 1 else "")
+        show_top_list(found, f"client {one}" if len(shown) > 1 else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -22,6 +23,7 @@ from fedrecplus.deploy.operate.processes import kept_alive
 from fedrecplus.deploy.operate.serving import children
 from fedrecplus.deploy.operate.upkeep import back_up, look_over, restore
 from fedrecplus.errors import UserError
+from fedrecplus.web.page.bundle import SUMS, write_bundle
 
 server_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The machine that nodes connect to.")
 
@@ -55,6 +57,7 @@ def up(
         str,
         typer.Option(metavar="URL", help="postgresql+psycopg://USER@HOST/NAME; SQLite in --home where none is given."),
     ] = "",
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page that invitations open.")] = True,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Start the server. Certificates and tables are made on first use; nodes must be admitted by their keys.
@@ -69,6 +72,10 @@ def up(
     server = ServerHome(home.expanduser().absolute(), host, port, insecure, (name or [""])[0], database)
     with terminated_like_interrupted(), server.listening() as listener:
         server.prepare(name or [])
+        if page:
+            write_bundle(server.page)
+        else:
+            shutil.rmtree(server.page, ignore_errors=True)
         say(f"listening on {host}:{port}" + ("" if insecure else f"; nodes need {server.certificates / CA}"))
         with kept_alive(children(server, listener, workers)):
             threading.Event().wait()
@@ -144,6 +151,28 @@ def page(
 
 
 @server_app.command()
+def bundle(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files go.")],
+    address: Annotated[
+        str, typer.Option(metavar="URL", help="The server that the page speaks to, such as https://fed.example.org.")
+    ],
+) -> None:
+    """Write the page that invitations open, for another origin than the server's, with hashes to publish.
+
+    \b
+    Example:
+      fedrecplus server bundle public/ --address https://fed.example.org:9092
+
+    Who sends a page says what it does, so a page from the server itself protects nobody from that server. Put these
+    files where somebody else answers for them, and publish the hash in a place of its own: `sha256sum --check
+    SHA256SUMS` compares. The page's policy lets it speak to the named server alone.
+    """
+    digest = write_bundle(out.expanduser(), address)
+    say(f"{out}: publish this hash of {SUMS}: {digest}")
+    say("links to it: fedrecplus server invite --page https://pages.example.org")
+
+
+@server_app.command()
 def admit(
     key: Annotated[list[Path], typer.Argument(help="Public keys of nodes (node.pub).")],
     name: Annotated[str | None, typer.Option("--name", help="What to call the node in lists; for one key.")] = None,
@@ -167,14 +196,17 @@ def invite(
     name: Annotated[str, typer.Option("--name", help="What to call the node in lists.")] = "",
     hours: Annotated[float, typer.Option(min=0.01, max=24.0 * 90, help="How long the invitation is good for.")] = 48.0,
     address: Annotated[str, typer.Option(metavar="HOST:PORT", help="How nodes reach the server.")] = "",
+    page: Annotated[str, typer.Option(metavar="URL", help="Where `server bundle` was put, for a browser's link.")] = "",
     qr: Annotated[bool, typer.Option("--qr/--no-qr", help="Draw the link for a camera, too.")] = True,
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Make a link that lets one node in, once; `fedrecplus join LINK` takes it."""
+    """Make a link that lets one device in, once: a browser opens it, and `fedrecplus join LINK` takes it."""
     link = ServerHome.load(home.expanduser().absolute()).invite(name, hours, address)
+    opened = f"{page.rstrip('/')}/#code={link.code}" if page else str(link)
     if qr:
-        draw_qr(str(link))
+        draw_qr(opened)
     say(f"fedrecplus join '{link}'")
+    say(f"or open it in a browser: {opened}")
     say(f"good for one device and {hours:g} hours; whoever has it first is let in, so send it to nobody else")
 
 

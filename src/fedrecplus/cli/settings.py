@@ -47,12 +47,13 @@ def settings_command(
     write_json_to(json_file, {"settings": [_as_dict(*each) for each in found]})
     if not found:
         say(f"{only} has no settings")
+    widths = [_longest_word(cells) for cells in zip(*(_cells(setting)[1:3] for *_, setting in found), strict=True)]
     for (section, rule), group in itertools.groupby(found, key=lambda each: each[:2]):
         kind = Attack if section == Attack.kind else KINDS.get(section)
         summary = f": {summary_of(part_class(kind, rule))}" if kind and rule else ""
         console = plain_console()
         console.print(f"{_part_name(section, rule)}{summary}")
-        console.print(_table(setting for _, _, setting in group))
+        console.print(_table([setting for _, _, setting in group], widths))
         console.print()
 
 
@@ -72,15 +73,23 @@ def _part_name(section: str, rule: str) -> str:
     return f"{section}.{rule}" if rule else section or "general"
 
 
-def _table(settings: Iterable[Setting]) -> Table:
-    """Columns as wide in every table, so that they line up on 80 columns."""
+def _cells(setting: Setting) -> tuple[str, str, str, str]:
+    return f"  {setting.name}", _value(setting.default), _range(setting), setting.meaning
+
+
+def _longest_word(cells: Iterable[str]) -> int:
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
+
+
+def _table(settings: Iterable[Setting], widths: Iterable[int]) -> Table:
+    """Columns as wide in every table, so that they line up, and wide enough for every word."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, min_width=19)
-    for width in (8, 16):
+    for width in widths:
         table.add_column(overflow="fold", min_width=width, max_width=width)
     table.add_column(overflow="fold", ratio=1)
     for setting in settings:
-        table.add_row(f"  {setting.name}", _value(setting.default), _range(setting), setting.meaning)
+        table.add_row(*_cells(setting))
     return table
 
 

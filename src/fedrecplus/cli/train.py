@@ -90,7 +90,6 @@ def train_command(
             help="A preset (see `presets`), a TOML file or a run folder. Default: what suits the ratings.",
         ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file; the same as --algorithm.")] = None,
     split_by: SplitBy = None,
     test_file: TestFile = None,
     negatives: Negatives = 0,
@@ -155,8 +154,8 @@ def train_command(
     began = _began(out) if resume and out else None
     data = _data_of(dataset, fold, full, options, began, split_by, test_file)
     earlier = None if began else start_from
-    unnamed = algorithm in (None, AUTO) and config is None and began is None and earlier is None
-    named = _start_of(RATINGS if unnamed else algorithm, config, seed, allow or [], began, earlier)
+    unnamed = algorithm in (None, AUTO) and began is None and earlier is None
+    named = _start_of(RATINGS if unnamed else algorithm, seed, allow or [], began, earlier)
     start = with_channel(named, channel, rows)
     if simulation_only:
         start = change(start, "simulation_only", True, "--simulation-only")
@@ -255,21 +254,17 @@ def _data_of(
 
 def _start_of(
     algorithm: str | None,
-    file: Path | None,
     seed: int | None,
     allow: list[str],
     began: RunFolder | None,
     earlier: Path | None,
 ) -> Config:
     """The settings to start from, before options change some."""
-    if algorithm is not None and file is not None:
-        raise UserError("--algorithm and --config both name settings to start from", "give one of them")
-    if algorithm is None and file is None and began is None and not RunFolder(Path(str(earlier))).finished:
+    if algorithm is None and began is None and not RunFolder(Path(str(earlier))).finished:
         raise UserError(
             f"--from: {earlier} is not the folder of a finished run", "give a folder that `train` has written"
         )
-    start = algorithm or str(began.path if began else earlier)
-    config = config_of(str(file), allow) if file is not None else config_of(start, allow)
+    config = config_of(algorithm or str(began.path if began else earlier), allow)
     return config if seed is None else change(config, "seed", seed, "--seed")
 
 

@@ -88,7 +88,7 @@ def tune_command(
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --search model.factors=10..60 --search model.noise=0.5..2
       fedrecplus tune --dataset ml-100k --algorithm fedrec+ --trials 300 --cuts 2 --workers 8
       fedrecplus tune --dataset ml-100k --algorithm fedrec+secure --objective ndcg@10 --split last:1
-      fedrecplus compare --dataset ml-100k --algorithms fedmf,tuned-fedmf.toml
+      fedrecplus compare --dataset ml-100k --algorithm fedmf,tuned-fedmf.toml
 
     The first trial is the preset itself. On several data sets the mean of their RMSEs counts, each on the scale 1 to 5.
     With --workers 1 the same seed gives the same trials; with more, it depends on which trial ends first.

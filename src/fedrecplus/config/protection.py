@@ -35,8 +35,8 @@ def with_channel(config: Config, channel: str | None = None, rows: str | None = 
     if "rows" not in own_names("channel", rule):
         able = [name for name in choices(Channel) if "rows" in own_names("channel", name)]
         raise UserError(
-            f"--rows {rows}: channel.rule = {rule!r} shows the server every upload: always the rated and pseudo rows",
-            f"add --channel {' or '.join(able)}, or leave --rows away",
+            f"--rows={rows}: channel.rule = {rule!r} shows the server every upload: always the rated and pseudo rows",
+            f"add --channel={' or '.join(able)}, or leave --rows away",
         )
     return change(config, "channel.rows", rows, "--rows")
 
@@ -45,9 +45,9 @@ def check_channel(channel: str | None, noise: str) -> None:
     """Refuse a channel that was asked for by name and that a budget would put another in the place of."""
     if channel is not None and noise != "local" and Channel.choose(channel).VIEW == "uploads":
         raise UserError(
-            f"--channel {channel} with --epsilon and --noise {noise}: the server would see uploads without noise, and "
+            f"--channel={channel} with --epsilon and --noise={noise}: the server would see uploads without noise, and "
             "there is nothing to claim",
-            "leave --channel away (the budget's is `sums`), or give --channel secure",
+            "leave --channel away (the budget's is `sums`), or give --channel=secure",
         )
 
 
@@ -57,7 +57,7 @@ def with_budget(config: Config, epsilon: float, delta: float, noise: str, client
     The channel stays unless it shows uploads; pseudo items go, since nobody sees rows that they could hide among.
     """
     if noise not in MECHANISMS:
-        raise UserError(f"--noise {noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
+        raise UserError(f"--noise={noise}: no such mechanism", f"choose one of {', '.join(MECHANISMS)}")
     source, budget = "--epsilon", {"privacy.epsilon": epsilon, "privacy.delta": delta}
     config = _changed(config, {"privacy.rule": noise, **budget}, source)  # refuses what is no ε or δ
     if noise == "local":  # a baseline: what others do to the algorithm as it is

@@ -57,7 +57,7 @@ def refuse_outside(tables: dict[str, Any], allow: Collection[str], source: str) 
         if rule is not None and rule not in built_in(kind) and rule not in allow:
             raise UserError(
                 f"{source}: {name}.rule = {rule!r} would run code that doesn't come with fedrecplus",
-                "look at that code, then allow it by its name: --allow-rule, or allow=[…] in Python",
+                f"look at that code, then allow it by its name: --allow-rule={rule}",
             )
 
 

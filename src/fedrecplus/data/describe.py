@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
 
+_FIRST_DATE, _LAST_DATE = 300_000_000, 4_000_000_000
+"""seconds since 1970 that are taken for a date: of 1979 to 2096"""
 _QUANTILES = {"least": 0.0, "quarter": 0.25, "median": 0.5, "three quarters": 0.75, "most": 1.0}
 
 
@@ -16,7 +19,8 @@ def describe(ratings: RatingsLike) -> dict[str, Any]:
     """Size, scale, histogram and skew, as plain numbers that JSON takes.
 
     ``histogram`` maps each rating that occurs to how often; ``activity`` are quantiles of ratings per client;
-    ``top_decile_share`` is the share of all ratings that goes to the most popular tenth of the items.
+    ``top_decile_share`` is the share of all ratings that goes to the most popular tenth of the items; ``times`` are the
+    first and the last, None where no column of times was found.
     """
     ratings = load(ratings)
     activity = np.diff(ratings.indptr)
@@ -36,12 +40,27 @@ def describe(ratings: RatingsLike) -> dict[str, Any]:
         "mean_activity": float(activity.mean()),
         "top_decile_share": _top_decile_share(ratings),
         "metadata": _metadata(ratings),
+        "times": _times(ratings),
     }
 
 
 def _top_decile_share(ratings: Ratings) -> float:
     popularity = np.sort(ratings.item_counts())[::-1]
     return float(popularity[: max(1, len(popularity) // 10)].sum() / popularity.sum())
+
+
+def _times(ratings: Ratings) -> dict[str, str] | None:
+    """The first and the last time, as dates where they are seconds since 1970; None where the data has no times."""
+    if ratings.timestamps is None or len(ratings) == 0:
+        return None
+    ends = {"first": ratings.timestamps.min(), "last": ratings.timestamps.max()}
+    return {name: _date(int(time)) for name, time in ends.items()}
+
+
+def _date(seconds: int) -> str:
+    if not _FIRST_DATE <= seconds <= _LAST_DATE:
+        return str(seconds)
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def _metadata(ratings: Ratings) -> dict[str, float]:

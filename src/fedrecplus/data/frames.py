@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
+from scipy.sparse import issparse
 
 from fedrecplus.errors import UserError, unknown_name
 
@@ -23,6 +24,32 @@ def is_frame(source: object) -> bool:
     (True, False)
     """
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def tabular(source: object) -> Any:
+    """A frame as it is; as one, a sparse matrix of users × items, and rows of user, item and rating; None of others.
+
+    The numbers of a sparse matrix's rows and columns are the ids, and what is stored in it are the ratings.
+
+    >>> tabular(np.array([[1, 7, 4.5], [2, 9, 3.0]]))["user"].to_list()
+    [1, 2]
+    """
+    if is_frame(source):
+        return source
+    if issparse(source):
+        cells: Any = source.tocoo()  # type: ignore[attr-defined]
+        return pl.DataFrame({"user": cells.row, "item": cells.col, "rating": cells.data.astype(np.float64)})
+    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 3:
+        columns = zip(("user", "item", "rating"), source.T, strict=True)
+        return pl.DataFrame({name: _ids(column) if name != "rating" else column.tolist() for name, column in columns})
+    return None
+
+
+def _ids(column: np.ndarray[Any, Any]) -> Any:
+    """Ids beside decimal ratings are decimals in one array; whole ones are whole numbers again."""
+    if column.dtype.kind == "f" and bool((column == np.rint(column)).all()):
+        return column.astype(np.int64)
+    return column.tolist()
 
 
 def as_polars(frame: Any, name: str) -> pl.DataFrame:

@@ -16,7 +16,8 @@ from fedrecplus.data.synthetic.options import SYNTHETIC, SyntheticOptions
 from fedrecplus.errors import UserError, unknown_name
 
 RatingsLike = Any
-"""``Ratings``, a data set's name, a file's path, or a frame of pandas, polars or pyarrow"""
+"""``Ratings``, a data set's name, a file's path, a frame of pandas, polars or pyarrow, a sparse matrix of users ×
+items, or an array of three columns: user, item, rating"""
 
 
 def load(
@@ -66,12 +67,14 @@ def from_frame(
     listed: bool = False,
     scale: Scale | str | None = None,
     duplicates: str = "error",
+    missing: str = "error",
+    on_error: str = "error",
     name: str = "frame",
 ) -> Ratings:
     """Ratings from a frame of pandas, polars or pyarrow.
 
     Columns that aren't named are found by their usual names, as in files. ``items`` is a frame or a file with a row
-    per item. ``listed``, ``scale`` and ``duplicates`` are as in ``FileOptions``.
+    per item. ``listed``, ``scale``, ``duplicates``, ``missing`` and ``on_error`` are as in ``FileOptions``.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"who": ["ann", "bob"], "film": [7, 9], "stars": [4.5, 3.0]})
@@ -84,20 +87,23 @@ def from_frame(
     columns: dict[str, Any] = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "fold": fold}
     columns |= {"title": title, "genres": genres, "year": year}
     path = items if isinstance(items, str) else None
-    options = FileOptions(**columns, scale=scale, duplicates=duplicates, items=path, listed=listed)
+    treatment: dict[str, Any] = {"duplicates": duplicates, "missing": missing, "on_error": on_error}
+    options = FileOptions(**columns, scale=scale, items=path, listed=listed, **treatment)
     return ratings_of_frame(frame, options, name, items)
 
 
 def _of_frame(frame: Any, options: FileOptions, name: str, *, few: bool) -> Ratings:
     from fedrecplus.data.files.read import ratings_of_frame  # here: most commands see no frame
-    from fedrecplus.data.frames import is_frame
+    from fedrecplus.data.frames import tabular
 
-    if not is_frame(frame):
+    table = tabular(frame)
+    if table is None:
         raise UserError(
             f"a {type(frame).__name__} is no set of ratings",
-            "give a data set's name, a file, a frame of pandas, polars or pyarrow, or fr.Ratings",
+            "give a data set's name, a file, a frame of pandas, polars or pyarrow, a sparse matrix, an array of user, "
+            "item and rating, or fr.Ratings",
         )
-    return ratings_of_frame(frame, options, name, few=few)
+    return ratings_of_frame(table, options, name, few=few)
 
 
 def _named(source: str, options: FileOptions | None, progress: Progress | None) -> Ratings | None:

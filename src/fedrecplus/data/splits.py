@@ -63,7 +63,7 @@ class Split:
     def __str__(self) -> str:
         return f"{self.kind}:{self.size:g}" if self.kind in _SIZES else self.kind
 
-    def count(self, ratings: Ratings, wanted: int) -> int:
+    def folds(self, ratings: Ratings, wanted: int) -> int:
         """How many folds there are, where so many are wanted: splits by time have one, a column has its own."""
         if self.kind in _SIZES:
             return 1
@@ -91,24 +91,30 @@ class Split:
         return _dealt(len(ratings), count, subkey(seed, "folds"))
 
 
-def folds(ratings: RatingsLike, count: int = 5, seed: int = 0, how: str | Split = "random") -> Numbers:
-    """The fold number of every rating: at random, unless ``how`` says otherwise.
+def folds(
+    ratings: RatingsLike, folds: int = 5, seed: int = 0, how: str | Split = "random"
+) -> list[tuple[Ratings, Ratings]]:
+    """The pairs of training and test ratings, one of each fold: ``for training, test in fr.folds(ratings)``.
 
     Random folds are as large as each other, or by one larger. Paper: five random folds, each a fifth of the ratings.
     """
-    return Split.parse(how).numbers(load(ratings), count, seed)
+    ratings, way = load(ratings), Split.parse(how)
+    numbers = way.numbers(ratings, folds, seed)
+    return [
+        (ratings.where(numbers != fold), ratings.where(numbers == fold)) for fold in range(way.folds(ratings, folds))
+    ]
 
 
 def split(
-    ratings: RatingsLike, fold: int = 0, count: int = 5, seed: int = 0, how: str | Split = "random"
+    ratings: RatingsLike, fold: int = 0, folds: int = 5, seed: int = 0, how: str | Split = "random"
 ) -> tuple[Ratings, Ratings]:
     """The ratings outside a fold, to train on, and those in it, to test on.
 
     ``how`` is ``random``, ``user``, ``cold-users``, ``cold-items``, ``time:SHARE``, ``last:N`` or ``column``.
     """
     ratings, way = load(ratings), Split.parse(how)
-    numbers = way.numbers(ratings, count, seed)
-    fold_count = way.count(ratings, count)
+    numbers = way.numbers(ratings, folds, seed)
+    fold_count = way.folds(ratings, folds)
     if not 0 <= fold < fold_count:
         which = (
             f"the {fold_count} folds are numbered 0 to {fold_count - 1}" if fold_count > 1 else "there is one fold, 0"
@@ -197,14 +203,12 @@ def _times(ratings: Ratings) -> NDArray[np.int64]:
     if ratings.timestamps is None:
         raise UserError(
             f"{ratings.name} has no times to split by",
-            "give the column of times: --timestamp-column, FileOptions(timestamp=…); or take another split",
+            "give the column of times: --timestamp-column; or take another split",
         )
     return ratings.timestamps.astype(np.int64)
 
 
 def _given(ratings: Ratings) -> Numbers:
     if ratings.folds is None:
-        raise UserError(
-            f"{ratings.name} names no folds", "give the column of folds: --fold-column, FileOptions(fold=…)"
-        )
+        raise UserError(f"{ratings.name} names no folds", "give the column of folds: --fold-column")
     return ratings.folds

@@ -109,8 +109,7 @@ def _check_items(ratings: Ratings, config: Config) -> None:
         raise UserError(
             f"no ε covers a list of items that comes from the ratings: what one person alone rated would be among the "
             f"{ratings.item_count:,} items of {ratings.name} exactly if that person took part",
-            "name the items that there are, by a list that was public before: --catalogue FILE, or items=… and "
-            "listed=True in Python",
+            "name the items that there are, by a list that was public before: --catalogue FILE",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, change, check, dumps, value_of
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError
-from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
+from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation
 from fedrecplus.experiments.requirements import require_federation, require_ratings
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean
 from fedrecplus.markdown import csv_table, markdown_table
@@ -115,10 +115,10 @@ def ablate(
     vary: Sequence[str],
     *,
     study: str = "grid",
-    folds_count: int = 5,
+    folds: int = 5,
     workers: int = 0,
     out: str | Path | None = None,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    monitor: Monitor = Monitor(),  # noqa: B008 -- it can't be changed
 ) -> Ablation:
     """Train every combination of the values in ``vary`` on every fold."""
     require_ratings(ratings)
@@ -132,10 +132,10 @@ def ablate(
         return Path(out) / short / f"fold-{fold}" if out else None
 
     configs = {name: changed for name, (_, changed) in cells.items()}
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks)
+    outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor)
     first = next(iter(outcomes.values()))
     found = [_cell(settings, outcomes[name], first) for name, (settings, _) in cells.items()]
-    return Ablation(study, ratings.name, config.algorithm, values, folds_count, dumps(config), found)
+    return Ablation(study, ratings.name, config.algorithm, values, folds, dumps(config), found)
 
 
 def _cell(settings: dict[str, Any], own: list[JobOutcome], first: list[JobOutcome]) -> Cell:

@@ -13,7 +13,7 @@ from fedrecplus.data.joining import together
 from fedrecplus.errors import UserError, unknown_name
 from fedrecplus.experiments.baselines import OutsideModel, is_import_path, outside_model
 from fedrecplus.experiments.comparison import FIGURES, GROUPS, LIST_GROUPS, RANKING, Comparison, Summary
-from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation, lists_against
+from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation, lists_against
 from fedrecplus.experiments.published import published
 from fedrecplus.experiments.statistics import FoldMean, fold_mean
 from fedrecplus.experiments.trivial import ADDED, TRIVIAL
@@ -31,14 +31,14 @@ def compare(
     *,
     split: str | Split = "random",
     test: RatingsLike | None = None,
-    folds_count: int = 5,
+    folds: int = 5,
     seed: int = 0,
     baseline: str | None = None,
     workers: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    monitor: Monitor = Monitor(),  # noqa: B008 -- it can't be changed
 ) -> Comparison:
     """Train every algorithm on every fold. An algorithm is a preset's name, a trivial predictor's, or a config.
 
@@ -76,7 +76,9 @@ def compare(
             RunFolder(folder).check_free(overwrite=overwrite)
         return folder
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks, resume, how, outside)
+    outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor, resume, how, outside)
+    went_well = [name for name in (baseline, *configs) if not any("failure" in one.row for one in outcomes[name])]
+    baseline = went_well[0]  # trivial predictors never fail
     summaries = [_summary(ratings.name, outcomes[name], outcomes[baseline]) for name in configs]
     rows, trivial = ([outcome.row for name in some for outcome in outcomes[name]] for some in (asked, extra))
     # what others published was measured on random folds: beside another split it would mislead
@@ -94,7 +96,7 @@ def cross_validate(
 ) -> Comparison:
     """k-fold cross-validation of one or more algorithms: ``compare`` for the Python prompt."""
     several = [algorithms] if isinstance(algorithms, str | Config) else algorithms
-    return compare(ratings, several, split=split, folds_count=folds, seed=seed)
+    return compare(ratings, several, split=split, folds=folds, seed=seed)
 
 
 def named_configs(algorithms: Sequence[Algorithm], seed: int) -> dict[str, Config]:
@@ -159,14 +161,18 @@ def _over_folds(values: Sequence[float | None]) -> FoldMean | None:
 
 def _summary(dataset: str, own: Sequence[JobOutcome], baseline: Sequence[JobOutcome]) -> Summary:
     rows = [outcome.row for outcome in own]
+    failure = next((row["failure"] for row in rows if "failure" in row), None)
+    if failure is not None:  # a mean over the folds that went well would be of other test ratings
+        rows = [{**row, **dict.fromkeys(FIGURES[:3]), "groups": {}, "ranking": {}} for row in rows]
     lists = [row["ranking"] for row in rows]
     return Summary(
         dataset,
         own[0].job.algorithm,
         {figure: _over_folds([row[figure] for row in rows]) for figure in FIGURES},
-        {group: _over_folds([row["groups"][group]["rmse"] for row in rows]) for group in GROUPS},
+        {group: _over_folds([row["groups"].get(group, {}).get("rmse") for row in rows]) for group in GROUPS},
         {figure: _over_folds([found.get(figure) for found in lists]) for figure in RANKING},
         {group: _over_folds([_of_group(found, group) for found in lists]) for group in LIST_GROUPS},
         against(baseline, own),
         lists_against(baseline, own),
+        failure,
     )

@@ -45,6 +45,8 @@ class Summary:
     """of RMSE, against the baseline; None for the baseline itself, and for likes alone"""
     list_test: PairedTest | None
     """of NDCG@10, against the baseline; None for the baseline itself"""
+    failure: str | None = None
+    """what a model from outside raised, in whichever fold; it has no figures then"""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -114,7 +116,9 @@ def errors_table(comparison: Comparison) -> Table:
         figures = [mae, rmse, summary.ranking["ndcg@10"], nmse]
         rounds, seconds, up, down = (cost.mean if cost else 0.0 for cost in costs)
         ends = [f"{rounds:.0f}", f"{seconds:.1f}", f"{up / 1000:.1f}", f"{down / 1000:.1f}"]
-        rows.append([summary.algorithm, *map(figure_cell, figures), *test_cells(summary), *ends])
+        cells = [*map(figure_cell, figures), *test_cells(summary), *ends]
+        failed = ["–", "failed", *["–"] * (len(cells) - 2)]
+        rows.append([summary.algorithm, *(cells if summary.failure is None else failed)])
     return headings, rows
 
 
@@ -122,7 +126,7 @@ def notes(comparison: Comparison) -> list[str]:
     """What a reader must know to read the tables: rows that nobody asked for, and errors that mean nothing."""
     asked = list(dict.fromkeys(row["algorithm"] for row in comparison.rows))
     added = [name for name in ADDED if name not in asked]
-    lines = []
+    lines = [f"{one.algorithm} failed: {one.failure}" for one in comparison.summaries if one.failure]
     if added:
         names = " and ".join(added)
         lines.append(f"{names} {'are' if len(added) > 1 else 'is'} added to every comparison: a floor to beat")
@@ -147,7 +151,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 def is_of_likes(comparison: Comparison) -> bool:
     """Whether no rating tells more than that something was chosen."""
-    return all(row["rmse"] is None for row in comparison.rows)
+    return all(row["rmse"] is None for row in (*comparison.rows, *comparison.trivial))
 
 
 def figure_cell(figure: FoldMean | None) -> str:

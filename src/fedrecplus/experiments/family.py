@@ -17,7 +17,7 @@ from typing import Any
 from fedrecplus.config import Config, assign, check, dumps, preset
 from fedrecplus.data import Ratings
 from fedrecplus.errors import UserError, unknown_name
-from fedrecplus.experiments.jobs import Callbacks, JobOutcome, against, cross_validation
+from fedrecplus.experiments.jobs import JobOutcome, Monitor, against, cross_validation
 from fedrecplus.experiments.requirements import require_ratings
 from fedrecplus.experiments.statistics import FoldMean, PairedTest, fold_mean, holm
 
@@ -154,10 +154,10 @@ def family(
     tuned: Tuned | None = None,
     settings: Sequence[str] = (),
     members: Sequence[str] | None = None,
-    folds_count: int = 5,
+    folds: int = 5,
     workers: int = 0,
     out: Path | None = None,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    monitor: Monitor = Monitor(),  # noqa: B008 -- it can't be changed
 ) -> FamilyResult:
     """Train every member on every fold; ``settings`` are for all of them, before what a member has of its own."""
     require_ratings(ratings)
@@ -168,12 +168,12 @@ def family(
     def folder_of(name: str, fold: int) -> Path | None:
         return out / name.replace(", ", "-").replace(" ", "-") / f"fold-{fold}" if out else None
 
-    outcomes = cross_validation(ratings, configs, folds_count, workers, folder_of, callbacks)
+    outcomes = cross_validation(ratings, configs, folds, workers, folder_of, monitor)
     return FamilyResult(
         ratings.name,
         model,
         tuned is not None,
-        folds_count,
+        folds,
         dumps(start(model, settings)),
         [_member(name, own[name], outcomes[name]) for name in members],
         _claims(outcomes),

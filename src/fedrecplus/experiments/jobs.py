@@ -52,7 +52,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True)
-class Callbacks:
+class Monitor:
     """How jobs tell what they do, and are told to stop."""
 
     progress: Callable[[Job], Progress] = lambda _: silent
@@ -64,10 +64,10 @@ class Callbacks:
 def cross_validation(
     ratings: Ratings,
     configs: dict[str, Config],
-    folds_count: int,
+    folds: int,
     workers: int,
     folder_of: Callable[[str, int], Path | None] = lambda _, __: None,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 -- it can't be changed
+    monitor: Monitor = Monitor(),  # noqa: B008 -- it can't be changed
     resume: bool = False,
     how: Split = Split(),  # noqa: B008 -- it can't be changed
     outside: Mapping[str, OutsideModel] = MappingProxyType({}),
@@ -77,24 +77,24 @@ def cross_validation(
     ``outside`` has the models that some of the names stand for instead of a config.
     """
     seed = next(iter(configs.values())).seed
-    how.numbers(ratings, folds_count, seed)  # a split that can't be is found before anything is trained
-    folds_count = how.count(ratings, folds_count)
+    how.numbers(ratings, folds, seed)  # a split that can't be is found before anything is trained
+    folds = how.folds(ratings, folds)
     jobs = [
         Job(name, fold, config, folder_of(name, fold), outside.get(name))
-        for fold in range(folds_count)
+        for fold in range(folds)
         for name, config in configs.items()
     ]
-    run = functools.partial(_run, ratings, folds_count, how, resume)
+    run = functools.partial(_run, ratings, folds, how, resume)
     outcomes: dict[tuple[str, int], JobOutcome] = {}
     # an object of the user's own may not travel to another process, so such jobs stay in this one
     tied = [job for job in jobs if job.outside is not None and not job.outside.portable]
     for some, side_by_side in (([job for job in jobs if job not in tied], workers), (tied, 1)):
-        shown = [callbacks.progress(job) for job in some]
+        shown = [monitor.progress(job) for job in some]
         told = functools.partial(_tell, shown)
-        for _, outcome in run_tasks(run, some, side_by_side, told=told, stop=callbacks.stop):
+        for _, outcome in run_tasks(run, some, side_by_side, told=told, stop=monitor.stop):
             outcomes[outcome.job.algorithm, outcome.job.fold] = outcome
-            callbacks.done(outcome)
-    return {name: [outcomes[name, fold] for fold in range(folds_count)] for name in configs}
+            monitor.done(outcome)
+    return {name: [outcomes[name, fold] for fold in range(folds)] for name in configs}
 
 
 def _tell(shown: Sequence[Progress], index: int, step: Any) -> None:
@@ -104,16 +104,16 @@ def _tell(shown: Sequence[Progress], index: int, step: Any) -> None:
 def against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
     """The paired test over clients, each client's RMSE averaged over folds; None for the baseline itself.
 
-    None, too, for likes alone, which have no RMSE.
+    None, too, for likes alone, which have no RMSE, and where one of the two failed.
     """
-    if own is baseline or own[0].row["rmse"] is None:
+    if own is baseline or any(outcome.row["rmse"] is None for outcome in (*own, *baseline)):
         return None
     return _paired([outcome.client_rmse for outcome in own], [outcome.client_rmse for outcome in baseline], baseline)
 
 
 def lists_against(baseline: Sequence[JobOutcome], own: Sequence[JobOutcome]) -> PairedTest | None:
     """The same of each client's NDCG@10, where positive differences are better."""
-    if own is baseline:
+    if own is baseline or any("failure" in outcome.row for outcome in (*own, *baseline)):
         return None
     return _paired([outcome.client_ndcg for outcome in own], [outcome.client_ndcg for outcome in baseline], baseline)
 
@@ -124,12 +124,18 @@ def _paired(
     return paired_test(client_means(own), client_means(others), baseline[0].job.algorithm)
 
 
-def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
+def _run(ratings: Ratings, folds: int, how: Split, resume: bool, job: Job, tell: Tell, stop: Stop) -> JobOutcome:
     """Train and test on one fold."""
-    training, test = split(ratings, job.fold, folds_count, job.config.seed, how)
+    training, test = split(ratings, job.fold, folds, job.config.seed, how)
     if job.outside is not None or job.algorithm in TRIVIAL:
-        return _run_without_rounds(job, training, test)
-    config, about = job.config, {"dataset": ratings.name, "folds": folds_count, "split": str(how)}
+        watch = Stopwatch()
+        try:
+            return _run_without_rounds(job, training, test)
+        except Exception as error:  # somebody else's code may raise anything, and the others' figures are still wanted
+            if job.outside is None:
+                raise
+            return _failed(job, training, f"{type(error).__name__}: {error}", watch)
+    config, about = job.config, {"dataset": ratings.name, "folds": folds, "split": str(how)}
     if job.algorithm == AUTO:
         choice = choose(training, config.seed)
         config, about["choice"] = replace(choice.config, evaluation=config.evaluation), choice.why
@@ -148,6 +154,24 @@ def _run(ratings: Ratings, folds_count: int, how: Split, resume: bool, job: Job,
     found = evaluate(run, training, test, at=(10,))
     row = {**run.result, "algorithm": job.algorithm}
     return JobOutcome(job, row, found.rmse_by_client, found.ndcg_by_client)
+
+
+def _failed(job: Job, training: Ratings, failure: str, watch: Stopwatch) -> JobOutcome:
+    """A row without figures, which says what happened."""
+    costs = ("rounds", "seconds", "bytes_up_per_client_round", "bytes_down_per_client_round")
+    row = {
+        **{"dataset": training.name, "algorithm": job.algorithm, "fold": job.fold, "seed": job.config.seed},
+        **dict.fromkeys(("mae", "rmse", "nmse")),
+        **dict.fromkeys(costs, 0.0),
+        "likes_alone": training.likes_alone,
+        "failure": failure,
+        "groups": {},
+        "ranking": {},
+        "config": {"algorithm": job.algorithm, "seed": job.config.seed},
+        "made": watch.made(job.config.seed),
+    }
+    nobody = np.full(training.clients, np.nan)
+    return JobOutcome(job, row, nobody, nobody)
 
 
 def _run_without_rounds(job: Job, training: Ratings, test: Ratings) -> JobOutcome:

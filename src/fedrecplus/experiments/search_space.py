@@ -20,7 +20,7 @@ _NEVER = {
     "algorithm": "the algorithm is a name, not a setting",
 }
 _ALWAYS = {"model.factors", "model.regularisation", "model.learning_rate", "model.noise", "model.item_prior"}
-_ALWAYS |= {"model.person_ridge", "model.item_ridge"}
+_ALWAYS |= {"model.person_ridge", "model.item_ridge", "model.item_learning_rate"}
 """searched by default even where the config leaves them as they are"""
 _OF_LISTS = re.compile(
     r"model\.(interaction_.*|unobserved_weight|rating_weight|popularity_weight|confidence.*|popular_choices)"

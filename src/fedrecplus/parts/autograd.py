@@ -49,7 +49,7 @@ class NeuralSettings(Settings):
 N = TypeVar("N", bound=NeuralSettings)
 
 
-class Batch(NamedTuple):
+class ClientRows(NamedTuple):
     """One client's rows, in torch."""
 
     items: Tensor
@@ -75,7 +75,7 @@ class NeuralModel(Model[N]):
     def score(self, leaves: Leaves) -> Tensor:
         """A client's predictions, one for each row of its tables."""
 
-    def loss(self, leaves: Leaves, batch: Batch) -> Tensor:
+    def loss(self, leaves: Leaves, batch: ClientRows) -> Tensor:
         """What a client's steps lower, a mean over its rows: half the squared error, unless a model says otherwise."""
         return batch.mean((self.score(leaves) - batch.ratings) ** 2) / 2
 
@@ -123,14 +123,14 @@ class NeuralModel(Model[N]):
         """K steps on all parameters, the client's rows of the tables among them."""
         items, ratings, rated = (_tensor(each) for each in (rows.items, rows.ratings, rows.rated))
         table, dense, private = rows_of(_tensor(broadcast.V), items), _tensor(broadcast.dense), _tensor(device.U)
-        batch = Batch(items, ratings, rated, items >= 0)
+        batch = ClientRows(items, ratings, rated, items >= 0)
         steps = functools.partial(self._descend, all_leaves=True, steps=self.settings.local_epochs)
         moved = _for_each(steps, items.ndim > 1, table, dense, private, batch)
         delta, change = moved[0] - table, moved[1] - dense
         return Trained(*(_as(broadcast.V, each) for each in (moved[2], delta, change)))
 
     def _descend(
-        self, table: Tensor, dense: Tensor, private: Tensor, batch: Batch, *, all_leaves: bool, steps: int
+        self, table: Tensor, dense: Tensor, private: Tensor, batch: ClientRows, *, all_leaves: bool, steps: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Steps of one client along the gradient; with the private parameters alone where all else is given.
 
@@ -147,7 +147,7 @@ class NeuralModel(Model[N]):
                 dense = dense - settings.learning_rate * (by_dense + settings.regularisation * dense)
         return table, dense, private
 
-    def _loss(self, table: Tensor, dense: Tensor, private: Tensor, batch: Batch) -> Tensor:
+    def _loss(self, table: Tensor, dense: Tensor, private: Tensor, batch: ClientRows) -> Tensor:
         return self.loss(self._leaves(table, dense, private), batch)
 
     def _score(self, table: Tensor, dense: Tensor, private: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ class NeuralModel(Model[N]):
         self, V: NDArray[Any], dense: NDArray[Any], U: NDArray[Any], items: Items, ratings: Array, steps: int
     ) -> NDArray[Any]:
         numbers = _tensor(items)
-        batch = Batch(numbers, _tensor(ratings), numbers >= 0, numbers >= 0)
+        batch = ClientRows(numbers, _tensor(ratings), numbers >= 0, numbers >= 0)
         descend = functools.partial(self._descend, all_leaves=False, steps=steps)
         table = rows_of(_tensor(V), numbers)
         *_, fitted = _for_each(descend, items.ndim > 1, table, _tensor(dense), _tensor(U), batch)
@@ -209,10 +209,10 @@ class NeuralModel(Model[N]):
         return weights
 
 
-def _for_each(one: Callable[..., Any], many: bool, table: Any, dense: Any, private: Any, batch: Batch) -> Any:
+def _for_each(one: Callable[..., Any], many: bool, table: Any, dense: Any, private: Any, batch: ClientRows) -> Any:
     """What one client's function gives, for one client or for many; all have the same dense arrays."""
     if many:
-        one = _torch().func.vmap(one, in_dims=(0, None, 0, Batch(0, 0, 0, 0)))  # type: ignore[arg-type]
+        one = _torch().func.vmap(one, in_dims=(0, None, 0, ClientRows(0, 0, 0, 0)))  # type: ignore[arg-type]
     return one(table, dense, private, batch)
 
 

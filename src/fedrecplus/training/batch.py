@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedrecplus.errors import UserError
 from fedrecplus.training.evaluation import Fallback, Predictor, client_means
-from fedrecplus.training.lists import Wish
+from fedrecplus.training.lists import Wish, columns_of
 from fedrecplus.training.ranking import top
 from fedrecplus.training.recommender import Recommender, numbers_of
 
@@ -46,16 +46,12 @@ def recommend_many(recommender: Recommender, users: Sequence[Any], wish: Wish) -
 
     Where reasons are wished for, the column ``why`` has the ids of the user's own items that speak most for each.
     """
-    figures = ("item", "score", "rating", "title")
-    columns: dict[str, list[Any]] = {name: [] for name in ("user", "rank", *figures, *(["why"] if wish.why else []))}
+    columns: dict[str, list[Any]] = {"user": [], **columns_of((), wish.why)}
     for user in users:
         best = recommender.client(user).top_list(wish).items
         columns["user"] += [user] * len(best)
-        columns["rank"] += range(1, len(best) + 1)
-        for name in figures:
-            columns[name] += [getattr(one, name) for one in best]
-        if wish.why:
-            columns["why"] += [[reason.item for reason in one.because] for one in best]
+        for name, values in columns_of(best, wish.why).items():
+            columns[name] += values
     return columns
 
 

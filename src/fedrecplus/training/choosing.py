@@ -1,8 +1,7 @@
 """Which algorithm suits the data at hand, where none is named: by what the data are, and by a validation cut of them.
 
-Ratings take `fedrec+secure`. Clicks take it without the weight of popularity, or federated collaborative filtering,
-whichever lists better. Whatever is no better than biases and popular items falls back on `biases`. All run under secure
-sums.
+Ratings take `fedrec+secure`. Clicks take it, or federated collaborative filtering, whichever lists better. Whatever is
+no better than biases and popular items falls back on `biases`. All run under secure sums.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from fedrecplus.training.loop import train
 AUTO = "auto"
 """in place of an algorithm's name"""
 RATINGS, FALLBACK, FCF = "fedrec+secure", "biases", "fcf"
-_CUT = 0.1
+_SHARE = 0.1
+"""of the ratings that is held out"""
 _FEW_ROUNDS = 20
 """of FCF in the validation: its lists are near their best by then, and a round takes rows of all items"""
 
@@ -57,10 +57,10 @@ class Validated:
 
 def choose(ratings: Ratings, seed: int = 0, *, validate: bool = True) -> Choice:
     """The settings that suit these ratings; without ``validate`` by what the data are alone."""
-    people = int(np.count_nonzero(np.diff(ratings.indptr)))
+    people = _people(ratings)
     suited = [assign(config, [f"seed={seed}"]) for config in _suited(ratings)]
     plain = assign(preset(FALLBACK), [f"seed={seed}"])
-    if people < plain.channel.least_cohort or len(ratings) < 2:
+    if min(people, _people(_cut(ratings, seed)[0])) < plain.channel.least_cohort:
         clear = assign(with_channel(plain, "clear"), ["statistics.source=participants"])
         return Choice(clear, f"{people} people are too few to learn from each other, or to hide in a sum: biases alone")
     kind = "clicks" if ratings.likes_alone else "ratings"
@@ -73,17 +73,28 @@ def choose(ratings: Ratings, seed: int = 0, *, validate: bool = True) -> Choice:
     return Choice(config, f"{reason} {kind} on a validation cut: {best.figures}; {beside}")
 
 
+def _people(ratings: Ratings) -> int:
+    """Who has rated anything."""
+    return int(np.count_nonzero(np.diff(ratings.indptr)))
+
+
+def _cut(ratings: Ratings, seed: int) -> tuple[Ratings, Ratings]:
+    """What candidates are fitted to, and what they are judged by; of shards and single ratings nothing is held out."""
+    if isinstance(ratings, ShardedRatings) or len(ratings) < 2:
+        return ratings, ratings
+    return validation_cut(ratings, _SHARE, seed)
+
+
 def _suited(ratings: Ratings) -> list[Config]:
     """What suits the data by what they are, the first before the others."""
     if not ratings.likes_alone:
         return [preset(RATINGS)]
     fcf = with_channel(preset(FCF), "secure", "whole")
-    own = assign(preset(RATINGS), ["model.popularity_weight=0"])
-    return [own, assign(fcf, ["channel.weights=sent", "channel.bound=64", "statistics.source=secure-sum"])]
+    return [preset(RATINGS), assign(fcf, ["channel.weights=sent", "channel.bound=64", "statistics.source=secure-sum"])]
 
 
 def _validated(config: Config, ratings: Ratings, seed: int) -> Validated:
-    fitted, held_out = validation_cut(ratings, _CUT, seed)
+    fitted, held_out = _cut(ratings, seed)
     rounds = min(config.server.rounds, _FEW_ROUNDS) if config.algorithm == FCF else config.server.rounds
     short = assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"])
     result = train(fitted, held_out, short).result

@@ -15,11 +15,11 @@ from fedrecplus.config import Config, change, check, check_channel, load_config,
 from fedrecplus.data.files.options import FileOptions
 from fedrecplus.data.files.read import ratings_of_frame
 from fedrecplus.data.files.tables import pair_columns
-from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame
+from fedrecplus.data.frames import as_polars, backend_of, frame_of, is_frame, tabular
 from fedrecplus.data.load import load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import Scale
-from fedrecplus.errors import DataWarning, UserError, unknown_name
+from fedrecplus.errors import DataWarning, NotFittedError, UserError, unknown_name
 from fedrecplus.training.batch import predict_pairs, recommend_many, similar_items
 from fedrecplus.training.callbacks import Callback
 from fedrecplus.training.choosing import AUTO, FALLBACK, RATINGS, choose
@@ -30,7 +30,7 @@ from fedrecplus.training.run import Run
 
 _OWN = (
     *("algorithm", "channel", "epsilon", "delta", "noise", "simulation_only"),
-    *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "seed"),
+    *("user", "item", "rating", "timestamp", "items", "listed", "scale", "duplicates", "missing", "on_error", "seed"),
 )
 _DELTA, _NOISE = 1e-5, "central"
 Pairs = Any
@@ -76,6 +76,8 @@ class FedRec:
         listed: bool = False,
         scale: Scale | str | None = None,
         duplicates: str = "error",
+        missing: str = "error",
+        on_error: str = "error",
         seed: int = 0,
         **settings: Any,
     ) -> None:
@@ -84,6 +86,7 @@ class FedRec:
         self.user, self.item, self.rating, self.timestamp = user, item, rating, timestamp
         self.items, self.listed = items, listed
         self.scale, self.duplicates, self.seed = scale, duplicates, seed
+        self.missing, self.on_error = missing, on_error
         self.settings: dict[str, Any] = {}
         self._set_settings(settings)
 
@@ -147,7 +150,11 @@ class FedRec:
         return check(self._assigned(budgeted))
 
     def fit(self, X: Any, y: Any = None, *, callbacks: Sequence[Callback] = ()) -> FedRec:
-        """Train on ratings: a frame, a file, a data set's name or ``Ratings``; or on pairs ``X`` with ratings ``y``."""
+        """Train on ratings, or on pairs ``X`` with ratings ``y``.
+
+        Ratings are a frame, a file, a data set's name, ``Ratings``, a sparse matrix of users × items, or an array of
+        user, item and rating.
+        """
         self.backend_ = backend_of(X)
         ratings = self._ratings(X) if y is None else self._ratings_of_pairs(X, y)
         if self.algorithm == AUTO and not self._changed:
@@ -210,7 +217,7 @@ class FedRec:
         return frame_of(similar_items(self._fitted(), item, n), backend or self.backend_)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
-        """A newcomer, by item id → rating; nothing is trained again. It can ``predict`` and ``recommend``."""
+        """A newcomer, by item id → rating, whose ``recommend`` gives a frame, too; nothing is trained again."""
         return self._fitted().fold_in(ratings)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -237,6 +244,29 @@ class FedRec:
         loaded.recommender_, loaded.backend_, loaded.n_features_in_ = recommender, "polars", 2
         return loaded
 
+    @property
+    def item_ids_(self) -> NDArray[Any]:
+        """The ids of the items, in the order of ``item_factors_``."""
+        return self._fitted().model.item_ids
+
+    @property
+    def user_ids_(self) -> NDArray[Any]:
+        """The ids of the users, in the order of ``user_factors_``."""
+        return self._fitted().clients.client_ids
+
+    @property
+    def item_factors_(self) -> NDArray[np.float64]:
+        """A row per item, which everybody knows: ``user_factors_ @ item_factors_.T`` are all predictions.
+
+        They are in standard units, on which the scale's lowest rating is 1 and its highest 5.
+        """
+        return self._fitted().model.X
+
+    @property
+    def user_factors_(self) -> NDArray[Any]:
+        """A row per user; in a deployment it is on the user's device alone."""
+        return self._fitted().clients.W
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "recommender_")
 
@@ -254,18 +284,22 @@ class FedRec:
 
     def _fitted(self) -> Recommender:
         if not hasattr(self, "recommender_"):
-            raise UserError("this estimator isn't fitted", "call fit(ratings) first")
+            raise NotFittedError("this estimator isn't fitted", "call fit(ratings) first")
         return self.recommender_
 
     def _options(self, scale: Scale | str | None) -> FileOptions:
         path = str(self.items) if isinstance(self.items, str | Path) else None
-        columns = {"user": self.user, "item": self.item, "rating": self.rating, "timestamp": self.timestamp}
-        return FileOptions(**columns, scale=scale, duplicates=self.duplicates, items=path, listed=self.listed)
+        columns: dict[str, Any] = {name: getattr(self, name) for name in ("user", "item", "rating", "timestamp")}
+        return FileOptions(**columns, scale=scale, items=path, **self._treatment())
+
+    def _treatment(self) -> dict[str, Any]:
+        """What is done with rows that are no plain ratings."""
+        return {name: getattr(self, name) for name in ("duplicates", "listed", "missing", "on_error")}
 
     def _ratings(self, source: Any, scale: Scale | str | None = None, few: bool = False) -> Ratings:
         options = self._options(scale or self.scale)
-        if is_frame(source):
-            return ratings_of_frame(source, options, "frame", self.items, few=few)
+        if (table := tabular(source)) is not None:
+            return ratings_of_frame(table, options, "frame", self.items, few=few)
         return load(source, options=options if isinstance(source, str | Path) else None)
 
     def _ratings_of_pairs(self, X: Any, y: Any) -> Ratings:
@@ -274,9 +308,7 @@ class FedRec:
         if len(values) != len(users):
             raise UserError(f"X has {len(users)} pairs and y {len(values)} ratings", "give a rating for each pair")
         frame = pl.DataFrame({"user": users, "item": items, "rating": values}, strict=False)
-        options = FileOptions(
-            "user", "item", "rating", scale=self.scale, duplicates=self.duplicates, listed=self.listed
-        )
+        options = FileOptions("user", "item", "rating", scale=self.scale, **self._treatment())
         return ratings_of_frame(frame, options, "X, y", self.items)
 
     def _pairs(self, X: Pairs) -> tuple[list[Any], list[Any]]:

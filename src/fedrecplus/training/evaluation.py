@@ -71,6 +71,8 @@ class Predictor:
         """What lists rank all items by, a row per client: the predictions, unless the model has better."""
         if self.Z is None:
             return self.of_all_items(clients)
+        if self.scored_by is not None:
+            return self.scored_by.scores(self.X, self.Z[clients])
         scores: Array = self.Z[clients].astype(np.float64) @ self.X.T.astype(np.float64)
         return scores
 

@@ -124,14 +124,14 @@ class Wish:
 def diversified(scores: Array, model: SharedModel, n: int, explore: float) -> Items:
     """Of the best items, in turn the one with the highest (1 − x)·score − x·(greatest similarity to those chosen).
 
-    Scores run from 0 to 1 over the pool; similarity is the cosine of centred factors.
+    The score is the place in the pool, from 1 for the best to 0 for the last: scores themselves fall so steeply after
+    the first that nothing would be explored. Similarity is the cosine of centred factors.
     After: Carbonell and Goldstein 1998 (maximal marginal relevance)
     """
     pool = top(scores, model.public.popularity, max(_POOL, _POOL_TIMES * n))
     if len(pool) == 0:
         return pool
-    spread = float(np.ptp(scores[pool])) or 1.0
-    relevance, near = (scores[pool] - scores[pool].min()) / spread, similarities(model, pool)
+    relevance, near = np.linspace(1.0, 0.0, len(pool)), similarities(model, pool)
     chosen, free = [0], np.ones(len(pool), dtype=bool)
     free[0] = False
     while len(chosen) < min(n, len(pool)):
@@ -210,6 +210,13 @@ def list_or_rating_weights(model: SharedModel, items: Items, ratings: Array, by:
     w = model.fold_in(items, ratings)
     z = model.list_weights(w, items, ratings) if by == "list" else None
     return w if z is None else z
+
+
+def columns_of(items: Sequence[Recommendation], why: bool) -> dict[str, list[Any]]:
+    """A list as columns rank, item, score, rating and title; with ``why``, the ids of the reasons."""
+    columns: dict[str, list[Any]] = {"rank": list(range(1, len(items) + 1))}
+    columns |= {name: [getattr(one, name) for one in items] for name in ("item", "score", "rating", "title")}
+    return {**columns, "why": [[reason.item for reason in one.because] for one in items]} if why else columns
 
 
 def title_of(model: SharedModel, item: int) -> str:

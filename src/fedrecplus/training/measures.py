@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.frames import frame_of
 from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.markdown import html_table
 from fedrecplus.parts.recency import recency_weights
 from fedrecplus.training.evaluation import Errors, Fallback, Predictor, errors_of
 from fedrecplus.training.groups import by_group, tail_items
@@ -21,7 +23,7 @@ from fedrecplus.training.recency import comes_after
 from fedrecplus.training.recommender import Recommender, places_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """How far predictions are from test ratings, and how good lists are."""
 
@@ -41,6 +43,34 @@ class Evaluation:
     """not a number for a client without test ratings"""
     ndcg_by_client: NDArray[np.float64] = field(repr=False)
     """NDCG@10, else of the next longer list, else of the longest; not a number without a relevant item"""
+
+    def __repr__(self) -> str:
+        cells = (f"{name} {cell}" for name, cell in self._cells().items())
+        return f"Evaluation({', '.join(cells)}; {self.ratings:,} test ratings, {self.cold:,} of them cold)"
+
+    def _repr_html_(self) -> str:
+        cells = self._cells()
+        below = [f"{self.ratings:,} test ratings, {self.cold:,} of them of cold users or items"]
+        return html_table(list(cells), [list(cells.values())], below=below)
+
+    def _cells(self) -> dict[str, str]:
+        """The errors, and NDCG of every length: a line; ``to_frame`` has the rest."""
+        shown = {name: value for name, value in self._figures().items() if "@" not in name or "ndcg" in name}
+        return {name.upper(): "–" if value is None else f"{value:.4f}" for name, value in shown.items()}
+
+    def _figures(self) -> dict[str, float | None]:
+        """Errors, and all measures of lists."""
+        lists = {name: value for name, value in self.ranking.items() if "@" in name}
+        return {"mae": self.mae, "rmse": self.rmse, "nmse": self.nmse, **lists}
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A row per figure, with columns figure, group and value; the group is ``all``, or the name of one."""
+        rows = [("all", name, value) for name, value in self._figures().items()]
+        by_name = [*self.groups.items(), *self.ranking.get("groups", {}).items()]
+        rows += [(group, name, value) for group, figures in by_name for name, value in figures.items()]
+        groups, names, values = zip(*rows, strict=True)
+        numbers = [None if value is None else float(value) for value in values]
+        return frame_of({"group": list(groups), "figure": list(names), "value": numbers}, backend)
 
     def __getitem__(self, name: str) -> float | None:
         """A figure by its name: ``rmse``, ``ndcg@10``."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrecplus.data.frames import frame_of
 from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.errors import UserError
 from fedrecplus.parts.recency import LONG_AGO, MOMENT, recency_weights
@@ -22,6 +23,7 @@ from fedrecplus.training.lists import (
     Recommendation,
     TopList,
     Wish,
+    columns_of,
     diversified,
     figures_of,
     reasons,
@@ -55,7 +57,11 @@ class Person:
         """Predicted ratings on the data's scale."""
         return self.model.scale.restore(self._raw()[numbers_of(self.model.item_ids, item_ids, "item")])
 
-    def recommend(
+    def recommend(self, n: int = 10, *, backend: str = "polars", **wish: Any) -> Any:
+        """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
+        return frame_of(columns_of(self.top_items(n, **wish), wish.get("why", False)), backend)
+
+    def top_items(
         self,
         n: int = 10,
         *,
@@ -198,22 +204,13 @@ class Recommender:
         """A client's predicted ratings of some items, on the data's scale."""
         return self.client(client_id).predict(item_ids)
 
-    def recommend(
-        self,
-        client_id: Any,
-        n: int = 10,
-        *,
-        by: str = "list",
-        exclude_seen: bool = True,
-        explore: float = 0.0,
-        why: bool = False,
-        follow: bool = True,
-        after: Any = None,
-        session: Sequence[Any] = (),
-    ) -> list[Recommendation]:
-        """The n best items for a client: see ``Person.recommend``."""
-        wish = Wish(n, by, exclude_seen, explore, why, follow, after, tuple(session))
-        return list(self.client(client_id).top_list(wish).items)
+    def recommend(self, client_id: Any, n: int = 10, **wish: Any) -> Any:
+        """The n best items for a client as a frame: see ``Person.recommend``."""
+        return self.client(client_id).recommend(n, **wish)
+
+    def top_items(self, client_id: Any, n: int = 10, **wish: Any) -> list[Recommendation]:
+        """The same as objects: see ``Person.top_items``."""
+        return self.client(client_id).top_items(n, **wish)
 
     def fold_in(self, ratings: Mapping[Any, float]) -> Person:
         """A newcomer with these ratings (item id → rating, the latest last): weights in closed form, on the device."""

@@ -90,6 +90,9 @@ class Training:
         """All rounds that are left, with ever smaller steps until none diverges; KeyboardInterrupt on ``stop()``."""
         if self.retries:
             self.problem = replace(self.problem, config=with_smaller_step(self.config, self.retries))
+        held_back = HeldBack.of(self.problem)
+        if held_back is not None:  # exact counts and averages are taken once, of what is trained on first
+            self.problem = replace(self.problem, public=held_back.problem.public)
         self.engine = engine_of(self.problem.config)
         state = self.engine.start(self.problem)
         self.state = state if self.earlier is None else self.earlier.begin(self.problem, state)
@@ -97,7 +100,6 @@ class Training:
             self.state, self.tally = saved.state, saved.tally
         self._tell_start()
         left, began = rounds(self.engine, self.problem, self.state), _stopwatch()
-        held_back = HeldBack.of(self.problem)
         if held_back is not None:
             left = held_back.rounds(self.engine, self.problem, self.state)
         if self.ledger is not None and self.ledger.plan.rounds:

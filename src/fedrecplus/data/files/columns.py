@@ -143,7 +143,7 @@ def _position(role: str, names: Sequence[str], header: bool, options: FileOption
     if position >= len(names):
         raise UserError(
             f"{source}: {counted(len(names))} in the first line, where the {role} is column {position + 1}",
-            "give the separator with --separator, or FileOptions(separator=…)",
+            "give the separator with --separator",
         )
     return position
 
@@ -191,8 +191,8 @@ def _warn_of_rivals(names: Sequence[str], options: FileOptions, source: str, fou
 
 def _which(role: str, names: Sequence[str], header: bool) -> str:
     found = f"the columns are {', '.join(map(repr, names))}" if header else f"the first line has {counted(len(names))}"
-    none = f"; --rating-column {NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
-    return f"say which it is: --{role}-column NAME-OR-NUMBER, or FileOptions({role}=…){none}; {found}"
+    none = f"; --rating-column={NO_RATING} where each line is a like, click or purchase" if role == "rating" else ""
+    return f"say which it is: --{role}-column NAME-OR-NUMBER{none}; {found}"
 
 
 def counted(columns: int) -> str:

@@ -120,7 +120,7 @@ def catalogue_of(table: Table, item_ids: NDArray[Any], options: FileOptions) -> 
         listed = ", ".join(list(next(iter(known.values())))[:3])
         raise UserError(
             f"{table.source} lists none of the rated items: {listed} there, {', '.join(ids[:3])} in the ratings",
-            "give files whose item ids mean the same, or the column of ids: --item-column, FileOptions(item=…)",
+            "give files whose item ids mean the same, or the column of ids: --item-column",
         )
     titled = [title_and_year(str(known.get("title", {}).get(item, "") or "")) for item in ids]
     genres = [_genres(known.get("genres", {}).get(item)) for item in ids]

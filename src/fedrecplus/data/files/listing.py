@@ -20,7 +20,7 @@ from fedrecplus.errors import DataWarning, UserError
 def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ratings:
     """The ratings with exactly the items that a table lists; ratings of other items are left out, with a warning."""
     if table is None:
-        raise UserError("a public list of items needs the list", "give it: --catalogue FILE, or items=… in Python")
+        raise UserError("a public list of items needs the list", "give it: --catalogue FILE")
     item_ids = _ids(table)
     known, ids = ratings.item_ids, item_ids
     if (known.dtype.kind in "iu") != (ids.dtype.kind in "iu"):
@@ -38,7 +38,6 @@ def over_list(ratings: Ratings, table: Table | None, options: FileOptions) -> Ra
         codes=ratings.codes[order],
         timestamps=None if ratings.timestamps is None else ratings.timestamps[order],
         folds=None if ratings.folds is None else ratings.folds[order],
-        order=None if ratings.order is None else ratings.order[order],
         item_ids=item_ids,
         catalogue=catalogue_of(table, item_ids, options),
         listed=True,

@@ -8,6 +8,8 @@ from fedrecplus.data.scale import Scale
 from fedrecplus.errors import UserError, unknown_name
 
 DUPLICATES = ("error", "last", "mean")
+MISSING = ("error", "drop")
+ON_ERROR = ("error", "skip")
 _SPOKEN_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _COLUMNS = ("user", "item", "rating", "timestamp", "fold", "title", "genres", "year", "test")
 
@@ -51,8 +53,17 @@ class FileOptions:
 
     test: str | int | None = None
     """the column that says of each rating whether it is tested on: 1, true, yes or test; all else is for training"""
+    missing: str = "error"
+    """what to do with rows without a user, an item or a rating: ``error`` refuses the file, ``drop`` leaves them out;
+    ``drop`` takes NA, null and their like, and marks such as −99, for missing ratings"""
+    on_error: str = "error"
+    """what to do with rows that are no ratings for whatever reason: ``skip`` leaves them out, and says how many"""
 
     def __post_init__(self) -> None:
+        if self.missing not in MISSING:
+            raise unknown_name("way to treat missing values", self.missing, MISSING)
+        if self.on_error not in ON_ERROR:
+            raise unknown_name("way to treat errors", self.on_error, ON_ERROR)
         if self.test is not None and self.fold is not None:
             raise UserError("a column of folds and one of tests both cut the ratings", "give one of them")
         if self.duplicates not in DUPLICATES:

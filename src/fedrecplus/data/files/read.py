@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,21 @@ from fedrecplus.data.files.contents import read_bytes
 from fedrecplus.data.files.further import catalogue_of, folds_of, timestamps_of
 from fedrecplus.data.files.listing import over_list
 from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.problems import (
+    AGAIN,
+    BadRow,
+    numbers_of,
+    question_sentinels,
+    ragged,
+    refusal,
+    without_problems,
+)
 from fedrecplus.data.files.scale_inference import infer_scale
 from fedrecplus.data.files.tables import ITEMS, Table, as_ids, read_table, table_of_frame
 from fedrecplus.data.frames import as_polars
 from fedrecplus.data.ratings import Ratings, narrowest
 from fedrecplus.data.scale import LIKES, Scale
 from fedrecplus.errors import UserError
-
-_YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
-_DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+$").pattern
 
 
 def read_file(path: Path, options: FileOptions | None = None, *, few: bool = False) -> Ratings:
@@ -52,7 +57,10 @@ def _items_table(items: Any, options: FileOptions) -> Table | None:
     if items is None:
         return None
     if isinstance(items, str | Path):
-        return read_table(read_bytes(Path(items).expanduser()), str(items), options, ITEMS)
+        table = read_table(read_bytes(Path(items).expanduser()), str(items), options, ITEMS)
+        if table.faults:
+            raise refusal(table, ragged(table))
+        return table
     return table_of_frame(as_polars(items, "items"), "items", options, ITEMS)
 
 
@@ -60,13 +68,15 @@ def checked_ratings(
     table: Table, name: str, options: FileOptions, items_table: Table | None = None, *, few: bool = False
 ) -> Ratings:
     """The ratings in a table, or an error that says on which line what is wrong."""
+    table = without_problems(table, options)
     client_ids, clients = _numbered(table, "user", few)
     item_ids, items = _numbered(table, "item", few)
     rated = "rating" in table.columns
     if rated:
-        values, likes = _numbers(table)
+        values, likes = numbers_of(table)
+        if options.given_scale is None:
+            question_sentinels(table, values)
         scale = options.given_scale or (Scale.parse(LIKES) if likes else infer_scale(values, table.source))
-        _refuse_off_scale(table, values, scale)
     else:
         scale = options.given_scale or Scale.parse(LIKES)
         values = np.full(len(clients), scale.high)
@@ -79,7 +89,7 @@ def checked_ratings(
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     if len(starts) < len(cell):
         if options.duplicates == "error" and rated:  # who clicks twice says nothing new
-            raise _duplicate(table, order, cell)
+            raise _duplicates(table, order, cell)
         ends = np.append(starts[1:], len(cell))
         last = options.duplicates != "mean"
         values = values[ends - 1] if last else np.add.reduceat(values, starts) / (ends - starts)
@@ -96,7 +106,6 @@ def checked_ratings(
         catalogue=catalogue,
         timestamps=None if timestamps is None else timestamps[order],
         folds=None if folds is None else folds[order],
-        order=None if timestamps is None else order.astype(np.int64),
     )
     return over_list(ratings, items_table, options) if options.listed else ratings
 
@@ -104,10 +113,6 @@ def checked_ratings(
 def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The different ids in ascending order, and for each row the number of its id."""
     ids = table.columns[role].str.strip_chars()
-    missing = (ids.is_null() | (ids == "")).arg_true()
-    if len(missing):
-        remedy = f"write the {role}'s id, or remove the line"
-        raise UserError(f"{table.place(missing[0])}: the {role} is missing {table.named(role)}", remedy)
     ids = as_ids(ids)
     different = ids.unique().sort()
     if len(different) == 1 and not few:
@@ -120,47 +125,15 @@ def _numbered(table: Table, role: str, few: bool) -> tuple[NDArray[Any], NDArray
     return as_array, numbers
 
 
-def _numbers(table: Table) -> tuple[NDArray[np.float64], bool]:
-    """The ratings as finite numbers, and whether they are likes: true and false, or yes and no."""
-    text = table.columns["rating"].str.strip_chars()
-    if text.str.to_lowercase().is_in(list(_YES_AND_NO)).fill_null(False).all():
-        return text.str.to_lowercase().replace_strict(_YES_AND_NO).cast(pl.Float64).to_numpy(), True
-    numbers = text.cast(pl.Float64, strict=False)
-    if numbers.null_count() and text.str.contains(_DECIMAL_COMMA).any():
-        numbers = numbers.fill_null(_with_decimal_comma(text))
-    wrong = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).arg_true()
-    if not len(wrong):
-        return numbers.to_numpy(), False
-    row, column = wrong[0], table.named("rating")
-    if text[row] in (None, ""):
-        raise UserError(f"{table.place(row)}: the rating is missing {column}", "write a number, or remove the line")
-    kind = "is not a number" if numbers[row] is None or np.isnan(numbers[row]) else "is infinite"
-    raise UserError(f"{table.place(row)}: rating {text[row]!r} {kind} {column}", "write a finite number, such as 3.5")
-
-
-def _with_decimal_comma(text: pl.Series) -> pl.Series:
-    comma = text.str.contains(_DECIMAL_COMMA).fill_null(False)
-    return text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).set(~comma, None)
-
-
-def _refuse_off_scale(table: Table, values: NDArray[np.float64], scale: Scale) -> None:
-    off = np.flatnonzero(~scale.holds(values))
-    if len(off):
-        raise UserError(
-            f"{table.place(int(off[0]))}: rating {values[off[0]]:g} is not on the scale {scale} "
-            f"{table.named('rating')}",
-            "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP, or FileOptions(scale=…)",
-        )
-
-
-def _duplicate(table: Table, order: NDArray[np.int64], cell: NDArray[np.int64]) -> UserError:
-    """The error for the duplicate that comes first in the file."""
+def _duplicates(table: Table, order: NDArray[np.int64], cell: NDArray[np.int64]) -> UserError:
+    """The error for rows whose user rated the item before, in the file's order."""
     again = np.flatnonzero(cell[1:] == cell[:-1]) + 1
-    second = again[np.argmin(order[again])]
-    row, before = int(order[second]), int(order[second - 1])
+    remedy = "remove one, or choose: --duplicates=last or --duplicates=mean"
+    pairs = sorted((int(order[place]), int(order[place - 1])) for place in again)
+    return refusal(table, [BadRow(row, AGAIN, _rated_before(table, row, before), remedy) for row, before in pairs])
+
+
+def _rated_before(table: Table, row: int, before: int) -> str:
     user, item = (table.columns[role][row].strip() for role in ("user", "item"))
     earlier = table.place(before).removeprefix(table.source).lstrip(", ")
-    return UserError(
-        f"{table.place(row)}: user {user!r} rated item {item!r} before, on {earlier}",
-        "remove one, or choose: --duplicates last or --duplicates mean, FileOptions(duplicates=…)",
-    )
+    return f"user {user!r} rated item {item!r} before, on {earlier}"

@@ -25,7 +25,7 @@ USUAL = tuple(
 _TOP_QUARTER = 0.75
 _MILLION = 10**6
 _ROUND_STEPS = [digits * 10**zeros for zeros in range(13) for digits in (1, 5, 25)]  # in millionths
-_GIVE_IT = "give the scale: --scale LOW:HIGH:STEP, or FileOptions(scale=…)"
+_GIVE_IT = "give the scale: --scale LOW:HIGH:STEP"
 
 
 def infer_scale(ratings: NDArray[np.float64], source: str) -> Scale:

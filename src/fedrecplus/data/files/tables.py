@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fedrecplus.data.files.columns import (
     OF_ITEMS,
@@ -43,6 +45,16 @@ class Table:
     """where a row, from 0, stands: ``ratings.csv, line 7``"""
     names: dict[str, str]
     """what the file calls the columns"""
+    faults: Mapping[int, str] = field(default_factory=dict)
+    """rows, from 0, with other columns than the first line"""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def rows(self, kept: NDArray[np.int64]) -> Table:
+        """Some of its rows, which keep their places."""
+        columns = {role: column[kept] for role, column in self.columns.items()}
+        return Table(self.source, columns, lambda row: self.place(int(kept[row])), self.names)
 
     def named(self, role: str) -> str:
         """A column, for errors: ``(column 'stars')``."""
@@ -65,7 +77,7 @@ ITEMS = FileKind(names_items, item_columns, "item")
 def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = RATINGS) -> Table:
     """The columns that matter; the first bytes say what sort of file it is.
 
-    Of text, lines with more or fewer columns than the first are refused.
+    Of text, lines with more or fewer columns than the first are noted as faults.
     """
     if data.startswith(PARQUET_MAGIC):
         return _read_parquet(data, source, options, kind)
@@ -89,21 +101,26 @@ def read_table(data: bytes, source: str, options: FileOptions, kind: FileKind = 
     fields = pl.col("fields").list
     wanted = (fields.get(at, null_on_oob=True).alias(role) for role, at in columns.items())
     frame = records.select("line", *wanted, width=fields.len()).collect()
-    ragged = (frame["width"] != len(first)).arg_true()
-    if len(ragged):
-        found = records.slice(ragged[0], 1).collect()["fields"][0]
-        raise UserError(
-            f"{source}, line {frame['line'][ragged[0]]}: {counted(len(found))} where the first line has {len(first)}: "
-            f"{' '.join(found)[:60]!r}",
-            "give every line the same columns; close quotes, and put them around values that hold the separator",
-        )
     frame = frame[header:]
+    faults = _ragged(records.slice(header), frame["width"], len(first))
     if frame.is_empty():
         raise UserError(f"{source} has a header and no {kind.line}s", f"give a file with a {kind.line} per line")
     lines = frame["line"]
     names = {role: repr(first[at]) if header else str(at + 1) for role, at in columns.items()}
     series = {role: frame[role] for role in columns}
-    return Table(source, series, lambda row: f"{source}, line {lines[row]}", names)
+    return Table(source, series, lambda row: f"{source}, line {lines[row]}", names, faults)
+
+
+def _ragged(records: pl.LazyFrame, widths: pl.Series, columns: int) -> dict[int, str]:
+    """Rows with other columns than the first line, and what is in them."""
+    rows = (widths != columns).arg_true()
+    if not len(rows):
+        return {}
+    fields = records.select(pl.col("fields").gather(rows)).collect()["fields"]
+    return {
+        row: f"{counted(len(found))} where the first line has {columns}: {' '.join(found)[:60]!r}"
+        for row, found in zip(rows, fields, strict=True)
+    }
 
 
 def _sniffed(line: str) -> str:

@@ -81,6 +81,8 @@ class ShardFolder:
             return cls(path=folder, scale=scale, shards=shards, **content)
         except (FileNotFoundError, NotADirectoryError):
             raise _no_shards(folder) from None
+        except UserError:
+            raise
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file} can't be read: {error}", _AGAIN) from None
 

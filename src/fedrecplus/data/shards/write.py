@@ -42,7 +42,7 @@ def shard_ratings(
     def part(first: int, last: int) -> Ratings:
         return of_clients(dealt, first, last)
 
-    about = (str(way), way.count(ratings, folds), seed)
+    about = (str(way), way.folds(ratings, folds), seed)
     return _write(part, replace(ratings, folds=None), ratings.clients, out, shards, about, overwrite, progress)
 
 

@@ -25,34 +25,28 @@ from fedrecplus.deploy.wire import (
     sums_told,
     told_tables,
 )
+from fedrecplus.deploy.wire.packet import Facts
 from fedrecplus.errors import UserError
 from fedrecplus.parts.channel import RingSettings
-from fedrecplus.protocol import Sums
+from fedrecplus.protocol import Array, Sums
 from fedrecplus.rounds import ServerState, cooldown
 
+_TABLES, _MOMENTS = ("V", "last_step", "last_covariance", "dense"), ("moments", "dense_moments")
 _CLOSE = 1e-4
-"""of the largest number of a table: what other processors may compute otherwise, and tables in single precision lose"""
-
-
-_MOMENTS = ("moment", "dense_moment")
-"""how the names of an optimizer's arrays begin: of V, and of dense arrays"""
+"""of the largest number of V: what other processors may compute otherwise, and tables in single precision lose"""
 
 
 def checked_state(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState:
     """The server's state behind a request, as far as it is known here; ``Refusal`` where V isn't what it must be."""
     due = _due(store, request, catalogue)
-    V = request.V.astype(np.float64)
+    told = {name: request.tables.get(name, np.zeros(0)).astype(np.float64) for name in ("V", "dense")}
     if due is None:
-        return _taken_over(request, V)
-    dense = _dense_of(request)
-    for name, computed, told in (("V", due.V, V), ("dense", due.dense, dense)):
-        if np.abs(computed - told).max(initial=0.0) > _CLOSE * max(1.0, np.abs(computed).max(initial=0.0)):
+        return _taken_over(request, **told)
+    for name, table in told.items():
+        wanted = getattr(due, name)
+        if np.abs(wanted - table).max(initial=0.0) > _CLOSE * max(1.0, np.abs(wanted).max(initial=0.0)):
             raise Refusal("task", f"round {request.round}: {name} is not what the task and the told sum make of it")
-    return replace(due, V=V, dense=dense)
-
-
-def _dense_of(request: Request) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return request.tables.get("dense", np.zeros(0)).astype(np.float64)
+    return replace(due, V=told["V"], dense=told["dense"])
 
 
 def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState | None:
@@ -62,10 +56,7 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerStat
     kept = load_state(store, request.model)
     if kept is None or kept.round == request.round:
         return kept
-    wanted = request.config.server_optimizer.MOMENTS
-    if kept.round != request.round - 1 or len(kept.moments) < wanted:
-        return None
-    if kept.dense.size and len(kept.dense_moments) < wanted:
+    if kept.round != request.round - 1 or len(kept.moments) < request.config.server_optimizer.MOMENTS:
         return None
     if request.sums is None:
         raise Refusal("task", f"round {request.round}: the sum that V was moved by is not told")
@@ -73,12 +64,12 @@ def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerStat
     return next_state(kept, request.sums, catalogue.public, request.config)
 
 
-def _taken_over(request: Request, V: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> ServerState:
+def _taken_over(request: Request, V: Array, dense: Array) -> ServerState:
     """A state that begins with this round's table; moments follow from the last step, where the optimizer has those."""
     step, last = request.tables["last_step"].astype(np.float64), request.round - 1
     moments = request.config.server_optimizer.moments_of(step / max(cooldown(request.config, last), 1e-12), last)
     covariance = request.tables["last_covariance"].astype(np.float64)
-    return ServerState(request.round, V, step, covariance, moments, _dense_of(request))
+    return ServerState(request.round, V, step, covariance, [] if len(dense) else moments, dense)
 
 
 def _check_range(sums: Sums, config: Config) -> None:
@@ -113,18 +104,17 @@ def load_state(store: Store, model: str) -> ServerState | None:
     if content is None:
         return None
     packet = Packet.of_bytes(content)
-    V, step, covariance, dense = (packet.arrays[name] for name in ("V", "last_step", "last_covariance", "dense"))
-    moments, dense_moments = (
-        [packet.arrays[f"{kind}{number}"] for number in range(int(packet.facts[kind]))] for kind in _MOMENTS
+    V, step, covariance, dense = (packet.arrays[name] for name in _TABLES)
+    moments, of_dense = (
+        [packet.arrays[f"{name}{number}"] for number in range(int(packet.facts[name]))] for name in _MOMENTS
     )
-    return ServerState(int(packet.facts["round"]), V, step, covariance, moments, dense, dense_moments)
+    return ServerState(int(packet.facts["round"]), V, step, covariance, moments, dense, of_dense)
 
 
 def save_state(store: Store, model: str, state: ServerState) -> None:
     """Keep it in the place of the one before, within ``changing``."""
-    moments = dict(zip(_MOMENTS, (state.moments, state.dense_moments), strict=True))
-    arrays = {f"{kind}{number}": one for kind, each in moments.items() for number, one in enumerate(each)}
-    arrays |= {name: getattr(state, name) for name in ("V", "last_step", "last_covariance", "dense")}
-    facts: dict[str, str | int | float] = {"round": state.round, **{kind: len(each) for kind, each in moments.items()}}
+    arrays = {name: getattr(state, name) for name in _TABLES}
+    arrays |= {f"{name}{n}": one for name in _MOMENTS for n, one in enumerate(getattr(state, name))}
+    facts: Facts = {"round": state.round, **{name: len(getattr(state, name)) for name in _MOMENTS}}
     store.put("states", [(model, Packet(facts, arrays).to_bytes())])
     store.connection.execute("DELETE FROM states WHERE model NOT IN (SELECT model FROM models WHERE LENGTH(V) > 0)")

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -20,9 +21,12 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from fedrecplus import __version__
 from fedrecplus.deploy.http.metrics import render
+from fedrecplus.deploy.http.offer import Offers
+from fedrecplus.deploy.http.page import PageFiles
 from fedrecplus.deploy.http.senders import Senders, body_of
 from fedrecplus.deploy.http.waiting import WaitingRoom
 from fedrecplus.deploy.server.database import Database
@@ -42,6 +46,10 @@ _OVERHEAD = 4096
 """bytes of an answer beside its largest message"""
 _RECENT = 4
 """objects that a worker has at hand: this round's table, the catalogue, and those before them"""
+_SIGNED = ("content-digest", "signature", "signature-input")
+"""headers that a page from another origin sends"""
+_OFFER_SECONDS = 5
+"""that caches may keep an offer for"""
 _JOINS_PER_SECOND, _JOINS_AT_ONCE = 0.2, 10.0
 _WRONG_PER_SECOND, _WRONG_AT_ONCE = 5.0, 100.0
 """requests of one address, and wrong codes of all together: strangers keep nobody out who has a right one"""
@@ -65,6 +73,8 @@ class Served:
     """the certificate that links name; empty where a proxy has a public one"""
     metrics_token: str = ""
     certificate_days: float = math.inf
+    page: Path | None = None
+    """folder of the page that invitations open"""
 
 
 def make_app(served: Served) -> FastAPI:
@@ -72,6 +82,7 @@ def make_app(served: Served) -> FastAPI:
     database, roster = served.database, Roster(served.database)
     room, senders = WaitingRoom(database, served.name), Senders(roster)
     recent: dict[str, bytes] = {}
+    offers = Offers(database)
     joins, wrong = TokenBuckets(_JOINS_PER_SECOND, _JOINS_AT_ONCE), TokenBuckets(_WRONG_PER_SECOND, _WRONG_AT_ONCE)
 
     @contextlib.asynccontextmanager
@@ -82,6 +93,10 @@ def make_app(served: Served) -> FastAPI:
 
     app = FastAPI(title="fedrecplus", version=__version__, lifespan=lifespan, docs_url="/v1/docs", redoc_url=None,
                   openapi_url="/v1/openapi.json")  # fmt: skip
+
+    # whoever asks signs, and no cookie speaks for anybody: a page from elsewhere may ask what any program may
+    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST", "DELETE"],
+                       allow_headers=_SIGNED, max_age=86_400)  # fmt: skip
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, problem: HTTPException) -> Response:
@@ -182,6 +197,14 @@ def make_app(served: Served) -> FastAPI:
             recent[digest] = bytes(content)
         return recent.get(digest)
 
+    @app.get("/v1/offer")
+    async def offer() -> Response:
+        """What the newest run asks, for whoever thinks of joining; with the catalogue and the table as it is now."""
+        content = await run_in_threadpool(offers.newest)
+        if content is None:
+            raise HTTPException(404, "nothing is trained here yet")
+        return Response(content, media_type=MEDIA, headers={"cache-control": f"public, max-age={_OFFER_SECONDS}"})
+
     @app.get("/v1/status")
     async def status(request: Request) -> Response:
         """What the server knows of the node that asks, and the digest of its current model."""
@@ -216,6 +239,8 @@ def make_app(served: Served) -> FastAPI:
         text = await run_in_threadpool(render, database, served.certificate_days)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    if served.page is not None:
+        app.mount("/", PageFiles(served.page))
     return app
 
 

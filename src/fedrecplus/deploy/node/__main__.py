@@ -39,7 +39,7 @@ def main() -> int:
         )  # fmt: skip
         join(given.home, node, metrics=metrics)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        print(f"error: {error.for_shell}", file=sys.stderr, flush=True)
         return 2
     except KeyboardInterrupt:
         pass

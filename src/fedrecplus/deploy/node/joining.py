@@ -19,7 +19,9 @@ from fedrecplus.deploy.wire import LONGEST_TASK, Task
 from fedrecplus.errors import UserError
 from fedrecplus.files import beside
 
-SCHEME = "fedrecplus"
+SCHEMES = ("https", "fedrecplus")
+"""of links: a browser opens the first, and what stands behind its # is sent to nobody; the second is of 0.2"""
+_HTTPS = 443
 _LONGEST, _LONGEST_MODEL = 64 * 2**10, 512 * 2**20
 """bytes of an answer; the first one comes from whoever answers there"""
 _AGAIN = "ask the operator for a new link (`server invite`)"
@@ -43,8 +45,8 @@ class Invitation:
     """digest of the task that whoever joins agrees to; empty where there is none yet"""
 
     def __str__(self) -> str:
-        task = f"&task={self.task}" if self.task else ""
-        return f"{SCHEME}://{self.address}/join?code={self.code}&authority={self.fingerprint}{task}"
+        task, where = f"&task={self.task}" if self.task else "", self.address.removesuffix(f":{_HTTPS}")
+        return f"https://{where}/#code={self.code}&authority={self.fingerprint}{task}"
 
     @property
     def address(self) -> str:
@@ -56,12 +58,15 @@ class Invitation:
         """Read a link."""
         try:
             parts = urlsplit(text.strip())
-            facts = {name: values[0] for name, values in parse_qs(parts.query, strict_parsing=True).items()}
+            told = parts.fragment if parts.scheme == "https" else parts.query
+            facts = {name: values[0] for name, values in parse_qs(told, strict_parsing=True).items()}
+            port = int(parts.port or (_HTTPS if parts.scheme == "https" else 0))
             names = (facts["code"], facts["authority"].lower(), facts.get("task", "").lower())
-            link = cls(str(parts.hostname or ""), int(parts.port or 0), *names)
+            link = cls(str(parts.hostname or ""), port, *names)
             if link.task and len(bytes.fromhex(link.task)) != 32:
                 raise ValueError
-            if parts.scheme != SCHEME or not link.host or not link.port or len(bytes.fromhex(link.fingerprint)) != 32:
+            known = parts.scheme in SCHEMES and len(bytes.fromhex(link.fingerprint)) == 32
+            if not known or not link.host or not link.port:
                 raise ValueError
         except (ValueError, KeyError):
             raise UserError("this is no invitation", f"give the whole link in quotes; or {_AGAIN}") from None
@@ -90,6 +95,7 @@ def join_by(link: Invitation, home: Path, name: str) -> tuple[int, str]:
         raise UserError(f"{link.address} is not the server that the link was made by", f"don't join; {_AGAIN}")
     with beside(home / CA) as temporary:
         temporary.write_bytes(authority)
+    fetch_task(link, home)  # a server that has another task is not joined
     body = msgspec.msgpack.encode({"code": link.code, "name": name})
     reply = msgspec.msgpack.decode(_call(link, _connection(link, home), "POST", "/v1/join", body))
     return int(reply["node"]), str(reply["name"])

@@ -75,6 +75,8 @@ class Node:
             self._say_once(f"{self.server.host}:{self.server.port} doesn't answer ({error}); trying on")
         except Rejected as error:
             self._rejected(error)
+        except UserError:
+            raise
         except (Refusal, msgspec.MsgspecError, ValueError) as error:
             self._say_once(f"{self.server.host}:{self.server.port} speaks another protocol ({error}); trying on")
         return self.pace.after_failure()

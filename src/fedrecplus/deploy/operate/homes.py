@@ -52,6 +52,11 @@ class ServerHome:
         return self.path / "certificates"
 
     @property
+    def page(self) -> Path:
+        """The folder of the page that invitations open; there is none where nobody wants it served."""
+        return self.path / "page"
+
+    @property
     def certificate_days(self) -> float:
         """Days until the certificate expires."""
         return days_left(self.certificates / SERVER)

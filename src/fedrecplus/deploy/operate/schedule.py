@@ -54,7 +54,7 @@ def train_again(
         try:
             run(folder)
         except UserError as error:
-            say(f"{folder}: {error}")
+            say(f"{folder}: {error.for_shell}")
         done += 1
         if times is None or done < times:
             pause = max(0.0, began + every - time.time())

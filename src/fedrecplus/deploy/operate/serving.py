@@ -34,6 +34,7 @@ def worker(home: ServerHome) -> uvicorn.Server:
     served = Served(
         home.database, f"{socket.gethostname()[:40]}:{os.getpid()}", home.authority,
         (home.path / TOKEN).read_text(encoding="ascii").strip(), home.certificate_days,
+        home.page if home.page.exists() else None,
     )  # fmt: skip
     certificate, key = (None if home.insecure else str(home.certificates / name) for name in (SERVER, SERVER_KEY))
     config = uvicorn.Config(

@@ -64,8 +64,9 @@ def serve(link: Link, run: CoordinatedRun) -> None:
     except Stopped:
         run.set(phase=STOPPED)
     except (UserError, OSError) as error:
-        log.error("run %s: %s", run.number, error)
-        run.set(phase=FAILED, progress=json.dumps({"phase": FAILED, "error": str(error), "at": time.time()}))
+        problem = error.for_shell if isinstance(error, UserError) else str(error)
+        log.error("run %s: %s", run.number, problem)
+        run.set(phase=FAILED, progress=json.dumps({"phase": FAILED, "error": problem, "at": time.time()}))
         raise
     except (LeaseLost, DBAPIError):
         raise  # whoever coordinates next goes on from the last round

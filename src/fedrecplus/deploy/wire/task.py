@@ -103,11 +103,10 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             config = self.config(allowed_rules)
         except UserError as error:
             return [f"task {self.digest[:16]}: {error.problem}"]
-        columns = config.model.columns
         return [
             f"task {self.digest[:16]}: the model {config.algorithm} in {self.rounds} rounds at most, "
             f"items {self.items[:16]}",
-            *_way_of(config, columns),
+            *_way_of(config, config.model.columns),
             *_noise_of(config),
             f"  its rounds are in a public log, signed by {self.log[:16]}"
             if self.log

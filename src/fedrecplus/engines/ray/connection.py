@@ -54,6 +54,8 @@ def connect(address: str | None = None) -> Any:
         try:
             _knock(address)
             ray.init(**how)
+        except UserError:
+            raise
         except (OSError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"no Ray cluster {'is running here' if address in (None, 'auto') else f'at {address}'}: {error}",

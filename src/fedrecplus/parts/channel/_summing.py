@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,7 @@ from fedrecplus.randomness import subkey
 from fedrecplus.settings import Annotated, Settings, number, text
 
 _log = logging.getLogger("fedrecplus")
+_clipped_rounds = itertools.count(1)
 
 
 class RingSettings(Settings):
@@ -229,9 +231,14 @@ def vectors_of(
 
 
 def warn_of_clipping(clients: int, round_number: int) -> None:
-    """In a simulation everybody's numbers are at hand; a deployment's server can't tell."""
-    if clients:
-        _log.warning("round %d: numbers of %d clients are clipped to the channel's bounds", round_number, clients)
+    """In a simulation everybody's numbers are at hand; a deployment's server can't tell.
+
+    It is said of the first such round, the tenth, the hundredth: a search has thousands of them.
+    """
+    if clients and (rounds := next(_clipped_rounds)) == 10 ** (len(str(rounds)) - 1):
+        so_far = f" ({rounds:,} such rounds so far)" if rounds > 1 else ""
+        said = "round %d: numbers of %d clients are clipped to the channel's bounds%s"
+        _log.warning(said, round_number, clients, so_far)
 
 
 def without_marks(upload: Upload) -> Upload:

@@ -179,7 +179,7 @@ class Model(Part[S]):
         """The client's own predictions; ``steps`` more user steps add nothing where weights are solved for."""
         X = prediction_columns(self, broadcast)
         weights = self.user_weights(device.U, X, device.items, device.ratings, broadcast.public)
-        return product(rows_of(X, items), weights)
+        return self.scores(rows_of(X, items), weights, broadcast.dense)
 
     def head_choices(self) -> tuple[Choice, ...]:
         """What federated validation may choose, one after the other."""

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.arrays import add_to_diagonal, like, namespace, outer, remember_last, rows_of, solve, zeros
+from fedrecplus.arrays import add_to_diagonal, namespace, outer, remember_last, rows_of, solve, zeros
 from fedrecplus.device import Device, Rows
 from fedrecplus.parts.model import Model, Trained
+from fedrecplus.parts.model._clicks import BEFORE, BIAS_PRIOR, damped_deviation, with_means
 from fedrecplus.parts.recency import VALIDATED
 from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Broadcast, PublicItems, Sums
@@ -29,10 +30,6 @@ from fedrecplus.settings import Settings as _Settings
 
 Array = NDArray[np.float64]
 Items = NDArray[np.int64]
-_BIAS_PRIOR = 5.0
-"""pseudo-ratings that a person's deviation from items' means is shrunk by"""
-_BEFORE = 2
-"""columns of X before Y"""
 
 
 class Settings(_Settings):
@@ -104,23 +101,18 @@ class Fcf(Model[Settings]):
 
     def item_columns(self, V: NDArray[Any], public: PublicItems) -> NDArray[Any]:
         """X = (damped mean rating, 1, y_i)."""
-        xp, averages = namespace(V), like(public.averages()[:, None], V)
-        columns: NDArray[Any] = xp.concat([averages, xp.ones_like(averages), V], axis=1)
-        return columns
+        return with_means(V, public)
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """The fallback's weights of the item's mean and of the constant: 1 and the person's damped deviation."""
-        xp, given = namespace(X), items >= 0
-        deviations = xp.where(given, ratings - rows_of(X, items)[..., 0], 0.0)
         w = zeros((*items.shape[:-1], X.shape[1]), X)
-        w[..., 0] = 1.0
-        w[..., 1] = xp.sum(deviations, axis=-1) / (xp.sum(xp.astype(given, X.dtype), axis=-1) + _BIAS_PRIOR)
+        w[..., 0], w[..., 1] = 1.0, damped_deviation(X, items, ratings)
         return w
 
     def weight_shares(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """A rating's part of the damped deviation."""
         shares = np.zeros((len(items), X.shape[1]))
-        shares[:, 1] = (ratings - X[items, 0]) / (len(items) + _BIAS_PRIOR)
+        shares[:, 1] = (ratings - X[items, 0]) / (len(items) + BIAS_PRIOR)
         return shares
 
     @property
@@ -134,16 +126,16 @@ class Fcf(Model[Settings]):
         """x over Y's columns, so that X·z = x·y_i."""
         x = self.person_factors(list_gram(self, X), items, recency)
         z = zeros(w.shape, X)
-        z[..., _BEFORE:] = x
+        z[..., BEFORE:] = x
         return z
 
     def list_weight_shares(
         self, X: Array, items: Items, ratings: Array, public: PublicItems, recency: Array | None = None
     ) -> Array:
         """What choice k adds to x. After: Hu, Koren and Volinsky 2008, section 5"""
-        shared, y, alpha = list_gram(self, X), X[items, _BEFORE:], self.settings.confidence
+        shared, y, alpha = list_gram(self, X), X[items, BEFORE:], self.settings.confidence
         shares, weighted = np.zeros((len(items), X.shape[1])), y if recency is None else recency[:, None] * y
-        shares[:, _BEFORE:] = (1.0 + alpha) * np.linalg.solve(shared.gram + alpha * weighted.T @ y, weighted.T).T
+        shares[:, BEFORE:] = (1.0 + alpha) * np.linalg.solve(shared.gram + alpha * weighted.T @ y, weighted.T).T
         return shares
 
 
@@ -156,4 +148,4 @@ def round_gram(model: Fcf, broadcast: Broadcast) -> SharedGram:
 @remember_last
 def list_gram(model: Fcf, X: NDArray[Any]) -> SharedGram:
     """Of Y as it stands in X."""
-    return model.shared_gram(X[:, _BEFORE:])
+    return model.shared_gram(X[:, BEFORE:])

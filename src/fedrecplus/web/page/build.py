@@ -29,6 +29,8 @@ MODELS = ("mf", "biased-mf", "reconstruction", "ials", "joint", "fcf")
 OFFLINE = "offline.js"
 """the service worker: its first line, written here, names the files that it keeps and their digest"""
 _NOT_SERVED = ("sources.json",)
+_OF_SERVERS = ("device.js", "licenses.txt")
+"""what the page of a server has besides: the browser as a device"""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ def computable(model: SharedModel) -> SharedModel:
 
 def page_files() -> dict[str, bytes]:
     """The built page: what is the same for every model."""
+    return {name: content for name, content in built_files().items() if name not in _OF_SERVERS}
+
+
+def built_files() -> dict[str, bytes]:
+    """All files of the built page."""
     folder = files("fedrecplus.web.page") / "site"
     found = {each.name: each.read_bytes() for each in folder.iterdir() if each.name not in _NOT_SERVED}
     if "app.js" not in found:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrecplus.audit.transcript import assumptions
-from fedrecplus.config import Config, preset, preset_summary
+from fedrecplus.config import Config, change, preset
 from fedrecplus.errors import UserError
 from fedrecplus.parts import Part
 from fedrecplus.settings import constants_of
@@ -46,19 +46,27 @@ def tables_beside(model: SharedModel, beside: Sequence[SharedModel]) -> list[Tra
 def facts_of(tables: Sequence[TrainedTable]) -> list[dict[str, Any]]:
     """Every tab: the presets, with a run's own settings where it is a run of that preset, and runs of none."""
     own = {table.config.algorithm: table.config for table in reversed(tables)}
-    configs = [own.get(name) or preset(name) for name in SHOWN]
+    configs = [own.get(name) or with_columns_of(preset(name), tables[0].config) for name in SHOWN]
     configs += [config for name, config in own.items() if name not in SHOWN]
     return [_facts(config, tables, config.algorithm == tables[0].config.algorithm) for config in configs]
+
+
+def with_columns_of(config: Config, run: Config) -> Config:
+    """The preset with as many factors as the run's V has, where that is what its model trains, in columns of its own.
+
+    ``joint`` has the table of ``reconstruction`` as its first columns.
+    """
+    if (config.model.rule, run.model.rule) != ("reconstruction", "joint"):
+        return config
+    return change(config, "model.factors", _factors(run))
 
 
 def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[str, Any]:
     found = table_for(config, tables)
     assumed = assumptions(config)[0]
     of = config.model.attacker()
-    known = config.algorithm in SHOWN
     return {
         "name": config.algorithm,
-        "summary": preset_summary(config.algorithm) if known else "",
         "own": own,
         "table": None if found is None else {"number": found[0], "from": found[1], "to": found[2]},
         "trained_by": tables[found[0]].config.algorithm if found else "",
@@ -84,10 +92,7 @@ def _facts(config: Config, tables: Sequence[TrainedTable], own: bool) -> dict[st
 
 
 def table_for(config: Config, tables: Sequence[TrainedTable]) -> tuple[int, int, int] | None:
-    """The first table that the config's model can step from: its number and columns.
-
-    ``joint`` has the table of ``reconstruction`` as its first columns.
-    """
+    """The first table that the config's model can step from: its number and columns."""
     wanted = _columns(config)
     for number, table in enumerate(tables):
         has = table.config.model.rule

@@ -84,6 +84,8 @@ def _check(found: Found) -> None:
     """Refuse by name what is damaged or was written by a version with other fields."""
     try:
         sections_of([found])
+    except UserError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         wrong = f"without {error}" if isinstance(error, KeyError) else f"that can't be read: {error}"
         raise UserError(

@@ -9,14 +9,19 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fedrecplus.experiments.family_tables import IDEAS, verdict
+from fedrecplus.experiments.family_tables import verdict
 from fedrecplus.experiments.heterogeneity import PAPER
 from fedrecplus.experiments.theory.unevenness import weights_in_words
 from fedrecplus.web.report.elements import Section, bullets, paragraph
 from fedrecplus.web.report.inputs import Found
 
 PAPER_PRESET = "fedrec+paper"
-_WORDS = {"holds": "gains", "fails": "costs", "mixed": "changes", "no difference": "changes nothing that shows"}
+_WORDS = {
+    "holds": "Hold, by the change of RMSE",
+    "fails": "The opposite holds of",
+    "mixed": "All ratings and the mean over clients disagree on",
+    "no difference": "No difference is shown for",
+}
 
 
 def verdicts_section(found: Sequence[Found]) -> Section | None:
@@ -32,23 +37,17 @@ def verdicts_section(found: Sequence[Found]) -> Section | None:
 
 
 def _family(content: dict[str, Any]) -> list[str]:
-    """What each idea did to the RMSE in one run of the family."""
-    by_pair = {(claim["better"], claim["worse"]): claim for claim in content["claims"]}
+    """The claims of one run of the family, by whether they hold."""
     settings = "each tuned" if content["tuned"] else "every setting the same"
-    where, said = f"{content['dataset']}, {content['model']}, {settings}", []
-    for idea, pair in IDEAS.items():
-        if pair in by_pair:
-            said.append(f"{idea}: {_change(by_pair[pair])}")
-    return [f"{where}. {'; '.join(said)}."] if said else []
+    said = [f"{content['dataset']}, {content['model']}, {settings}."]
+    for outcome, words in _WORDS.items():
+        own = [_by(claim) for claim in content["claims"] if verdict(claim) == outcome]
+        said += [f"{words}: {'; '.join(own)}."] if own else []
+    return [" ".join(said)] if content["claims"] else []
 
 
-def _change(claim: dict[str, Any]) -> str:
-    outcome = verdict(claim)
-    if outcome == "no difference":
-        return f"{_WORDS[outcome]} ({claim['difference']:+.4f})"
-    mixed = f", and {claim['test']['difference']:+.4f} in the mean over clients" if outcome == "mixed" else ""
-    size = f"{claim['difference']:+.4f}" if outcome == "mixed" else f"{abs(claim['difference']):.4f}"
-    return f"{_WORDS[outcome]} {size}{mixed}"
+def _by(claim: dict[str, Any]) -> str:
+    return f"{claim['says']} ({claim['difference']:+.4f}, mean over clients {claim['test']['difference']:+.4f})"
 
 
 def _figure(content: dict[str, Any]) -> list[str]:
@@ -84,7 +83,8 @@ def _theory(content: dict[str, Any]) -> list[str]:
     failed = [each["what"] for each in content["conditions"] if not each["holds"]]
     limits = zip(content["bounds"] or [], content["smallest"], strict=False)
     bound = "holds" if all(limit["bound"] >= smallest for limit, smallest in limits) else "does not hold"
-    applies = f"does not apply: {'; '.join(failed)} fails" if failed else f"applies, and its bound {bound}"
+    fail = "fails" if len(failed) == 1 else "fail"
+    applies = f"does not apply: {'; '.join(failed)} {fail}" if failed else f"applies, and its bound {bound}"
     rate = content.get("corollary")
     slope = f" With the corollary's steps the gradient falls as T^{rate['slope']:.2f}; it has −0.50." if rate else ""
     weights = f" {weights_in_words(content)}" if content["algorithm"] == PAPER_PRESET else ""

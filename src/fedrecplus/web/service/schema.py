@@ -10,7 +10,7 @@ from fedrecplus.web.service.limits import Limits
 
 PROMISE = (
     "For clients that can't compute: a page or a device does the same by itself with the table of `/model`, and then "
-    "no rating leaves it. Here **your ratings come to this server**. They are used for this one answer: nothing of "
+    "no rating leaves it. Here your ratings come to this server. They are used for this one answer: nothing of "
     "them is stored or logged. Whoever runs the server could change that, and you could not tell."
 )
 _LIMITS = Limits()

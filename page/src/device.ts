@@ -1,0 +1,14 @@
+/** A browser as a device of a server: a file of its own, which only the page of a server loads. */
+export { BrowserDevice } from "./device/device";
+export { checkBudget, checkPolicy, POLICY } from "./device/policy";
+export { askedBudget } from "./device/budget";
+export { newestTable, scaleText } from "./device/round";
+export { sharedModel } from "./device/model";
+export { matrixOf, requestDigest, requestOf, rounds, sumSession } from "./wire/request";
+export { packetOf, Refusal } from "./wire/packet";
+export { configOf, fixedSettings, number, optionsOf, section } from "./wire/settings";
+export { calibrated, epsilonOf } from "./privacy/accounting";
+export { addShare, encodingOf, leastPersonsOf, termsOf } from "./secure/terms";
+export { zeros } from "./secure/ring";
+export { uniformOf } from "./privacy/noise";
+export { statisticsOf } from "./privacy/person";

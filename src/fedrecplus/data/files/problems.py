@@ -1,0 +1,187 @@
+"""Rows that are no rating: all of them are named at once, or left out where that is asked for."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fedrecplus.data.files.options import FileOptions
+from fedrecplus.data.files.tables import Table
+from fedrecplus.data.scale import Scale
+from fedrecplus.errors import DataWarning, UserError
+
+MOST_NAMED = 20
+"""rows that an error names"""
+AGAIN = "a user and an item that were rated before"
+_YES_AND_NO = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+_DECIMAL_COMMA = re.compile(r"^[+-]?\d+,\d+$").pattern
+_SENTINELS = tuple(sign * nines for nines in (9, 99, 999, 9999, 99999) for sign in (1.0, -1.0))
+_SCALE = "correct it, or give the scale that it is on: --scale LOW:HIGH:STEP"
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """What is wrong with a row."""
+
+    row: int
+    kind: str
+    """for a count of such rows"""
+    text: str
+    remedy: str
+    missing: bool = False
+
+
+def without_problems(table: Table, options: FileOptions) -> Table:
+    """The rows that are ratings. Others are an error, unless ``missing`` or ``on_error`` say that they are left out."""
+    others = [one for one in _problems(table, options) if one.row not in table.faults]
+    problems = sorted([*ragged(table), *others], key=lambda problem: problem.row)
+    if options.on_error != "skip":
+        refused = [one for one in problems if not (one.missing and options.missing == "drop")]
+        if refused:
+            raise refusal(table, refused)
+    if problems:
+        _warn(table, problems)
+        left = np.setdiff1d(np.arange(len(table)), [one.row for one in problems])
+        if not len(left):
+            raise UserError(f"{table.source}: no line is a rating", "give a file with a rating per line")
+        table = table.rows(left)
+    return table
+
+
+def refusal(table: Table, problems: Sequence[BadRow]) -> UserError:
+    """The error that names the first problems, and says how many there are."""
+    lines = [f"{table.place(one.row)}: {one.text}" for one in problems[:MOST_NAMED]]
+    remedies = list(dict.fromkeys(one.remedy for one in problems))
+    rows = len({one.row for one in problems})
+    if rows > 1:
+        duplicates = problems[0].kind == AGAIN  # they are found when all rows are ratings
+        kinds = ", ".join(f"{count:,} with {kind}" for kind, count in Counter(one.kind for one in problems).items())
+        lines.append(f"{rows:,} of {len(table):,} rows are at fault: {kinds}")
+        option = "--missing=drop" if all(one.missing for one in problems) else "--on-error=skip"
+        remedies = remedies if len(remedies) == 1 else ["correct them"]
+        remedies += [] if duplicates else [f"leave them out: {option}"]
+    return UserError("\n".join(lines), "; or ".join(remedies))
+
+
+def numbers_of(table: Table) -> tuple[NDArray[np.float64], bool]:
+    """The ratings, of which each is one, as numbers, and whether they are likes: true and false, or yes and no."""
+    text = _text(table)
+    if _are_likes(text):
+        return text.str.to_lowercase().replace_strict(_YES_AND_NO).cast(pl.Float64).to_numpy(), True
+    return _parsed(text).to_numpy(), False
+
+
+def question_sentinels(table: Table, values: NDArray[np.float64]) -> None:
+    """Refuse a value that looks like a mark for "no rating", such as −99 below ratings of 1 to 5."""
+    mark = sentinel_of(values)
+    if mark is None:
+        return
+    count, others = int((values == mark).sum()), values[values != mark]
+    raise UserError(
+        f"{table.source}: {count:,} ratings are {mark:g}, the others {others.min():g} to {others.max():g} "
+        f"{table.named('rating')}: does {mark:g} stand for a missing rating?",
+        "leave these lines out: --missing=drop; or, if it is a rating, give --scale LOW:HIGH:STEP",
+    )
+
+
+def sentinel_of(values: NDArray[np.float64]) -> float | None:
+    """A row of nines far from all other values; or −1 where the others are not negative and reach 3 and more.
+
+    >>> sentinel_of(np.array([1.0, 5, -99])), sentinel_of(np.array([-1.0, 0, 1])), sentinel_of(np.array([9.0, 10, 1]))
+    (-99.0, None, None)
+    """
+    levels = np.unique(values)
+    for mark, others in ((levels[0], levels[1:]), (levels[-1], levels[:-1])):
+        if len(others) < 2:
+            continue
+        gap = min(abs(others - mark))
+        if mark in _SENTINELS and gap > 2.0 * np.ptp(others):
+            return float(mark)
+        if mark == -1.0 and others[0] >= 0.0 and others[-1] >= 3.0:
+            return float(mark)
+    return None
+
+
+def ragged(table: Table) -> list[BadRow]:
+    """Rows with other columns than the first line."""
+    remedy = "give every line the same columns; close quotes, and put them around values that hold the separator"
+    return [BadRow(row, "other columns than the first", text, remedy) for row, text in table.faults.items()]
+
+
+def _problems(table: Table, options: FileOptions) -> Iterator[BadRow]:
+    for role in ("user", "item"):
+        ids = table.columns[role].str.strip_chars()
+        for row in (ids.is_null() | (ids == "")).arg_true():
+            remedy = f"write the {role}'s id, or remove the line"
+            yield BadRow(row, f"no {role}", f"the {role} is missing {table.named(role)}", remedy, missing=True)
+    if "rating" in table.columns:
+        yield from _problems_of_ratings(table, options)
+
+
+def _problems_of_ratings(table: Table, options: FileOptions) -> Iterator[BadRow]:
+    text, column = _text(table), table.named("rating")
+    if _are_likes(text.filter(_present(text))):
+        numbers = text.str.to_lowercase().replace_strict(_YES_AND_NO, default=None).cast(pl.Float64)
+    else:
+        numbers = _parsed(text)
+    wrong = (numbers.is_null() | ~numbers.is_finite()).fill_null(True)
+    scale, write = options.given_scale, "write a finite number, such as 3.5"
+    for row in wrong.arg_true():
+        if text[row] in (None, ""):
+            missing = f"the rating is missing {column}"
+            yield BadRow(row, "no rating", missing, "write a number, or remove the line", missing=True)
+        else:
+            kind = "is not a number" if numbers[row] is None or np.isnan(numbers[row]) else "is infinite"
+            marked = text[row].lower() in _MISSING
+            yield BadRow(row, "no number for a rating", f"rating {text[row]!r} {kind} {column}", write, marked)
+    values = numbers.fill_null(np.nan).to_numpy()
+    right = ~wrong.to_numpy()
+    if scale is not None:
+        yield from _off_scale(table, values, right & ~scale.holds(np.where(right, values, scale.low)), scale)
+    elif options.missing == "drop" and right.any() and (mark := sentinel_of(values[right])) is not None:
+        for row in np.flatnonzero(right & (values == mark)):
+            yield BadRow(int(row), f"{mark:g} for a rating", "", "", missing=True)
+
+
+def _off_scale(table: Table, values: NDArray[np.float64], off: NDArray[np.bool_], scale: Scale) -> Iterator[BadRow]:
+    for row in np.flatnonzero(off).tolist():
+        text = f"rating {values[row]:g} is not on the scale {scale} {table.named('rating')}"
+        yield BadRow(row, "a rating off the scale", text, _SCALE)
+
+
+def _warn(table: Table, problems: Sequence[BadRow]) -> None:
+    kinds = Counter({one.row: one.kind for one in problems}.values())
+    left_out = ", ".join(f"{count:,} with {kind}" for kind, count in kinds.items())
+    rows = len({one.row for one in problems})
+    said = f"{table.source}: {rows:,} of {len(table):,} rows are left out: {left_out}"
+    warnings.warn(said, DataWarning, stacklevel=2)
+
+
+def _text(table: Table) -> pl.Series:
+    return table.columns["rating"].str.strip_chars()
+
+
+def _present(text: pl.Series) -> pl.Series:
+    return text.is_not_null() & ~text.str.to_lowercase().is_in(list(_MISSING))
+
+
+def _are_likes(text: pl.Series) -> bool:
+    return len(text) > 0 and bool(text.str.to_lowercase().is_in(list(_YES_AND_NO)).fill_null(False).all())
+
+
+def _parsed(text: pl.Series) -> pl.Series:
+    """Numbers, with a point or, where the file has any such, a decimal comma; null for what is none."""
+    numbers = text.cast(pl.Float64, strict=False)
+    if numbers.null_count() and text.str.contains(_DECIMAL_COMMA).any():
+        comma = text.str.contains(_DECIMAL_COMMA).fill_null(False)
+        with_point = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+        numbers = numbers.fill_null(with_point.set(~comma, None))
+    return numbers

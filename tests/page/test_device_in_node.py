@@ -1,0 +1,120 @@
+"""What a browser computes as a device, beside Python: settings, budgets, scales of noised sums, the noise itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrecplus.config import Config, change, preset, presets
+from fedrecplus.deploy.device.statistics import statistics_upload
+from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, fixed_settings, sum_terms
+from fedrecplus.deploy.wire.settings import told_text
+from fedrecplus.parts.privacy import Release, epsilon_of
+from fedrecplus.rounds import start_server
+from fedrecplus.web.page.settings import known_settings
+from tests.deploy.browsers import PUBLIC, demonstration
+from tests.page.in_node import run_in_node
+
+SETTINGS = Path(__file__).parents[2] / "page" / "src" / "wire" / "settings.json"
+CATALOGUE = ItemCatalogue.published(PUBLIC)
+NOISED = {"privacy__rule": "distributed", "aggregation__rule": "uniform", "privacy__clip": 4.0}
+
+
+def test_the_page_knows_the_settings_of_today() -> None:
+    assert json.loads(SETTINGS.read_text()) == known_settings(), "python -m fedrecplus.web.page.settings > that file"
+
+
+def test_settings_are_named_alike(tmp_path: Path) -> None:
+    configs = [preset(name) for name in presets()]
+    for path, value in {"seed": 2**60 + 1, "statistics.delta": 1.25e-7, "server.cooldown": 1 / 3}.items():
+        configs.append(change(preset("fedmf"), path, value))
+    texts = [told_text(config) for config in configs]
+    script = "print(given.map((text) => device.fixedSettings(device.configOf(text))));"
+    assert run_in_node(tmp_path, script, texts) == [fixed_settings(config) for config in configs]
+
+
+def test_budgets_are_judged_alike(tmp_path: Path) -> None:
+    cases = [([z], delta) for z in (0.4, 1.0, 7.5, 120.0) for delta in (1e-3, 1e-5, 1e-9)] + [([2.0, 3.0, 5.0], 1e-5)]
+    script = "print(given.map(([multipliers, delta]) => device.epsilonOf(multipliers, delta)));"
+    judged = [epsilon_of([Release(z) for z in multipliers], delta, "RDP") for multipliers, delta in cases]
+    np.testing.assert_allclose(run_in_node(tmp_path, script, cases), judged, rtol=1e-9)
+
+
+def packet_of(config: Config, round_number: int) -> str:
+    """A request's bytes, for JSON."""
+    state = start_server(config, CATALOGUE.public)
+    packet = encode_request("00c0ffee", state, config, CATALOGUE, attach=True)
+    return base64.b64encode(Packet({**packet.facts, "round": round_number}, packet.arrays).to_bytes()).decode()
+
+
+SCALES = """
+print(given.map(([content, persons, nodes]) => {
+  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const terms = device.termsOf(request.config, request.attached, request.round, request.tables.V.shape[1]);
+  const encoding = device.encodingOf(terms, persons, nodes);
+  const vector = device.zeros(terms.layout);
+  const stream = (size) => crypto.getRandomValues(new Uint8Array(size));
+  device.addShare(terms, vector, encoding, nodes, device.uniformOf(stream));
+  const signed = Array.from(new Int32Array(vector.moves.buffer));
+  const beside = [encoding.weightScale, encoding.statisticScale];
+  return { scales: Array.from(encoding.scales), beside, noise: signed };
+}));
+"""
+
+
+@pytest.mark.parametrize("source", ["public", "secure-sum"])
+def test_noised_sums_are_scaled_alike_and_noise_is_as_wide_as_it_must_be(tmp_path: Path, source: str) -> None:
+    config = demonstration(4, **NOISED, statistics__source=source, privacy__epsilon=6.0)
+    rounds = [0, 3] if source == "public" else [-1, 2]
+    cases = [(number, persons, nodes) for number in rounds for persons, nodes in ((12, 12), (300, 250))]
+    found = run_in_node(tmp_path, SCALES, [[packet_of(config, n), persons, nodes] for n, persons, nodes in cases])
+    for (number, persons, nodes), browser in zip(cases, found, strict=True):
+        terms = sum_terms(config, CATALOGUE.public, (len(CATALOGUE.ids), 7), number)
+        encoding = terms.encoding(persons, nodes)
+        assert browser["scales"] == encoding.scales.tolist()
+        assert browser["beside"] == [encoding.weight_scale, encoding.statistic_scale]
+        kept, noise = encoding.scales > 0, np.array(browser["noise"]).reshape(len(CATALOGUE.ids), -1)
+        assert not noise[~kept].any(), "rows that few rated are left out"
+        noise = noise[kept] / encoding.scales[kept, None]
+        share = terms.share(encoding, nodes)
+        assert noise.std() == pytest.approx(share, rel=6 / np.sqrt(2 * noise.size))
+
+
+def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:
+    others = [
+        {"model__rule": "mf"},
+        {"channel__rows": "rows"},
+        {"aggregation__rule": "size"},
+        {"encoder__rule": "public"},
+    ]
+    packets = [packet_of(demonstration(2, **other), 0) for other in others]
+    script = """
+    print(given.map((content) => {
+      try {
+        device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+        return '';
+      } catch (error) { return error.message; }
+    }));"""
+    words = [f"rule: this page can't take part with {setting}; a node of fedrecplus can" for setting in
+             ("model.rule=mf", "channel.rows=rows", "aggregation.rule=size")]  # fmt: skip
+    assert run_in_node(tmp_path, script, packets) == [*words, ""]
+
+
+def test_statistics_of_a_person_are_counted_alike(tmp_path: Path) -> None:
+    items, ratings = np.array([1, 4, 7, 30]), np.array([5.0, 3.0, 1.0, 4.0])
+    script = """
+    const [items, ratings] = [Int32Array.from(given.items), Float64Array.from(given.ratings)];
+    const { delta, statistic } = device.statisticsOf(items, ratings, given.cap);
+    print([Array.from(delta.data), Array.from(statistic)]);
+    """
+    for cap in (2, 50):
+        given: dict[str, Any] = {"items": items.tolist(), "ratings": ratings.tolist(), "cap": cap}
+        delta, statistic = run_in_node(tmp_path, script, given)
+        by_python = statistics_upload(0, items, ratings, 40, cap)
+        np.testing.assert_allclose(np.array(delta).reshape(-1, 2), by_python.delta, rtol=1e-12)
+        np.testing.assert_allclose(statistic, by_python.statistic, rtol=1e-12)
