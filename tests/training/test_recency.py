@@ -57,6 +57,9 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
     ages = ratings.ages()
     assert ages is not None
     assert dict(zip(ratings.item_ids[ratings.items[:3]].tolist(), ages[:3].tolist(), strict=True)) == {9: 2, 3: 1, 7: 0}
+    backwards = pl.DataFrame({"item": [str(item) for item in (9, 7, 5, 4, 3, 10)]})  # as text, 10 comes first
+    listed = fr.load(frame.with_columns(pl.col("item").cast(str)), items=backwards, listed=True)
+    assert listed.item_ids[fr.split(listed, how="last:1")[1].items].tolist() == ["7", "4"]
     training, test = fr.split(ratings, how="last:1")
     assert test.item_ids[test.items].tolist() == [7, 4]
     left = training.ages()
@@ -98,7 +101,7 @@ def test_evaluating_a_saved_run_on_last_ratings_follows_too(run: fr.Run, tmp_pat
     run.recommender.save(tmp_path)
     loaded = Recommender.load(tmp_path)
     assert fr.evaluate(loaded, training, test)["ndcg@10"] == pytest.approx(run.ranking["ndcg@10"])
-    assert loaded.recommend(3) == run.recommender.recommend(3)
+    assert loaded.client(3).top_items() == run.recommender.client(3).top_items()
 
 
 def test_lists_are_of_the_latest_group_and_so_are_their_reasons(run: fr.Run) -> None:
@@ -106,10 +109,10 @@ def test_lists_are_of_the_latest_group_and_so_are_their_reasons(run: fr.Run) -> 
     for person in map(run.recommender.client, range(PEOPLE)):
         assert person.ages is not None
         latest = int(person.items[np.argmin(person.ages)])
-        best = person.recommend(4, why=True)
+        best = person.top_items(4, why=True)
         followed += in_group(named(best), latest)
         reasons += sum(in_group([one.because[0].item], latest) for one in best)
-        any_time += in_group(named(person.recommend(4, follow=False)), latest)
+        any_time += in_group(named(person.top_items(4, follow=False)), latest)
     assert followed > any_time + PEOPLE / 2
     assert reasons > 2 * PEOPLE, "most of four"
 
@@ -118,8 +121,8 @@ def test_moments(run: fr.Run) -> None:
     person = run.recommender.client(3)
     other = next(g for g in range(GROUPS) if g not in person.items // OF_GROUP) * OF_GROUP
     for moment in ({"after": other}, {"session": (other + 1, other)}):
-        items = named(person.recommend(4, **moment))
-        assert in_group(items, other) > in_group(named(person.recommend(4)), other)
+        items = named(person.top_items(4, **moment))
+        assert in_group(items, other) > in_group(named(person.top_items(4)), other)
         assert other not in items
     with pytest.raises(UserError, match="follow no choices"):
         Wish(by="rating", after=other)
@@ -145,7 +148,7 @@ def test_a_newcomer_s_latest_rating_is_the_last(run: fr.Run) -> None:
     first, second = 0, 3 * OF_GROUP
     forth = {first + k: 4 for k in range(4)} | {second + k: 4 for k in range(4)}
     back = dict(reversed(forth.items()))
-    latest = [run.recommender.fold_in(one).recommend(1)[0].item // OF_GROUP for one in (forth, back)]
+    latest = [run.recommender.fold_in(one).top_items(1)[0].item // OF_GROUP for one in (forth, back)]
     assert latest == [3, 0]
 
 
