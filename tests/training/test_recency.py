@@ -14,6 +14,8 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
+from fedrecplus.data import FileOptions
+from fedrecplus.data.files.read import ratings_of_frame
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import ials
 from fedrecplus.parts.recency import recency_weights
@@ -57,8 +59,9 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
     ages = ratings.ages()
     assert ages is not None
     assert dict(zip(ratings.item_ids[ratings.items[:3]].tolist(), ages[:3].tolist(), strict=True)) == {9: 2, 3: 1, 7: 0}
-    backwards = pl.DataFrame({"item": [str(item) for item in (9, 7, 5, 4, 3, 10)]})  # as text, 10 comes first
-    listed = fr.load(frame.with_columns(pl.col("item").cast(str)), items=backwards, listed=True)
+    as_text = pl.DataFrame({"item": ["9", "30", "5", "7", "4", "x"]})  # 30 comes before 4
+    options = FileOptions("user", "item", "rating", timestamp="time", listed=True)
+    listed = ratings_of_frame(frame.with_columns(pl.col("item").replace(3, 30)), options, items=as_text)
     assert listed.item_ids[fr.split(listed, how="last:1")[1].items].tolist() == ["7", "4"]
     training, test = fr.split(ratings, how="last:1")
     assert test.item_ids[test.items].tolist() == [7, 4]
