@@ -14,6 +14,8 @@ import pytest
 import fedrecplus as fr
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.config import assign, preset
+from fedrecplus.data import FileOptions
+from fedrecplus.data.files.read import ratings_of_frame
 from fedrecplus.errors import UserError
 from fedrecplus.parts.model import ials
 from fedrecplus.parts.recency import recency_weights
@@ -57,6 +59,10 @@ def test_equal_times_keep_the_order_of_the_file() -> None:
     ages = ratings.ages()
     assert ages is not None
     assert dict(zip(ratings.item_ids[ratings.items[:3]].tolist(), ages[:3].tolist(), strict=True)) == {9: 2, 3: 1, 7: 0}
+    as_text = pl.DataFrame({"item": ["9", "30", "5", "7", "4", "x"]})  # 30 comes before 4
+    options = FileOptions("user", "item", "rating", timestamp="time", listed=True)
+    listed = ratings_of_frame(frame.with_columns(pl.col("item").replace(3, 30)), options, items=as_text)
+    assert listed.item_ids[fr.split(listed, how="last:1")[1].items].tolist() == ["7", "4"]
     training, test = fr.split(ratings, how="last:1")
     assert test.item_ids[test.items].tolist() == [7, 4]
     left = training.ages()
@@ -98,7 +104,7 @@ def test_evaluating_a_saved_run_on_last_ratings_follows_too(run: fr.Run, tmp_pat
     run.recommender.save(tmp_path)
     loaded = Recommender.load(tmp_path)
     assert fr.evaluate(loaded, training, test)["ndcg@10"] == pytest.approx(run.ranking["ndcg@10"])
-    assert loaded.recommend(3) == run.recommender.recommend(3)
+    assert loaded.client(3).top_items() == run.recommender.client(3).top_items()
 
 
 def test_lists_are_of_the_latest_group_and_so_are_their_reasons(run: fr.Run) -> None:
@@ -106,10 +112,10 @@ def test_lists_are_of_the_latest_group_and_so_are_their_reasons(run: fr.Run) -> 
     for person in map(run.recommender.client, range(PEOPLE)):
         assert person.ages is not None
         latest = int(person.items[np.argmin(person.ages)])
-        best = person.recommend(4, why=True)
+        best = person.top_items(4, why=True)
         followed += in_group(named(best), latest)
         reasons += sum(in_group([one.because[0].item], latest) for one in best)
-        any_time += in_group(named(person.recommend(4, follow=False)), latest)
+        any_time += in_group(named(person.top_items(4, follow=False)), latest)
     assert followed > any_time + PEOPLE / 2
     assert reasons > 2 * PEOPLE, "most of four"
 
@@ -118,8 +124,8 @@ def test_moments(run: fr.Run) -> None:
     person = run.recommender.client(3)
     other = next(g for g in range(GROUPS) if g not in person.items // OF_GROUP) * OF_GROUP
     for moment in ({"after": other}, {"session": (other + 1, other)}):
-        items = named(person.recommend(4, **moment))
-        assert in_group(items, other) > in_group(named(person.recommend(4)), other)
+        items = named(person.top_items(4, **moment))
+        assert in_group(items, other) > in_group(named(person.top_items(4)), other)
         assert other not in items
     with pytest.raises(UserError, match="follow no choices"):
         Wish(by="rating", after=other)
@@ -145,7 +151,7 @@ def test_a_newcomer_s_latest_rating_is_the_last(run: fr.Run) -> None:
     first, second = 0, 3 * OF_GROUP
     forth = {first + k: 4 for k in range(4)} | {second + k: 4 for k in range(4)}
     back = dict(reversed(forth.items()))
-    latest = [run.recommender.fold_in(one).recommend(1)[0].item // OF_GROUP for one in (forth, back)]
+    latest = [run.recommender.fold_in(one).top_items(1)[0].item // OF_GROUP for one in (forth, back)]
     assert latest == [3, 0]
 
 

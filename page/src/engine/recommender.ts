@@ -1,6 +1,7 @@
 /** A newcomer's weights, predictions, list and reasons: `training/recommender.py` and `training/lists.py`. */
 import { dot, row, times } from "./linear";
 import type { Scale, SharedModel } from "./format";
+import { averages } from "./public_items";
 import { recencyWeights } from "./recency";
 
 export type By = "list" | "rating";
@@ -25,6 +26,8 @@ export interface Reason {
 const LOW = 1;
 const HIGH = 5;
 const REASONS = 3;
+/** pseudo-ratings at everybody's mean that a person's mean is damped by */
+const CLIENT_PRIOR = 5;
 
 export function standardise(scale: Scale, rating: number): number {
   return LOW + ((HIGH - LOW) * (rating - scale.low)) / (scale.high - scale.low);
@@ -73,33 +76,35 @@ function knownChoices(model: SharedModel, items: Int32Array, ratings: Float64Arr
   };
 }
 
-/** Predictions for all items in standard units; one that the model knows nothing of gets the person's mean. */
+/** Predictions for all items in standard units. */
 export function rawRatings(person: Person): Float64Array {
-  const { model, ratings } = person;
-  if (ratings.length === 0 && !model.rule.predictsColdItems) return new Float64Array(model.X.rows).fill(model.known.mean);
-  const raw = times(model.X, person.w);
-  if (!model.rule.predictsColdItems) {
-    const mean = ratings.reduce((total, rating) => total + rating, 0) / ratings.length;
-    for (let i = 0; i < raw.length; i++) if (model.known.popularity[i] === 0) raw[i] = mean;
-  }
-  return raw;
+  const mend = mender(person);
+  return times(person.model.X, person.w).map((raw, item) => mend(raw, item));
 }
 
 /** Predicted ratings of some items, on the data's scale: where few are shown, all others need not be computed. */
 export function predictedRatings(person: Person, items: readonly number[]): number[] {
-  const { model, ratings } = person;
-  const standard = (item: number): number => {
-    if (knows(model, item) && (ratings.length || model.rule.predictsColdItems)) return dot(row(model.X, item), person.w);
-    return ratings.length ? ratings.reduce((total, rating) => total + rating, 0) / ratings.length : model.known.mean;
-  };
-  return items.map((item) => restore(model.facts.scale, standard(item)));
+  const mend = mender(person);
+  return items.map((item) => restore(person.model.facts.scale, mend(dot(row(person.model.X, item), person.w), item)));
 }
 
-/** What ranks all items; of a person without ratings, weights for lists know nothing, and popularity ranks. */
+/** An item nobody rated gets the person's damped mean, or half of it; to a person without ratings, items get theirs. */
+function mender(person: Person): (raw: number, item: number) => number {
+  const { model, ratings } = person;
+  const { known } = model;
+  if (ratings.length === 0) {
+    const means = averages(known);
+    return (_, item) => means[item]!;
+  }
+  const mean = (ratings.reduce((total, rating) => total + rating, 0) + CLIENT_PRIOR * known.mean) / (ratings.length + CLIENT_PRIOR);
+  return (raw, item) => (known.popularity[item]! > 0 ? raw : knows(model, item) ? (raw + mean) / 2 : mean);
+}
+
+/** What ranks all items; of a person without ratings nothing is known, and popularity ranks. */
 export function scores(person: Person, by: By): Float64Array {
   const { model } = person;
+  if (by === "list" && !person.items.some((item) => knows(model, item))) return Float64Array.from(model.known.popularity);
   if (!person.z || by === "rating") return rawRatings(person);
-  if (!person.items.some((item) => knows(model, item))) return Float64Array.from(model.known.popularity);
   const found = times(model.X, person.z);
   if (!model.rule.predictsColdItems) {
     const least = found.reduce((low, value) => Math.min(low, value), Infinity);
