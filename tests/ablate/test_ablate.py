@@ -87,7 +87,7 @@ def test_an_option_can_be_varied_with_the_rule_that_brings_it() -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-@pytest.mark.parametrize("name", [name for name in fr.presets() if name not in ("pmf", "fedrec++")])
+@pytest.mark.parametrize("name", [name for name in fr.presets() if name not in ("pmf", "fedrec++", "biases")])
 def test_the_paper_s_studies_can_start_from_any_federated_preset(study: str, name: str) -> None:
     config, vary = study_of(study, preset(name))
     cells = grid(config, parse_vary(vary, config))

@@ -140,7 +140,14 @@ def test_the_command_takes_a_file_or_a_run_and_changes_its_settings(tmp_path: Pa
         place.write_text(dumps(small("fedrec")))
     schemes = [str(folder), str(file)]
     content = written(
-        tmp_path, monkeypatch, *schemes, "--attacks", "popularity,one-round", "--set", "pseudo_items.ratio=2"
+        tmp_path,
+        monkeypatch,
+        "--algorithm",
+        ",".join(schemes),
+        "--attacks",
+        "popularity,one-round",
+        "--set",
+        "pseudo_items.ratio=2",
     )
     assert [row["scheme"] for row in content["rows"]] == ["fedrec"] * 2 + ["mine"] * 2
     assert all(set(row) >= FIELDS and row["pseudo_ratio"] == 2.0 for row in content["rows"])
@@ -153,7 +160,7 @@ def test_an_empty_list_of_attacks_is_refused_and_does_not_mean_all(names: str, m
     app.command()(command.audit_command)
     monkeypatch.setattr(command, "load_with_bar", lambda *_: pytest.fail("nothing needs to be loaded to find that"))
     with pytest.raises(UserError, match="names no attack"):
-        CliRunner().invoke(app, ["fedmf", "--dataset", "x", "--attacks", names], catch_exceptions=False)
+        CliRunner().invoke(app, ["--algorithm", "fedmf", "--dataset", "x", "--attacks", names], catch_exceptions=False)
 
 
 def test_the_settings_of_attacks_are_listed_by_name() -> None:
@@ -227,7 +234,9 @@ def test_an_attack_from_outside_is_one_file_with_its_own_option(outside: Path, m
     assert turned["auc"] == pytest.approx(1.0 - plain["auc"])
     config = outside / "mine.toml"
     config.write_text(dumps(small("fedrec")))
-    (row,) = written(outside, monkeypatch, str(config), "--attacks", name, "--attack-set", f"{name}.sign=-1")["rows"]
+    (row,) = written(
+        outside, monkeypatch, "--algorithm", str(config), "--attacks", name, "--attack-set", f"{name}.sign=-1"
+    )["rows"]
     assert row["auc"] == pytest.approx(turned["auc"])
     with pytest.raises(UserError, match="sign"):
         _ = AuditExtent(attacks=(name,), options={name: {"sign": 7}}).chosen
@@ -254,21 +263,21 @@ def test_a_rule_that_declares_nothing_is_attacked_under_the_best_assumption(outs
 def test_the_command_audits_every_size_of_cohort(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
-    content = written(tmp_path, monkeypatch, str(file), "--cohort", "12,40", "--attacks", "unmix")
+    content = written(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12,40", "--attacks", "unmix")
     few, many = content["rows"]
     assert (few["scheme"], many["scheme"]) == ("mine, 12 people", "mine, 40 people")
     assert few["found"] == few["users"] == 5
     assert many["found"] < 5
     for cohort in ("0", "ten", ",", "5000"):
         with pytest.raises(UserError, match="--cohort"):
-            written(tmp_path, monkeypatch, str(file), "--cohort", cohort, "--attacks", "unmix")
+            written(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", cohort, "--attacks", "unmix")
 
 
 def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dumps(small("fedrec+secure", *TAKEN_APART)))
     attacks = ["--attacks", "sums,unmix,knows-some,knows-others,statistics"]
-    text = output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks)
+    text = output(tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12", *attacks)
     lines = [one for one in text.splitlines() if not one.endswith("done")]
     assert lines[0].startswith("mine, 12 people")
     assert "reads" in " ".join(lines[:4])
@@ -276,7 +285,9 @@ def test_the_terminal_has_the_verdict_first_and_fits_80_columns(tmp_path: Path, 
     assert "some ratings" in text
     assert max(map(len, lines)) <= 80
     assert "worst tenth" not in text
-    assert "worst tenth" in output(tmp_path, monkeypatch, str(file), "--cohort", "12", *attacks, "--details")
+    assert "worst tenth" in output(
+        tmp_path, monkeypatch, "--algorithm", str(file), "--cohort", "12", *attacks, "--details"
+    )
 
 
 def test_a_verdict_counts_what_reads_and_not_what_is_blind() -> None:

@@ -90,7 +90,7 @@ def test_what_has_no_claim_or_too_many_canaries_is_refused() -> None:
 def test_the_command_writes_what_canaries_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dumps(problem_of(*CLAIMS["central"]).config))
-    content = written(tmp_path, monkeypatch, str(file), "--attacks", "knows-others", "--canaries", "300")
+    content = written(tmp_path, monkeypatch, "--algorithm", str(file), "--attacks", "knows-others", "--canaries", "300")
     (shown,) = content["canaries"].values()
     assert shown["canaries"] == 300
     assert not shown["refuted"]

@@ -102,6 +102,10 @@ def test_the_command_opens_a_published_model(tmp_path: Path, monkeypatch: pytest
     app.command()(command.audit_command)
     folder = str(published(tmp_path, ratings, floor=False))
     watched = ["--dataset", "x", "--rounds", "2", "--users", "3", "--workers", "1", "--attacks", "popularity"]
-    said = CliRunner().invoke(app, [str(file), *watched, "--published", folder], catch_exceptions=False).stdout
+    said = (
+        CliRunner()
+        .invoke(app, ["--algorithm", str(file), *watched, "--published", folder], catch_exceptions=False)
+        .stdout
+    )
     once = int((ratings.item_counts() == 1).sum())
     assert f"{once} of {once} ratings of items that one person rated are read" in said

@@ -64,7 +64,7 @@ def test_ratings_that_happen_to_be_few_are_no_likes(write: Write) -> None:
     assert not load(write("user,item,rating\n1,1,5\n2,2,3\n")).likes_alone
     with pytest.raises(UserError, match="usual name for the rating") as caught:
         load(write("user,item,opinion\n1,1,5\n2,2,3\n"))
-    assert "--rating-column none" in caught.value.remedy
+    assert "--rating-column=none" in caught.value.remedy
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_a_device_reports_the_error_of_the_model_that_the_server_writes(tmp_path
     catalogue = ItemCatalogue.read(tmp_path / "run" / ITEMS)
     state = start_server(config, catalogue.public)
     reply = answer(encode_request(MODEL, state, config, catalogue, attach=True), home.store, share_error=True)
-    model, squared = catalogue.model(config, state.V), 0.0
+    model, squared = catalogue.model(config, state.V, state.dense), 0.0
     for client in range(RATINGS.clients):
         items, ratings = RATINGS.of(client)
         squared += float(((model.X[items] @ model.fold_in(items, ratings) - ratings) ** 2).sum())

@@ -31,6 +31,10 @@ import filelock, msgspec, numpy, rich.console, rich.live, rich.table, safetensor
 import concurrent.futures.process, http.server, multiprocessing.connection, multiprocessing.pool
 import multiprocessing.shared_memory, multiprocessing.resource_tracker, shutil, tarfile, uuid, webbrowser, zipfile
 
+import threadpoolctl
+looked_up = threadpoolctl.ThreadpoolController()  # it asks the system for its libraries
+threadpoolctl.ThreadpoolController = lambda: looked_up
+
 system = sys.argv.pop(1)
 POSIX = ("fcntl", "pwd", "grp", "resource", "termios", "syslog", "posix_ipc", "pty", "tty", "crypt", "nis", "spwd")
 LACKING = (

@@ -32,7 +32,7 @@ def trainings(start: Config, values: Values, tries: int = 30, seed: int = 0) -> 
     found = []
     while left:
         wanted = next(iter(left))
-        made = next(filter(None, (_best(start, values, wanted, left, tries, draws) for _ in range(3))), None)
+        made = next(filter(None, (_best(start, values, wanted, left, tries, draws) for _ in range(8))), None)
         left.pop(wanted)  # a pair that can't be is not asked for again
         if made is not None:
             found.append(made)

@@ -246,7 +246,7 @@ def test_lists_of_a_drawn_few_on_shards_are_those_in_memory(tmp_path: Path, monk
     monkeypatch.setattr("fedrecplus.training.ranking._MOST_CLIENTS", 15)  # in the driver alone: shards offer everybody
     ratings = small_ratings()
     folder = shard_ratings(ratings, tmp_path / "shards", 3)
-    changes = ["channel.rule=sums", "precision=float64", "server.rounds=1"]
+    changes = ["channel.rule=sums", "precision=float64", "server.rounds=1", "server.held_back=0"]
     config = assign(preset("fedrec+secure"), changes)
     assert config.model.scores_lists
     in_memory = fr.train(*fr.split(ratings, 1), config)

@@ -26,7 +26,7 @@ BAD = {
     "out of range": ("cohort.fraction=0.1..2", "out of range"),
     "range of names": ("server_optimizer.rule=adam..sgd", "is not a number"),
     "range of truths": ("virtual_ratings.refresh=false..true", "is not a number"),
-    "single choice": ("model.factors=5", "--set model.factors=5"),
+    "single choice": ("model.factors=5", "set with model.factors=5"),
     "a choice twice": ("model.factors=5,5", "two different values"),
     "an empty choice": ("model.factors=5,", "not a whole number"),
     "unknown part": ("server_optimizer.rule=sgd,adm", "did you mean 'adam'"),

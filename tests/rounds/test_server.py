@@ -12,6 +12,7 @@ from fedrecplus.config import assign, preset
 from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import update_variance
+from fedrecplus.parts.tree import Leaf
 from fedrecplus.protocol import Sums, Upload
 from fedrecplus.rounds import ServerState, add_up, server_round, sums_of, weights_of
 from fedrecplus.rounds.client import weigh
@@ -209,7 +210,7 @@ def test_before_the_first_round_nothing_is_known_that_no_part_asks_for() -> None
 
 def test_a_model_whose_tables_are_not_its_columns_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     config = example_config("model.rule=mf", "model.factors=3")
-    monkeypatch.setattr(type(config.model), "tables", lambda self: {"V": 9})
+    monkeypatch.setattr(type(config.model), "tree", lambda self: {"V": Leaf.table(9)})
     with pytest.raises(UserError, match="starts with 3 columns"):
         prepare(RATINGS, config)
 

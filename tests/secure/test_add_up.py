@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import pytest
 from fedrecplus.config import Config, assign, check
 from fedrecplus.engines import engine_of, message_of, prepare
 from fedrecplus.errors import UserError
+from fedrecplus.parts.channel import _summing
 from fedrecplus.protocol import Sums, Traffic, Upload
 from fedrecplus.rounds import add_up, client_round, sums_of
 from fedrecplus.testing.example import example_config, example_round, small_ratings
@@ -147,8 +149,9 @@ def test_statistics_are_summed_too() -> None:
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
 def test_numbers_beyond_the_bound_are_clipped_and_nobody_drops_out(
-    engine: str, caplog: pytest.LogCaptureFixture
+    engine: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_summing, "_clipped_rounds", itertools.count(1))
     config = example_config(*changes("uniform", "mf", "whole"), f"engine={engine}")
     problem = prepare(small_ratings(), config)
     state = engine_of(config).start(problem)

@@ -47,7 +47,7 @@ def test_chance_takes_biases_and_is_no_worse_than_they_are() -> None:
     training, test = fr.split(chance)
     choice = choose(training)
     run = fr.train(training, test, choice.config)
-    assert run.rmse <= 1.01 * rmse_of_means(training, test)
+    assert run.rmse <= 1.02 * rmse_of_means(training, test)
     assert run.ranking["ndcg@10"] >= 0.9 * ndcg_of_popular(training, test, 4.0)
 
 

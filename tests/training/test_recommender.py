@@ -57,7 +57,7 @@ def test_a_newcomer_with_a_client_s_ratings_is_predicted_like_that_client(scale:
 @pytest.mark.parametrize("algorithm", ["fedrec", "fedmf", "fedrec+secure"])
 def test_a_newcomer_without_ratings_gets_what_is_popular_and_the_items_means(algorithm: str) -> None:
     popularity, averages = RATINGS.item_counts(), RATINGS.item_means()
-    few = assign(preset(algorithm), ["server.rounds=2"])
+    few = assign(preset(algorithm), ["server.rounds=2", "server.held_back=0"])  # or means are of what is not kept back
     newcomer = train(RATINGS, None, few).recommender.fold_in({})
     assert popularity[newcomer.top_items(3)[0].item] == popularity.max()
     assert newcomer.predict(range(40)) == pytest.approx(averages)

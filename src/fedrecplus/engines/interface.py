@@ -20,7 +20,7 @@ from fedrecplus.engines.problem import Problem
 from fedrecplus.engines.state import PrivateState, RoundReport, SimulationState, message_of, start_private
 from fedrecplus.errors import unknown_name
 from fedrecplus.protocol import Broadcast, Sums, Traffic, Upload
-from fedrecplus.rounds import add_up, server_round, start_server
+from fedrecplus.rounds import add_up, released, server_round, start_server
 
 Clients = NDArray[np.int64]
 Recency = NDArray[np.float64]
@@ -45,7 +45,8 @@ class Engine(ABC):
         message = message_of(problem, state, clients)
         sums, private, report = self.sums(problem, state.private, message, clients)
         asked = len(problem.asked(state.server.round))
-        server = server_round(state.server, sums, problem.public, problem.config, asked=asked)
+        sums = released(sums, state.server.round, problem.public, problem.config, asked=asked)
+        server = server_round(state.server, sums, problem.public, problem.config)
         return replace(state, server=server, private=private), report
 
     @abstractmethod

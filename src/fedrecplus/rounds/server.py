@@ -19,11 +19,10 @@ from fedrecplus.parts.aggregation import (
     update_variance,
 )
 from fedrecplus.parts.channel import SummingChannel
-from fedrecplus.parts.privacy import BudgetMechanism, Words
+from fedrecplus.parts.privacy import BudgetMechanism
 from fedrecplus.parts.similarity import unit_rows
 from fedrecplus.protocol import Broadcast, PublicItems, Sums, Traffic, Upload
 from fedrecplus.rounds.client import weight_of
-from fedrecplus.rounds.release import released
 
 Array = NDArray[np.float64]
 
@@ -76,24 +75,11 @@ def broadcast(state: ServerState, public: PublicItems, features: Array) -> Broad
     return Broadcast(state.round, state.V, state.last_step, state.last_covariance, features, public, state.dense)
 
 
-def server_round(
-    state: ServerState,
-    sums: Sums,
-    public: PublicItems,
-    config: Config,
-    words: Words | None = None,
-    asked: int | None = None,
-) -> ServerState:
+def server_round(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
     """V ← V + η Σ_u p_u Δ_u; the applied step is told in the next round. Paper: Algorithm 1, lines 9–11
 
-    Where there is a privacy budget, noise comes first, from random ``words``. Noise of devices depends on how many were
-    ``asked``.
+    The sums are as ``released``: whoever has them and the state before computes the same.
     """
-    return move_items(state, released(sums, state.round, public, config, words, asked), public, config)
-
-
-def move_items(state: ServerState, sums: Sums, public: PublicItems, config: Config) -> ServerState:
-    """The step that follows from released sums: whoever has them and the state before computes the same."""
     optimizer, model = config.server_optimizer, config.model
     if model.updates_items:
         aggregate = model.update_items(sums, state.V, public)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.frames import frame_of
 from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.errors import UserError
 from fedrecplus.parts.recency import LONG_AGO, MOMENT, recency_weights
@@ -59,6 +58,8 @@ class Person:
 
     def recommend(self, n: int = 10, *, backend: str = "polars", **wish: Any) -> Any:
         """The list of ``top_items`` as a frame: columns rank, item, score, rating and title, and why if asked for."""
+        from fedrecplus.data.frames import frame_of  # here: a node makes lists without polars
+
         return frame_of(columns_of(self.top_items(n, **wish), wish.get("why", False)), backend)
 
     def top_items(

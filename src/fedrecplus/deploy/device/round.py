@@ -61,7 +61,7 @@ def answer(packet: Packet, path: Path, *, share_error: bool = False) -> Packet:
         log.error("%s", refusal)
     except UserError as error:
         reason = "storage" if isinstance(error, StorageFull) else "store"
-        log.error("%s", error)
+        log.error("%s", error.for_shell)
     except Exception:
         reason = "fault"
         log.exception("the round failed here")

@@ -22,7 +22,7 @@ def check_statistics(store: Store, request: Request) -> None:
     try:
         deployed_budget(request.config)
     except UserError as error:
-        raise Refusal("policy", str(error)) from None
+        raise Refusal("policy", error.for_shell) from None
 
 
 def statistics_uploads(store: Store, request: Request, catalogue: ItemCatalogue) -> Packet:

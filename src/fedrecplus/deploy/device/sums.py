@@ -213,7 +213,7 @@ def terms_of(config: Config, catalogue: ItemCatalogue | None, round_number: int,
     try:
         return sum_terms(config, catalogue.public, shape, round_number)
     except UserError as error:
-        raise Refusal("policy", str(error)) from None
+        raise Refusal("policy", error.for_shell) from None
 
 
 def unmasked_rounds(store: Store, model: str) -> int:

@@ -140,7 +140,7 @@ def decode_request(packet: Packet, allowed_rules: Collection[str] = ()) -> Reque
     except UnknownName as error:  # of the same protocol, so it came later
         raise Refusal("version", f"{error.problem} in the server's config: upgrade this node") from None
     except UserError as error:
-        raise Refusal("rule", str(error)) from None
+        raise Refusal("rule", error.for_shell) from None
     try:
         return _decode(packet, check_deployable(check(config)))
     except (KeyError, TypeError, ValueError, OverflowError, UserError) as error:
