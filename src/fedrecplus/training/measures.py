@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrecplus.data.frames import frame_of
 from fedrecplus.data.joining import join
 from fedrecplus.data.load import RatingsLike, load
 from fedrecplus.data.ratings import Ratings
@@ -70,6 +69,8 @@ class Evaluation:
         rows += [(group, name, value) for group, figures in by_name for name, value in figures.items()]
         groups, names, values = zip(*rows, strict=True)
         numbers = [None if value is None else float(value) for value in values]
+        from fedrecplus.data.frames import frame_of  # here: a node measures without polars
+
         return frame_of({"group": list(groups), "figure": list(names), "value": numbers}, backend)
 
     def __getitem__(self, name: str) -> float | None:
