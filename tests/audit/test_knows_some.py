@@ -54,7 +54,7 @@ def test_on_ml_100k_rare_items_show_most() -> None:
     row = audit_case(cases({"mine": config})[-1], training, test, extent)[0]
     assert row["auc"] - row["auc_control"] > 0.02
     rare = {bucket["raters"]: bucket for bucket in row["by_rarity"]}
-    assert rare["3–5"]["auc"] > 0.8
+    assert rare["3–5"]["auc"] > 0.7
     assert rare["3–5"]["auc"] - rare["3–5"]["auc_control"] > 0.1
     assert rare["6–10"]["tpr_at_1pct_fpr"] > 0.1
 

@@ -195,8 +195,8 @@ class Ials(Model[C]):
     def update_items(self, sums: Sums, V: NDArray[Any], public: PublicItems) -> Array:
         """The gradient Σ c(1 − s)u − a S w_i − λ_i w_i, divided by (a + κ n_i/n) S + λ_i I, where S = Σ u uᵀ.
 
-        λ_i = λ_w √(n_i + 4 n̄), where n̄ is the mean of n_i. All items' matrices have S's eigenvectors, so one
-        decomposition solves for all.
+        λ_i = λ_w √(n_i + 4 n̄), where n̄ is the mean of n_i, and 4 n̄ at least one person: a small cohort may have no row
+        that is summed. All items' matrices have S's eigenvectors, so one decomposition solves for all.
 
         After: Rendle et al. 2022, who have a n for 4 n̄. Ours: in sparse data that is many times n_i, and leaves no row.
         """
@@ -204,7 +204,7 @@ class Ials(Model[C]):
         S = _symmetric(sums.statistic, W.shape[1])
         mean_weight = sums.overall / sums.clients if sums.clients else 0.0
         people = np.maximum(sums.weights / mean_weight if mean_weight > 0 else np.zeros(len(W)), 0.0)
-        ridge = np.sqrt(people + 4.0 * people.mean())[:, None]
+        ridge = np.sqrt(people + max(4.0 * people.mean(), 1.0))[:, None]
         ridge *= settings.interaction_item_ridge * mean_weight
         gradient = sums.total - settings.unobserved_weight * W @ S - ridge * W
         share = people / max(sums.clients, 1)
