@@ -10,18 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrecplus.config import Config, assign, preset, with_channel
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.shards.read import ShardedRatings
 from fedrecplus.data.splits import validation_cut
 from fedrecplus.training.loop import train
+from fedrecplus.training.measures import evaluate
 
 AUTO = "auto"
 """in place of an algorithm's name"""
 RATINGS, FALLBACK, FCF = "fedrec+secure", "biases", "fcf"
 _SHARE = 0.1
 """of the ratings that is held out"""
+_SURE = 2.0
+"""standard errors: with few people lists differ by chance, and what predicts better is not given up for that"""
 _FEW_ROUNDS = 20
 """of FCF in the validation: its lists are near their best by then, and a round takes rows of all items"""
 
@@ -42,6 +46,8 @@ class Validated:
     rmse: float | None
     """None for clicks"""
     ndcg: float
+    ndcg_by_client: NDArray[np.float64]
+    """NaN for who has nothing held out"""
 
     @property
     def figures(self) -> str:
@@ -50,9 +56,13 @@ class Validated:
         return f"{self.config.algorithm} {error}NDCG@10 {self.ndcg:.4f}"
 
     def beats(self, plain: Validated) -> bool:
-        """Whether neither its errors nor its lists are worse, and one of them is better."""
-        lower = self.rmse is None or plain.rmse is None or self.rmse < plain.rmse
-        return lower and self.ndcg >= plain.ndcg
+        """Whether it is better by ratings and its lists not surely worse; of clicks, whether its lists are better."""
+        if self.rmse is None or plain.rmse is None:
+            return self.ndcg >= plain.ndcg
+        lead = self.ndcg_by_client - plain.ndcg_by_client
+        lead = lead[np.isfinite(lead)]
+        doubt = _SURE * float(lead.std()) / np.sqrt(max(len(lead), 1)) if len(lead) else 0.0
+        return self.rmse < plain.rmse and self.ndcg >= plain.ndcg - doubt
 
 
 def choose(ratings: Ratings, seed: int = 0, *, validate: bool = True) -> Choice:
@@ -69,7 +79,7 @@ def choose(ratings: Ratings, seed: int = 0, *, validate: bool = True) -> Choice:
     best, *others = _ranked([_validated(config, ratings, seed) for config in [*suited, plain]], plain.algorithm)
     config = next((one for one in [*suited, plain] if one.algorithm == best.config.algorithm), plain)
     beside = "; ".join(one.figures for one in others)
-    reason = "biases are no worse than what suits" if config is plain else "the best for"
+    reason = "nothing else has both better ratings and lists as good for" if config is plain else "the best for"
     return Choice(config, f"{reason} {kind} on a validation cut: {best.figures}; {beside}")
 
 
@@ -97,8 +107,9 @@ def _validated(config: Config, ratings: Ratings, seed: int) -> Validated:
     fitted, held_out = _cut(ratings, seed)
     rounds = min(config.server.rounds, _FEW_ROUNDS) if config.algorithm == FCF else config.server.rounds
     short = assign(config, [f"server.rounds={rounds}", f"evaluation.every={rounds}"])
-    result = train(fitted, held_out, short).result
-    return Validated(config, result["rmse"], (result["ranking"] or {}).get("ndcg@10") or 0.0)
+    run = train(fitted, held_out, short)
+    by_client = evaluate(run, fitted, held_out).ndcg_by_client
+    return Validated(config, run.result["rmse"], (run.result["ranking"] or {}).get("ndcg@10") or 0.0, by_client)
 
 
 def _ranked(candidates: Sequence[Validated], fallback: str) -> list[Validated]:
