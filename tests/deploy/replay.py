@@ -13,7 +13,7 @@ from fedrecplus.deploy.device import Store
 from fedrecplus.deploy.node import NodeHome
 from fedrecplus.engines import device_of, engine_of, message_of, prepare, rounds
 from fedrecplus.engines.state import remember
-from fedrecplus.rounds import client_round, server_round, sums_of
+from fedrecplus.rounds import client_round, released, server_round, sums_of
 
 
 def simulated(ratings: Ratings, config: Config) -> np.ndarray[Any, Any]:
@@ -46,7 +46,12 @@ def replayed(
                     uploads.append(upload)
         assert len(uploads) == len(line["clients"]), "an upload that no device made"
         sums = sums_of(uploads, message, config)
-        state = replace(state, server=server_round(state.server, sums, problem.public, config))
+        state = replace(
+            state,
+            server=server_round(
+                state.server, released(sums, state.server.round, problem.public, config), problem.public, config
+            ),
+        )
     return state.server.V
 
 

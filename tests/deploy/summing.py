@@ -20,7 +20,7 @@ from fedrecplus.parts.channel import add_all, decode, encode
 from fedrecplus.parts.channel.secure.client import SecureClient
 from fedrecplus.parts.privacy import Words
 from fedrecplus.protocol import PublicItems
-from fedrecplus.rounds import client_round, server_round, start_server
+from fedrecplus.rounds import client_round, released, server_round, start_server
 from fedrecplus.training.model_files import read_tensors
 from tests.deploy.in_process import MODEL, small_config
 
@@ -73,7 +73,12 @@ def expected(
         for node in vectors if terms.noise is not None else ():
             terms.add_share(total, encoding, len(keys), (words or {})[state.server.round, node])
         sums = replace(decode(total, encoding), noise=terms.share(encoding, len(keys)) * len(vectors) ** 0.5)
-        state = replace(state, server=server_round(state.server, sums, problem.public, config))
+        state = replace(
+            state,
+            server=server_round(
+                state.server, released(sums, state.server.round, problem.public, config), problem.public, config
+            ),
+        )
     return state.server.V
 
 
