@@ -70,7 +70,7 @@ test: lint ## ruff, mypy and every test that isn't slow
 	$(PY) -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(DEV) docs ## the slow tests, and the documentation
-	$(PY) -m pytest -m slow
+	$(PY) -m pytest -n $(WORKERS) -m slow
 
 lint: $(DEV) ## ruff check, ruff format --check, mypy
 	$(PY) -m ruff check .
