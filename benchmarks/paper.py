@@ -8,6 +8,8 @@ trainings side by side, and leaves their JSON files and run folders for ``fedrec
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import subprocess
 import sys
 import time
@@ -143,15 +145,27 @@ def main() -> int:
         given.points, tuple(given.models.split(",")), tuple(given.set),
     )  # fmt: skip
     extent.out.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for command in commands(extent, tuple(given.parts.split(","))):
-        started = time.perf_counter()
-        print("fedrecplus", *command, file=sys.stderr, flush=True)
-        code = subprocess.run([sys.executable, "-m", "fedrecplus", *command], check=False).returncode
-        failed += code != 0
-        how = "done" if code == 0 else f"FAILED ({code})"
-        print(f"{how}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-    return min(failed, 1)
+    return max(run(command, given.out) for command in commands(extent, tuple(given.parts.split(","))))
+
+
+def run(command: tuple[str, ...], out: Path) -> int:
+    """0 where it came to its end; what it took is appended to ``took.jsonl``, processor time of its workers included."""
+    started, before = time.perf_counter(), _processor_seconds()
+    print("fedrecplus", *command, file=sys.stderr, flush=True)
+    code = subprocess.run([sys.executable, "-m", "fedrecplus", *command], check=False).returncode
+    seconds, processor = time.perf_counter() - started, _processor_seconds() - before
+    how = "done" if code == 0 else f"FAILED ({code})"
+    print(f"{how}: {seconds:.0f} s, {processor:.0f} s of processor time", file=sys.stderr, flush=True)
+    line = {"command": command, "code": code, "seconds": round(seconds), "processor_seconds": round(processor)}
+    with (out / "took.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    return min(abs(code), 1)
+
+
+def _processor_seconds() -> float:
+    """Of all processes that were started from here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
