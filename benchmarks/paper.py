@@ -149,7 +149,7 @@ def main() -> int:
 
 
 def run(command: tuple[str, ...], out: Path) -> int:
-    """0 where it came to its end; what it took is appended to ``took.jsonl``, processor time of its workers included."""
+    """0 where it ended well. What it took is appended to ``took.jsonl``, with the processor time of its workers."""
     started, before = time.perf_counter(), _processor_seconds()
     print("fedrecplus", *command, file=sys.stderr, flush=True)
     code = subprocess.run([sys.executable, "-m", "fedrecplus", *command], check=False).returncode

@@ -17,6 +17,7 @@ from fedrecplus.config import Config, assign, check, dumps
 from fedrecplus.data import Ratings, split
 from fedrecplus.engines import Diverged, Engine, Problem, engine_of, prepare, rounds
 from fedrecplus.errors import UserError, unknown_name
+from fedrecplus.experiments.fedeba import FedEbaEngine
 from fedrecplus.experiments.heterogeneous_clients import (
     AttackedEngine,
     Change,
@@ -93,7 +94,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 _ON_SERVER = "aggregation.weigh_on=server"  # an attacker that weighs itself would take any weight it likes
 _WASSERSTEIN = ("aggregation.rule=wasserstein", _ON_SERVER)
-SCAFFOLD = "scaffold"
+SCAFFOLD, FEDEBA = "scaffold", "fedeba+"
 PAPER = "wasserstein table τ=1"
 """the paper's own: the whole table, and no temperature"""
 RULES: dict[str, tuple[str, ...]] = {
@@ -115,12 +116,15 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     "actvagg": ("aggregation.rule=actvagg",),
     SCAFFOLD: ("aggregation.rule=uniform", _ON_SERVER),
+    FEDEBA: ("aggregation.rule=uniform", _ON_SERVER),
     "geometric-median": ("aggregation.rule=geometric-median",),
     "coordinate-median": ("aggregation.rule=coordinate-median",),
     "trimmed-mean": ("aggregation.rule=trimmed-mean",),
     "krum": ("aggregation.rule=krum",),
 }
-"""ways to join updates; scaffold is one of training, beside uniform weights"""
+"""ways to join updates; scaffold is one of training, and fedeba+ weighs by losses, which no upload has"""
+ENGINES: dict[str, type[ScaffoldEngine] | type[FedEbaEngine]] = {SCAFFOLD: ScaffoldEngine, FEDEBA: FedEbaEngine}
+"""rules whose rounds are an engine of this study"""
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,7 @@ def _run(ratings: Ratings, start: Config, share: float, job: tuple[str, str, int
     changed = scenario.change(training, affected, config.seed) if scenario.change else training
     problem = prepare(changed, config)
     problem = SkewedProblem(**vars(problem)) if scenario.skewed else problem
-    engine = ScaffoldEngine(engine_of(config)) if rule == SCAFFOLD else engine_of(config)
+    engine = ENGINES[rule](engine_of(config)) if rule in ENGINES else engine_of(config)
     attacked = AttackedEngine(engine, affected, target if scenario.pushes else None)
     fallback = Fallback.of(training, config, problem.public)
     figures, by_client = dict.fromkeys(FIGURES, np.nan), np.full(training.clients, np.nan)

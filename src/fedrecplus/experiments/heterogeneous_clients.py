@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedrecplus.data.ratings import Ratings
 from fedrecplus.data.scale import STANDARD_HIGH
 from fedrecplus.engines import Engine, PrivateState, Problem, RoundReport, item_columns
+from fedrecplus.experiments.fedeba import FedEbaEngine
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.protocol import Broadcast, Sums, Upload
 from fedrecplus.randomness import keys, normal, subkey, uniform
@@ -136,11 +137,16 @@ class AttackedEngine(Engine):
         """See ``Engine.sums``."""
         uploads, private = self.uploads(problem, private, message, clients)
         if isinstance(problem.config.aggregation, WeightedAggregation):
-            weights = np.array(weights_of(uploads, message, problem.config))
+            weights = self._weights(uploads, message, problem)
             attacking = self.attackers[[upload.client for upload in uploads]]
             self.weight_shares.append(float(weights[attacking].sum() / max(weights.sum(), 1e-300)))
         report = RoundReport(len(clients), sum(upload.bytes for upload in uploads), 0)
         return self.engine.join(problem, uploads, message)[0], private, report
+
+    def _weights(self, uploads: list[Upload], message: Broadcast, problem: Problem) -> NDArray[np.float64]:
+        if isinstance(self.engine, FedEbaEngine):
+            return self.engine.weights(uploads)
+        return np.array(weights_of(uploads, message, problem.config))
 
     def uploads(
         self, problem: Problem, private: PrivateState, message: Broadcast, clients: Clients
