@@ -30,7 +30,7 @@ from fedrecplus.deploy.wire import (
 from fedrecplus.device import Device
 from fedrecplus.parts.channel import RingVector, decode, encode, zeros
 from fedrecplus.parts.channel._ring import Encoding, from_bytes
-from fedrecplus.protocol import Broadcast
+from fedrecplus.protocol import Broadcast, Sums
 from fedrecplus.rounds import broadcast, client_round, start_server
 from fedrecplus.web.page.bundle import write_bundle
 from tests.deploy.browsers import PUBLIC, DevicePage, cluster_of, demonstration
@@ -150,7 +150,7 @@ def units_apart(recorded: bytes, config: Config, persons: int) -> int:
     return max(int(np.abs(moves).max()), int(np.abs(weights).max()))
 
 
-NOT_AGREED = "a task that nobody agreed to"
+NOT_AGREED, NEXT_ROUND = "a task that nobody agreed to", "the step that the task makes of the sum"
 AGREE = """async (tasks) => {
   const done = (asked) => new Promise((resolve) => { asked.onsuccess = () => resolve(asked.result); });
   const names = (await indexedDB.databases()).map((each) => each.name);
@@ -203,8 +203,39 @@ def hostile_requests() -> dict[str, Packet]:
         "a good one": good,
         "other settings for the same model": request(demonstration(2, model__item_prior=7.0)),
         NOT_AGREED: request(demonstration(3)),
+        **tables_of_its_own_making(good),
         "a cohort of nobody": encode_stage(Stage(str(model), 0, b"s" * 16, "share"), b"nothing"),
     }  # fmt: skip
+
+
+def tables_of_its_own_making(good: Packet) -> dict[str, Packet]:
+    """The round after ``good``, and what a server may tell of it that isn't the step of the sum that it tells."""
+    config, (people, columns) = demonstration(2), (12, 3)
+    dice, first = np.random.default_rng(3), first_state(config, CATALOGUE.public)
+    u = dice.normal(size=(people, columns))
+    statistic = (u.T @ u)[np.triu_indices(columns)]
+    weights = people * CATALOGUE.public.popularity / CATALOGUE.public.people
+    sums = as_told(Sums(dice.normal(size=first.V.shape), weights, people, people, statistic=statistic), config)
+    second = next_state(first, sums, CATALOGUE.public, config)
+    how = {"attach": True, "session": b"n" * 16, "sums": sums}
+    told = encode_request(str(good.facts["model"]), second, config, CATALOGUE, **how)
+
+    def other(name: str, change: Callable[[Any], Any], packet: Packet = told) -> Packet:
+        return Packet(packet.facts, {**packet.arrays, name: change(packet.arrays[name])})
+
+    assert "last_step" in told.arrays
+    return {
+        "another start": other("V", lambda V: V + 0.5, good),
+        "another step before the first": other("last_step", lambda step: step + 0.5, good),
+        "another table": other("V", lambda V: np.where(np.arange(len(V))[:, None] == 3, V + 0.01, V)),
+        "another last step": other("last_step", lambda step: 0.5 * step),
+        "no sum": Packet(told.facts, {name: one for name, one in told.arrays.items() if not name.startswith("sum.")}),
+        "another sum": other("sum.total", lambda total: 3.0 * total),
+        "a sum that nobody could make": other("sum.total", lambda total: 1e6 * total),
+        "a sum of another table": other("sum.total", lambda total: total[:-1].copy()),
+        "a sum that is no number": other("sum.weights", lambda weights: weights * np.nan),
+        NEXT_ROUND: told,
+    }
 
 
 def test_a_hostile_server_is_refused_as_by_a_python_node(browser: Any, tmp_path: Path) -> None:
@@ -239,7 +270,7 @@ def test_a_hostile_server_is_refused_as_by_a_python_node(browser: Any, tmp_path:
         page.context.close()
     assert ledger == [], "nothing was paid for what was refused"
     assert {name: pair[0] for name, pair in words.items()} == {name: pair[1] for name, pair in words.items()}
-    assert [name for name, (word, _) in words.items() if not word] == ["a good one"]
+    assert [name for name, (word, _) in words.items() if not word] == ["a good one", NEXT_ROUND]
 
 
 def said(link: DatabaseLink, node: int, packet: Packet) -> str:

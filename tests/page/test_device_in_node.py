@@ -12,9 +12,18 @@ import pytest
 
 from fedrecplus.config import Config, change, preset, presets
 from fedrecplus.deploy.device.statistics import statistics_upload
-from fedrecplus.deploy.wire import ItemCatalogue, Packet, encode_request, fixed_settings, sum_terms
+from fedrecplus.deploy.wire import (
+    ItemCatalogue,
+    Packet,
+    encode_request,
+    first_state,
+    fixed_settings,
+    next_state,
+    sum_terms,
+)
 from fedrecplus.deploy.wire.settings import told_text
 from fedrecplus.parts.privacy import Release, epsilon_of
+from fedrecplus.protocol import Sums
 from fedrecplus.rounds import start_server
 from fedrecplus.web.page.settings import known_settings
 from tests.deploy.browsers import PUBLIC, demonstration
@@ -83,6 +92,47 @@ def test_noised_sums_are_scaled_alike_and_noise_is_as_wide_as_it_must_be(tmp_pat
         noise = noise[kept] / encoding.scales[kept, None]
         share = terms.share(encoding, nodes)
         assert noise.std() == pytest.approx(share, rel=6 / np.sqrt(2 * noise.size))
+
+
+STEPS = """
+print(given.map(([content, told, round]) => {
+  const array = ([shape, data]) => ({ rows: shape[0], columns: shape[1], data: Float64Array.from(data) });
+  const request = device.requestOf(device.packetOf(new Uint8Array(Buffer.from(content, 'base64'))), true);
+  const { config, attached } = request;
+  const { weights, statistic, ...rest } = told;
+  const sums = { ...rest, total: array(told.total), weights: Float64Array.from(weights), statistic: Float64Array.from(statistic) };
+  const first = device.firstState(config, attached.known);
+  const second = device.nextState(first, sums, attached.known, config);
+  const missed = { ...second, moments: device.momentsOf(second.lastStep, 0, config) };
+  const [third, other] = [second, missed].map((state) => device.nextState(state, sums, attached.known, config));
+  return [first, second, third, other ?? third].map(({ V }) => Array.from(V.data));
+}));
+"""
+
+
+def test_the_server_s_step_is_python_s(tmp_path: Path) -> None:
+    """The start of a seed, and two steps, by every model and optimizer; the rounds cool down."""
+    dice, cases, expected = np.random.default_rng(1), [], []
+    for model in ("joint", "ials", "reconstruction"):
+        for optimizer in ("sgd", "momentum", "adam"):
+            more = {"server__cooldown": 0.9, "seed": 2**60 + 1, "server_optimizer__learning_rate": 0.7}
+            small = {} if model == "joint" else {"model__rule": model}
+            config = demonstration(3, **{**more, **small}, server_optimizer__rule=optimizer)
+            first = first_state(config, CATALOGUE.public)
+            columns = first.V.shape[1]
+            u = dice.normal(size=(30, columns))[:, -(config.model.values.get("interaction_factors") or 1) :]
+            statistic = (u.T @ u)[np.triu_indices(u.shape[1])] if config.model.statistic_size else np.zeros(0)
+            weights, noise = dice.uniform(0, 30, len(first.V)), 0.3 * (model == "reconstruction")
+            sums = Sums(dice.normal(size=first.V.shape), weights, 25.0, 30, statistic=statistic, noise=noise)
+            second = next_state(first, sums, CATALOGUE.public, config)
+            third = next_state(second, sums, CATALOGUE.public, config)
+            expected.append([state.V.ravel().tolist() for state in (first, second, third, third)])
+            told = {"total": [sums.total.shape, sums.total.ravel().tolist()], "weights": weights.tolist(),
+                    "statistic": statistic.tolist(), "overall": 25.0, "clients": 30, "noise": noise}  # fmt: skip
+            cases.append([packet_of(config, 0), told, 0])
+    for found, wanted in zip(run_in_node(tmp_path, STEPS, cases), expected, strict=True):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 
 def test_what_a_page_cannot_run_it_refuses_in_words(tmp_path: Path) -> None:

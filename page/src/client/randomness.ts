@@ -23,6 +23,12 @@ export function uniform(key: bigint, index: number): number {
   return Number(mix(key & MASK, BigInt(index)) >> 11n) * 2 ** -53;
 }
 
+/** Standard normal draws, one per index. After: Box and Muller 1958 */
+export function normals(key: bigint): (index: number) => number {
+  const [radius, angle] = [subkey(key, "radius"), subkey(key, "angle")];
+  return (index) => Math.sqrt(-2 * Math.log1p(-uniform(radius, index))) * Math.cos(2 * Math.PI * uniform(angle, index));
+}
+
 /** A key from the operating system: nobody else knows it. */
 export function newSecret(): bigint {
   const [low, high] = crypto.getRandomValues(new Uint32Array(2));

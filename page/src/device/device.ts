@@ -126,7 +126,7 @@ export class BrowserDevice {
     const known = (await keptCatalogue(this.keeping))?.digest === packet.facts["catalogue"];
     const arrays = { ...packet.arrays };
     for (const [kind, digest] of Object.entries(question.objects)) {
-      if (kind === "sums" || (kind === "catalogue" && known)) continue;
+      if (kind === "catalogue" && known) continue;
       Object.assign(arrays, packetOf(await this.connection!.object(digest)).arrays);
     }
     return { facts: packet.facts, arrays };

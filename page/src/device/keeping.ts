@@ -1,7 +1,7 @@
 /** What a browser keeps as a device: `deploy/device/store.py`. What was spent outlives everything else. */
 import type { ClientState } from "../secure/client";
 import type { Contribution } from "../secure/ring";
-import type { Packet } from "../wire/packet";
+import type { ServerState } from "../server/round";
 import type { DeviceKey } from "../wire/signatures";
 import { Database, type Change } from "./database";
 import { POLICY, type Policy } from "./policy";
@@ -11,7 +11,8 @@ export interface KeptModel {
   readonly settings: string;
   readonly catalogue: string;
   readonly round: number;
-  readonly V: Packet["arrays"][string];
+  /** the server's, which this device makes its next step from; null of models of long ago */
+  readonly state: ServerState | null;
   readonly config: string;
   readonly at: number;
   /** the ratings that uploads are made of: later changes wait for a batch */
@@ -144,8 +145,7 @@ export class Keeping {
   /** Models of long ago keep their settings, which later requests are held to, and nothing else. */
   async withoutOldTables(newest: string): Promise<Change[]> {
     const others = [...(await this.models())].filter(([name]) => name !== newest).sort(([, a], [, b]) => b.at - a.at);
-    const nothing = { kind: "float32", shape: [0, 0], content: new Uint8Array(0) };
-    return others.slice(MODELS - 1).map(([key, model]) => ({ table: "models", key, value: { ...model, V: nothing, contribution: null } }));
+    return others.slice(MODELS - 1).map(([key, model]) => ({ table: "models", key, value: { ...model, state: null, contribution: null } }));
   }
 
   async ledger(): Promise<Paid[]> {

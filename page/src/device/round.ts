@@ -1,18 +1,20 @@
 /** What a device does with a request, between the packet that came and the packet that goes: `deploy/device/round.py`. */
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { Table } from "../engine/linear";
+import type { ServerState } from "../server/round";
 import { statisticsOf } from "../privacy/person";
 import type { Contribution } from "../secure/ring";
 import { statisticsBudget } from "../secure/terms";
 import { catalogueOf, type Catalogue } from "../wire/catalogue";
 import { Refusal, VERSION, type Packet } from "../wire/packet";
-import { matrixOf, requestDigest, requestOf, rounds, STATISTICS_ROUND, statisticsDigest, type Request } from "../wire/request";
+import { requestDigest, requestOf, rounds, STATISTICS_ROUND, statisticsDigest, type Request } from "../wire/request";
 import { configOf, fixedSettings, section, type TrainingConfig } from "../wire/settings";
 import { isLaterStage } from "../wire/stages";
 import { checkLog, checkTask } from "../wire/task";
 import { contributionOf, ratedItems, withBatch } from "./contribution";
 import type { Keeping, KeptModel } from "./keeping";
 import { checkPolicy } from "./policy";
+import { checkedState } from "./steps";
 import { advertise, answerStage, checkSum } from "./sums";
 
 export type Ratings = () => Promise<ReadonlyMap<string, number>>;
@@ -37,19 +39,14 @@ async function answered(packet: Packet, keeping: Keeping, ratings: Ratings, said
   checkUnchanged(kept, request);
   checkPolicy(await keeping.policy(), request.config, catalogue);
   await checkAgreed(keeping, request, catalogue);
-  if (request.round === STATISTICS_ROUND) checkStatistics(kept, request);
-  else await checkRound(keeping, request);
-  if (request.round !== STATISTICS_ROUND) {
-    const earlier = (await keeping.fact<string[]>(`log ${request.task.digest}`)) ?? [];
-    checkLog(request.task, request.log, request.round, request.leaf, request.told, earlier);
-  }
+  const state = request.round === STATISTICS_ROUND ? checkStatistics(kept, request) : await checkRound(keeping, kept, request, catalogue);
   const terms = await checkSum(keeping, request, catalogue);
   await keeping.setFact("catalogue", catalogue.arrays);
   if (request.log) await keeping.setFact(`log ${request.task.digest}`, request.log.leaves.map(bytesToHex));
   const own = await ratings();
-  const contribution = request.round === STATISTICS_ROUND
-    ? countsOf(ratedItems(own, catalogue), request)
-    : await computed(keeping, kept, request, catalogue, own, said);
+  const contribution = state
+    ? await computed(keeping, kept, request, state, catalogue, own, said)
+    : countsOf(ratedItems(own, catalogue), request);
   return advertise(keeping, request, terms, contribution, own.size);
 }
 
@@ -81,8 +78,8 @@ async function catalogueFor(keeping: Keeping, request: Request): Promise<Catalog
 export async function newestTable(keeping: Keeping): Promise<{ V: Table; config: TrainingConfig; catalogue: Catalogue; round: number } | null> {
   const [newest] = [...(await keeping.models()).values()].sort((a, b) => b.at - a.at);
   const catalogue = await keptCatalogue(keeping);
-  if (!newest || catalogue?.digest !== newest.catalogue) return null;
-  return { V: matrixOf(newest.V), config: configOf(newest.config), catalogue, round: newest.round };
+  if (!newest?.state || catalogue?.digest !== newest.catalogue) return null;
+  return { V: newest.state.V, config: configOf(newest.config), catalogue, round: newest.round };
 }
 
 /** The scale that ratings are given on, as text. */
@@ -97,20 +94,24 @@ function checkUnchanged(kept: KeptModel | undefined, request: Request): void {
 }
 
 /** Refuse a sum that no noise would come to, and one after the model's first round. */
-function checkStatistics(kept: KeptModel | undefined, request: Request): void {
+function checkStatistics(kept: KeptModel | undefined, request: Request): null {
   if (kept) throw new Refusal("policy", "statistics are summed before the first round, and never again");
   statisticsBudget(request.config);
+  return null;
 }
 
-/** Refuse a V of another shape than the model has, and more rounds than the budget is made for. */
-async function checkRound(keeping: Keeping, request: Request): Promise<void> {
+/** Refuse a V that the task doesn't make, a round that its log doesn't have, and more rounds than the budget is made for. */
+async function checkRound(keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue): Promise<ServerState> {
   const model = section(request.config, "model").values;
   const columns = ["factors", "interaction_factors"].reduce((total, name) => total + Number(model[name] ?? 0), 0);
   const V = request.tables["V"]!.shape;
   if (V[1] !== columns) throw new Refusal("request", `V has ${V[1]} columns, not ${columns}`);
+  checkLog(request.task, request.log, request, (await keeping.fact<string[]>(`log ${request.task.digest}`)) ?? []);
+  const state = checkedState(kept?.state ?? null, request, catalogue);
   const statistics = statisticsDigest(request.model);
   const done = [...(await keeping.unmasked())].filter(([key, sum]) => sum.model === request.model && key !== statistics).length;
   if (section(request.config, "privacy").rule !== "none" && done >= rounds(request.config)) throw new Refusal("policy", "this model's budget is spent");
+  return state;
 }
 
 function countsOf(rated: ReadonlyMap<number, number>, request: Request): Contribution | null {
@@ -120,7 +121,8 @@ function countsOf(rated: ReadonlyMap<number, number>, request: Request): Contrib
 
 /** The person's contribution, computed and kept. A V made to break the computation gets zeros, and nobody is told. */
 async function computed(
-  keeping: Keeping, kept: KeptModel | undefined, request: Request, catalogue: Catalogue, ratings: ReadonlyMap<string, number>, said: (problem: string) => void,
+  keeping: Keeping, kept: KeptModel | undefined, request: Request, state: ServerState, catalogue: Catalogue, ratings: ReadonlyMap<string, number>,
+  said: (problem: string) => void,
 ): Promise<Contribution | null> {
   const digest = requestDigest(request);
   if (kept?.digest === digest && kept.round === request.round) return kept.contribution; // asked again: the same, not one made anew
@@ -132,7 +134,7 @@ async function computed(
     said(`nothing can be computed from what the server sent, and zeros are added to the sum: ${String(error)}`);
   }
   const model: KeptModel = {
-    settings: fixedSettings(request.config), catalogue: request.catalogue, round: request.round, V: request.tables["V"]!,
+    settings: fixedSettings(request.config), catalogue: request.catalogue, round: request.round, state,
     config: request.configText, at: Date.now(), rated, digest, contribution,
   };
   await keeping.write([{ table: "models", key: request.model, value: model }, ...(await keeping.withoutOldTables(request.model))]);

@@ -71,17 +71,21 @@ export function regressionShares(X: Table, items: ArrayLike<number>, targets: Fl
   return sharesOf(G, A, targets).map((share) => Float64Array.of(0, ...share));
 }
 
-/** The columns that nothing is learnt of: the baseline, and what everybody knows besides. */
-export function publicColumns(known: PublicItems, settings: Settings): Table {
+/** The baseline, popularity and average with unit variance over ratings, and the catalogue as unit rows. */
+export function features(known: PublicItems): { baseline: Float64Array; popularity: Float64Array; average: Float64Array; content: Table } {
   const baseline = averages(known);
   const counts = known.popularity;
   const content = mostRated(unitRows(known.content), counts);
+  return { baseline, popularity: standardised(counts.map(Math.log1p), counts), average: standardised(baseline, counts), content };
+}
+
+/** The columns that nothing is learnt of: the baseline, and what everybody knows besides. */
+export function publicColumns(known: PublicItems, settings: Settings): Table {
+  const { baseline, popularity, average, content } = features(known);
   const scale = numberOf(settings, "public_scale");
-  const head = table(counts.length, 4);
-  const popularity = standardised(counts.map(Math.log1p), counts);
-  const average = standardised(baseline, counts);
+  const head = table(baseline.length, 4);
   const bias = numberOf(settings, "bias_scale");
-  for (let i = 0; i < counts.length; i++) {
+  for (let i = 0; i < baseline.length; i++) {
     head.data.set([baseline[i]!, bias, scale * popularity[i]!, scale * average[i]!], 4 * i);
   }
   const scaled = { ...content, data: content.data.map((value) => scale * value) };

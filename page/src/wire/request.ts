@@ -6,11 +6,12 @@ import { checkRunnable, isSecure } from "./runnable";
 import { digestOf, numbersOf, packetHash, PROTOCOL, Refusal, sizeOf, type Facts, type Packet, type WireArray } from "./packet";
 import { configOf, fixedSettings, section, type TrainingConfig } from "./settings";
 import { stageOf } from "./stages";
+import { SUM, sumsOf } from "./steps";
 import { logOf, taskOf, type LogHead, type Task } from "./task";
 
 const CATALOGUE = "catalogue.";
-/** What is no table: the catalogue, the log, and the sums that V was moved by, which a page doesn't look at. */
-const BESIDE = [CATALOGUE, "log.", "sum."];
+/** What is no table: the catalogue, the log, and the sums that V was moved by. */
+const BESIDE = [CATALOGUE, "log.", SUM];
 /** The tables of a request, and the greatest number of each. */
 const LARGEST: Readonly<Record<string, number>> = { V: 1e3, last_step: 1e3, last_covariance: 1e6 };
 export const STATISTICS_ROUND = -1;
@@ -33,6 +34,10 @@ export interface Request {
   readonly leaf: string;
   readonly log: LogHead | null;
   readonly told: string;
+  /** the sums that V was moved by; null in the first round */
+  readonly summed: ReturnType<typeof sumsOf>;
+  /** whether the last step came along */
+  readonly stepTold: boolean;
 }
 
 /** The request in a packet; a refusal where it makes no sense or this page can't do it. An offer asks for nothing yet. */
@@ -56,6 +61,7 @@ export function requestOf(packet: Packet, isOffer = false): Request {
     attached: attached.length ? catalogueOf(Object.fromEntries(attached.map(([name, array]) => [name.slice(CATALOGUE.length), array]))) : null,
     session: "session" in facts ? stageOf(facts).session : "",
     task: taskOf(String(facts["task"])), leaf: String(facts["leaf"] ?? ""), log: logOf(packet.arrays), told: digestOf({}, tables),
+    summed: sumsOf(packet.arrays, matrixOf(V)), stepTold: "last_step" in tables,
   };
 }
 

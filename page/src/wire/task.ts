@@ -73,8 +73,17 @@ export function logOf(arrays: Packet["arrays"]): LogHead | null {
   return { leaves, root: rootOf(leaves), signature: signed.content };
 }
 
+/** What is asked of a round, beside its entry in the log. */
+interface LoggedRound {
+  readonly round: number;
+  readonly leaf: string;
+  /** digest of its tables */
+  readonly told: string;
+  readonly summed: { readonly digest: string } | null;
+}
+
 /** Refuse a log that isn't the task's, that its key hasn't signed, that lost what was in it, or ends with another round. */
-export function checkLog(task: Task, log: LogHead | null, round: number, leaf: string, tables: string, earlier: readonly string[]): void {
+export function checkLog(task: Task, log: LogHead | null, { round, leaf, told, summed }: LoggedRound, earlier: readonly string[]): void {
   if (!task.log) return;
   if (!log || log.leaves.length !== round - task.first + 2) throw new Refusal("log", "a log without this round");
   const hashes = log.leaves.map(bytesToHex);
@@ -84,12 +93,14 @@ export function checkLog(task: Task, log: LogHead | null, round: number, leaf: s
   const statement = concatBytes(utf8ToBytes("fedrecplus log head"), hexToBytes(task.digest), size, log.root);
   if (!verified(log.signature, statement, task.log)) throw new Refusal("log", "a log that the task's key has not signed");
   if (earlier.some((hash, place) => hashes[place] !== hash)) throw new Refusal("log", "a log that has lost what was in it");
-  if (hashes.at(-1) !== bytesToHex(leafHash(leaf)) || !entryIs(leaf, round, tables)) throw new Refusal("log", "an entry of another round or table");
+  if (hashes.at(-1) !== bytesToHex(leafHash(leaf)) || !entryIs(leaf, { round, V: told, ...(summed ? { sum: summed.digest } : {}) })) {
+    throw new Refusal("log", "an entry of another round, table or sum");
+  }
 }
 
-function entryIs(leaf: string, round: number, tables: string): boolean {
+function entryIs(leaf: string, asked: Record<string, unknown>): boolean {
   const entry: unknown = JSON.parse(leaf);
-  return isRecord(entry) && entry["round"] === round && entry["V"] === tables;
+  return isRecord(entry) && Object.entries(asked).every(([name, value]) => entry[name] === value);
 }
 
 function verified(signature: Uint8Array, statement: Uint8Array, key: string): boolean {

@@ -32,6 +32,8 @@ from fedrecplus.protocol import Array, Sums
 from fedrecplus.rounds import ServerState, cooldown
 
 _TABLES, _MOMENTS = ("V", "last_step", "last_covariance", "dense"), ("moments", "dense_moments")
+_STEPPED = {"V", "dense", "last_step"}
+"""what a step says whole: clients weigh themselves by the last step"""
 _CLOSE = 1e-4
 """of the largest number of V: what other processors may compute otherwise, and tables in single precision lose"""
 
@@ -39,14 +41,14 @@ _CLOSE = 1e-4
 def checked_state(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState:
     """The server's state behind a request, as far as it is known here; ``Refusal`` where V isn't what it must be."""
     due = _due(store, request, catalogue)
-    told = {name: request.tables.get(name, np.zeros(0)).astype(np.float64) for name in ("V", "dense")}
+    V, dense = (request.tables.get(name, np.zeros(0)).astype(np.float64) for name in ("V", "dense"))
     if due is None:
-        return _taken_over(request, **told)
-    for name, table in told.items():
-        wanted = getattr(due, name)
+        return _taken_over(request, V, dense)
+    for name in request.told.keys() & _STEPPED:
+        wanted, table = getattr(due, name), request.told[name].astype(np.float64)
         if np.abs(wanted - table).max(initial=0.0) > _CLOSE * max(1.0, np.abs(wanted).max(initial=0.0)):
             raise Refusal("task", f"round {request.round}: {name} is not what the task and the told sum make of it")
-    return replace(due, V=told["V"], dense=told["dense"])
+    return replace(due, V=V, dense=dense)
 
 
 def _due(store: Store, request: Request, catalogue: ItemCatalogue) -> ServerState | None:
