@@ -21,7 +21,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not work on one .venv
-.PHONY: help setup setup-dev demo paper frontier check test test-slow lint format docs bench dist outside clean distclean
+.PHONY: help setup setup-dev demo paper frontier check test test-slow lint format docs bench dist outside flower clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -107,6 +107,15 @@ outside: ## W&B's callback and the examples of Surprise and LensKit against the 
 	$(OUTSIDE)/bin/python -m pip install --quiet -c constraints.txt -e . pytest
 	$(OUTSIDE)/bin/python -m pip install --quiet wandb scikit-surprise lenskit
 	$(OUTSIDE)/bin/python -m pytest -q -W default examples/check_outside.py
+
+# flwr pins FastAPI, typer and others, so that it wants an environment of its own. Another version: make flower FLWR=flwr==1.20.0
+FLOWER := build/flower-venv
+FLWR   ?= flwr
+flower: ## the Flower app in Flower's own simulation and deployment, in an environment of its own
+	$(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/python -m pip install --quiet "$(FLWR)[simulation]" pytest
+	$(FLOWER)/bin/python -m pip install --quiet -e . -e flower
+	cd flower && $(CURDIR)/$(FLOWER)/bin/python -m pytest -q
 
 clean: ## remove build products and caches, keep .venv
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
