@@ -19,9 +19,9 @@ from fedrecplus.experiments.validation import Cut, evaluations
 from fedrecplus.workers import Stop, Tell, run_tasks
 
 _FEDREC = {
-    "model.regularisation": (0.001, 0.08),
-    "model.learning_rate": (0.06, 0.6),
-    "model.learning_rate_decay": (0.96, 1.0),
+    "model.regularisation": (0.001, 0.1),
+    "model.learning_rate": (0.05, 0.8),
+    "model.learning_rate_decay": (0.9, 1.0),
 }
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "mf": {
