@@ -1,7 +1,8 @@
-"""Change one operator or constant of the paper's code at a time, and see whether its quick tests notice.
+"""Change one operator, comparison or constant of the paper's code at a time, and see whether its quick tests notice.
 
-``python -m benchmarks.mutation --sample 40 --seed 0`` draws so many from all files; without ``--sample`` it runs all.
-The checkout is not touched: each mutant stands in a copy of ``src``. What survives is printed with its line.
+``python -m benchmarks.mutation --json runs/mutants.json`` runs all mutants; ``--sample 40`` draws so many. No file is
+touched: tests are collected once, and every mutant is a fork in which one function has other code. It runs the tests
+that call this function, the shortest first, until one fails. What survives is printed; docs/mutants.md says why.
 """
 
 from __future__ import annotations
@@ -9,106 +10,115 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import os
+import json
 import random
-import shutil
-import subprocess
-import sys
-import tempfile
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/fedrecplus")
-_RULES = ("tests/contracts/test_formulas.py", "tests/rounds/test_by_hand.py", "tests/config/test_presets.py")
+_PARTS = (
+    "tests/contracts", "tests/rounds", "tests/config/test_presets.py", "tests/engines/test_plain.py",
+    "tests/engines/test_fast_equals_reference.py", "tests/privacy/test_rounds.py", "tests/privacy/test_noise.py",
+)  # fmt: skip
+_THEORY = ("tests/theory",)
 TESTED: dict[str, tuple[str, ...]] = {
-    "parts/model/mf.py": (*_RULES, "tests/rounds/test_client.py"),
-    "parts/pseudo_items/similar.py": ("tests/contracts/test_pseudo_items.py", *_RULES),
-    "parts/virtual_ratings/nearest.py": ("tests/contracts/test_virtual_ratings.py", *_RULES),
-    "parts/aggregation/wasserstein.py": ("tests/contracts/test_wasserstein.py", *_RULES),
-    "rounds/client.py": ("tests/rounds", *_RULES),
-    "rounds/server.py": ("tests/rounds", *_RULES),
+    "parts/model/mf.py": _PARTS,
+    "parts/pseudo_items/similar.py": _PARTS,
+    "parts/virtual_ratings/nearest.py": _PARTS,
+    "parts/aggregation/wasserstein.py": _PARTS,
+    "parts/aggregation/_covariance.py": _PARTS,
+    **{f"rounds/{name}.py": _PARTS for name in ("client", "extension", "release", "server")},
     **{
-        f"experiments/theory/{name}.py": ("tests/theory",)
-        for name in ("constants", "corollary", "gradients", "lemmas", "theorem")
+        f"experiments/theory/{name}.py": _THEORY
+        for name in ("constants", "corollary", "gradients", "lemmas", "rerun", "study", "theorem", "unevenness")
     },
 }
-"""file → the tests that should notice"""
+"""file → the tests that should notice, and the file's own doctests"""
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.MatMult: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.And: ast.Or, ast.Or: ast.And,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.And: ast.Or, ast.Or: ast.And, ast.USub: ast.UAdd,
 }  # fmt: skip
-LIMIT = 400.0
-"""seconds for a mutant's tests; one that hangs has been noticed"""
+_EDGES: dict[type[ast.AST], type[ast.AST]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file."""
+    """One change of one function."""
 
     file: str
+    function: str
+    """its qualified name"""
     line: int
     change: str
     source: str
+    """the whole file with the change"""
 
 
 def mutants(file: str) -> Iterator[Mutant]:
-    """Every change of an operator or a number within functions, one at a time."""
+    """Every change of an operator, a comparison or a number within functions, one at a time."""
     tree = ast.parse((ROOT / PACKAGE / file).read_text(encoding="utf-8"))
-    sites = [node for function in _functions(tree) for node in ast.walk(function)]
-    places = [place for place, node in enumerate(sites) if _changed(node) is not None]
-    for place in places:
-        other = copy.deepcopy(tree)
-        node = [node for function in _functions(other) for node in ast.walk(function)][place]
-        before = ast.unparse(node)
-        _apply(node)
-        yield Mutant(file, getattr(node, "lineno", 0), f"{before} → {ast.unparse(node)}", ast.unparse(other))
+    for name, place, ways in (site for own in _functions(tree) for site in _sites(*own)):
+        for way in range(ways):
+            other = copy.deepcopy(tree)
+            node = list(_inside(dict(_functions(other))[name]))[place]
+            before = ast.unparse(node)
+            _apply(node, way)
+            yield Mutant(file, name, getattr(node, "lineno", 0), f"{before} → {ast.unparse(node)}", ast.unparse(other))
 
 
-def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
+def _functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
     """Outermost functions and methods; settings' ranges and module constants are no code that runs."""
-    inner = [node for top in tree.body if isinstance(top, ast.ClassDef) for node in top.body]
-    return [node for node in [*tree.body, *inner] if isinstance(node, ast.FunctionDef)]
+    found = [(node.name, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for top in tree.body:
+        if isinstance(top, ast.ClassDef):
+            found += [(f"{top.name}.{node.name}", node) for node in top.body if isinstance(node, ast.FunctionDef)]
+    return found
 
 
-def _changed(node: ast.AST) -> object:
-    """What stands in the place of an operator or a number; None where nothing is changed."""
-    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign):
-        return _OPERATORS.get(type(node.op))
-    if isinstance(node, ast.Compare):
-        return _OPERATORS.get(type(node.ops[0]))
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value + 1
-    return None
+def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Body and defaults, without annotations and decorators."""
+    defaults = [node for node in (*function.args.defaults, *function.args.kw_defaults) if node is not None]
+    for top in (*function.body, *defaults):
+        # zip(…, strict=True) says of its arguments that they are of one length; without it nothing else comes out
+        checks = {id(own.value) for own in ast.walk(top) if isinstance(own, ast.keyword) and own.arg == "strict"}
+        yield from (node for node in ast.walk(top) if id(node) not in checks)
 
 
-def _apply(node: ast.AST) -> None:
-    other = _changed(node)
-    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign):
+def _sites(name: str, function: ast.FunctionDef) -> Iterator[tuple[str, int, int]]:
+    for place, node in enumerate(_inside(function)):
+        if ways := _ways(node):
+            yield name, place, len(ways)
+
+
+def _ways(node: ast.AST) -> list[object]:
+    """What may stand in the place of an operator or a constant; a comparison loses or gains its edge, too."""
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign | ast.UnaryOp):
+        ways = [_OPERATORS.get(type(node.op))]
+    elif isinstance(node, ast.Compare):
+        ways = [table.get(type(node.ops[0])) for table in (_OPERATORS, _EDGES)]
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return [node.value + 1]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return [not node.value]
+    else:
+        return []
+    return [way for way in ways if way is not None]
+
+
+def _apply(node: ast.AST, way: int) -> None:
+    other = _ways(node)[way]
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign | ast.UnaryOp):
         node.op = other()  # type: ignore[operator]
     elif isinstance(node, ast.Compare):
         node.ops[0] = other()  # type: ignore[operator]
     elif isinstance(node, ast.Constant):
         node.value = other  # type: ignore[assignment]
-
-
-def survives(mutant: Mutant, copy_of_source: Path) -> bool:
-    """Whether the file's tests are green with the change."""
-    place = copy_of_source / "fedrecplus" / mutant.file
-    original = place.read_text(encoding="utf-8")
-    place.write_text(mutant.source, encoding="utf-8")
-    command = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTED[mutant.file])
-    try:
-        environment = {**os.environ, "PYTHONPATH": str(copy_of_source), "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=LIMIT).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        place.write_text(original, encoding="utf-8")
 
 
 def main() -> int:
@@ -118,40 +128,35 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", default=",".join(TESTED), help="some of them, with commas between")
     parser.add_argument("--workers", type=int, default=1, help="mutants side by side")
+    parser.add_argument("--json", type=Path, help="write what became of each mutant here")
     given = parser.parse_args()
     drawn = [mutant for file in given.files.split(",") for mutant in mutants(file)]
-    count = len(drawn)
     if given.sample is not None:
-        drawn = random.Random(given.seed).sample(drawn, min(given.sample, count))
-    unchanged = [Mutant(file, 0, "", (ROOT / PACKAGE / file).read_text(encoding="utf-8")) for file in files_of(drawn)]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.workers) as pool:
-        copies: SimpleQueue[Path] = SimpleQueue()
-        for number in range(given.workers):
-            place, left_out = Path(folder) / str(number), shutil.ignore_patterns("__pycache__")
-            copies.put(Path(shutil.copytree(ROOT / "src", place, ignore=left_out)))
+        drawn = random.Random(given.seed).sample(drawn, min(given.sample, len(drawn)))
+    from benchmarks.mutation_runs import run_mutants  # here: it loads pytest
 
-        def outcome(mutant: Mutant) -> bool:
-            copy_of_source = copies.get()
-            try:
-                return survives(mutant, copy_of_source)
-            finally:
-                copies.put(copy_of_source)
-
-        for mutant, green in zip(unchanged, pool.map(outcome, unchanged), strict=True):
-            if not green:  # they would notice everything
-                raise SystemExit(f"the tests of {mutant.file} fail or take {LIMIT:g} s without any change")
-        alive = 0
-        for number, (mutant, green) in enumerate(zip(drawn, pool.map(outcome, drawn), strict=True), start=1):
-            alive += green
-            fate = "SURVIVED" if green else "died"
-            print(f"{number}/{len(drawn)} {fate} {mutant.file}:{mutant.line} {mutant.change}", flush=True)
-    print(f"{len(drawn) - alive} of {len(drawn)} died ({count} mutants in all)")
+    fates: list[dict[str, object]] = []
+    for tests in dict.fromkeys(TESTED[mutant.file] for mutant in drawn):
+        group = [mutant for mutant in drawn if TESTED[mutant.file] == tests]
+        for mutant, killer in run_mutants(group, tests, given.workers):
+            fates.append({**asdict(mutant), "killer": killer})
+            del fates[-1]["source"]
+            fate = "SURVIVED" if killer is None else f"died by {killer}"
+            print(f"{len(fates)}/{len(drawn)} {mutant.file}:{mutant.line} {mutant.change}: {fate}", flush=True)
+            if given.json is not None:
+                given.json.write_text(json.dumps(fates, indent=1, ensure_ascii=False), encoding="utf-8")
+    _report(fates)
     return 0
 
 
-def files_of(drawn: list[Mutant]) -> list[str]:
-    """The files that are changed, once each."""
-    return sorted({mutant.file for mutant in drawn})
+def _report(fates: list[dict[str, object]]) -> None:
+    """A line per file, and one for all."""
+    total = Counter(fate["file"] for fate in fates)
+    alive = Counter(fate["file"] for fate in fates if fate["killer"] is None)
+    for file, count in total.items():
+        print(f"{file}: {count - alive[file]} of {count} died")
+    died = len(fates) - alive.total()
+    print(f"{died} of {len(fates)} died, {100 * died / max(len(fates), 1):.1f} %")
 
 
 if __name__ == "__main__":

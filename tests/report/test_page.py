@@ -17,6 +17,7 @@ from fedrecplus.web.report.build import page, page_of, plotly_js
 from fedrecplus.web.report.elements import plot, table
 from fedrecplus.web.report.frontier import to_markdown
 from fedrecplus.web.report.inputs import gather, kind_of
+from fedrecplus.web.report.marked import renewed
 from fedrecplus.web.report.origins import made_of_runs
 from tests.report.small_report import DATA, small_inputs, typed
 
@@ -196,6 +197,19 @@ def test_a_document_s_tables_are_renewed_between_its_marks_and_nothing_else_is(f
     for member in family["members"]:
         assert f"{member['figures']['rmse']['mean']:.4f}" in found
     assert family["made"]["command"] in found
+
+
+def test_ideas_keep_the_columns_of_data_sets_that_weren_t_run(folder: Path) -> None:
+    """And their own are renewed, not repeated."""
+    found = gather([folder / "family.json"])
+    empty = "<!-- ideas mf -->\n<!-- end -->\n"
+    once = renewed(empty, found)
+    elsewhere = once.replace(f"{DATA}, mf, fixed", "elsewhere, mf, fixed")
+    both = renewed(elsewhere, found)
+    assert both.splitlines()[1] == f"| RMSE | elsewhere, mf, fixed | {DATA}, mf, fixed |"
+    assert renewed(both, found) == both
+    assert renewed(once, found) == once
+    assert all(line.split(" | ")[1] == line.split(" | ")[2][:-2] for line in both.splitlines()[3:-1])
 
 
 def test_two_comparisons_of_one_data_set_both_have_their_table(folder: Path) -> None:

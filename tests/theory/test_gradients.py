@@ -46,7 +46,15 @@ def test_the_mean_gradient_is_the_slope_of_the_objective() -> None:
         assert (values[0] - values[1]) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5)
 
 
-@pytest.mark.parametrize("changes", [[], ["virtual_ratings.refresh=false"], ["pseudo_items.redraw=true"]])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        ["virtual_ratings.rule=predicted", "virtual_ratings.refresh=false"],
+        ["pseudo_items.redraw=true"],
+        ["pseudo_items.rule=none"],
+    ],
+)
 def test_a_client_s_gradient_is_what_it_uploads(changes: list[str]) -> None:
     """After one full local step, with U as it is then."""
     engine, problem, state = moved(*changes)
@@ -60,7 +68,10 @@ def test_a_client_s_gradient_is_what_it_uploads(changes: list[str]) -> None:
 
 
 def test_no_client_s_gradient_changes_faster_than_L() -> None:
-    engine, problem, state = moved()
+    """L = max ‖U_u‖² + λ."""
+    engine, problem, state = moved("model.regularisation=0.3")
+    longest = max(float(U[:-1] @ U[:-1]) for U in state.private.U[problem.cohort(3)])
+    assert rows_at(engine, problem, state).smooth == pytest.approx(longest + 0.3)
     rng = np.random.default_rng(1)
     for _ in range(5):
         V = state.server.V + rng.normal(size=state.server.V.shape)

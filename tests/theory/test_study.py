@@ -11,9 +11,13 @@ import pytest
 
 from fedrecplus.cli.main import exit_code_of
 from fedrecplus.cli.theory import theory_command
+from fedrecplus.config import assign, preset
+from fedrecplus.engines import engine_of, prepare
 from fedrecplus.errors import UserError
 from fedrecplus.experiments.theory.rerun import looked_at, open_run
-from fedrecplus.experiments.theory.study import theory
+from fedrecplus.experiments.theory.study import _verdict, look_at_states, theory
+from fedrecplus.experiments.theory.theorem import fit
+from tests.small_data import small_ratings
 
 DATA = "synthetic:clients=60,items=40,ratings_per_client=10"
 SMALL_STEPS = ["model.local_epochs=1", "model.learning_rate=0.002", "server_optimizer.learning_rate=40"]
@@ -40,6 +44,37 @@ def test_where_the_theorem_applies_its_bound_lies_above_what_was_measured(confor
     assert bounds == sorted(bounds, reverse=True)
 
 
+def test_what_is_told_of_the_looks_is_theirs(conforming: dict[str, Any]) -> None:
+    """Round t is the state before it; the smallest gradient so far; the bound of every T from the same constants."""
+    rounds, k = conforming["rounds"], conforming["estimates"]
+    assert rounds == [*(number + 1 for number in looked_at(40, 8)), 41]
+    assert conforming["smallest"] == [min(conforming["gradient"][: end + 1]) for end in range(len(rounds))]
+    assert (conforming["fold"], conforming["seed"], k["f_star"]) == (0, 0, 0.0)
+    vanishing = [own["vanishing"] * t for own, t in zip(conforming["bounds"], rounds, strict=True)]
+    assert vanishing == pytest.approx([vanishing[0]] * len(rounds))
+    steps = 10 * (k["L"] * 0.002) ** 2 * (k["A"] ** 2 + 1) * (k["chi_pw"] * k["A"] ** 2 + 1)
+    factor = 2 * (k["chi_wp"] * k["A"] ** 2 + 1) / ((0.5 - steps) * 40 * 0.002)
+    assert vanishing[0] == pytest.approx(factor * k["f_0"])
+    curve = fit(rounds, conforming["smallest"])
+    assert conforming["fit"]["curve"] == pytest.approx(curve.at(rounds))
+    assert conforming["fit"]["theorem_floor"] == pytest.approx(2 * k["chi_wp"] * k["sigma_G"] ** 2)
+
+
+def test_a_client_that_weighs_itself_is_looked_at_as_it_trained() -> None:
+    """It sends w·Δ; weights and moves are those of the server's weighing."""
+    looks = []
+    for who in ("server", "client"):
+        own = ["precision=float64", "model.factors=4", "server.rounds=4", f"aggregation.weigh_on={who}"]
+        config = assign(preset("fedrec+paper"), own)
+        seen, transport, last = look_at_states(engine_of(config), prepare(small_ratings(), config), 4)
+        assert len(seen) == len(transport) == len(looked_at(4, 4)) + 1
+        assert last.server.round == 4
+        looks.append(([own.moved for own in seen], [own.chi_wp for own in seen], [own["bound"] for own in transport]))
+    for one, other in zip(*looks, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert min(looks[0][0]) > 0
+
+
 def test_the_run_is_repeated_exactly(conforming: dict[str, Any]) -> None:
     assert conforming["rerun_differs_by"] == 0.0
 
@@ -58,6 +93,11 @@ def test_where_a_condition_fails_there_is_no_bound_and_it_is_said(tmp_path: Path
     assert not found["applies"]
     assert found["bounds"] is None
     assert "No bound is shown" in found["says"][-1]
+
+
+def test_one_condition_that_fails_is_told_as_one() -> None:
+    assert "this condition does not hold: c > 0. No" in _verdict(["c > 0"])
+    assert "these conditions do not hold: c > 0; η_L < c. No" in _verdict(["c > 0", "η_L < c"])
 
 
 def test_rules_without_weights_leave_their_lemmas_out(tmp_path: Path) -> None:
@@ -91,11 +131,20 @@ def test_too_few_numbers_of_rounds_are_refused(given: str, said: str, tmp_path: 
 
 
 def test_rounds_that_are_looked_at_begin_with_the_first() -> None:
+    assert looked_at(1) == [0]
+    assert looked_at(12, 6) == [0, 1, 2, 3, 4, 7]
+    assert looked_at(2, 24) == [0, 1]
     for rounds in (3, 10, 200):
         stops = looked_at(rounds)
         assert stops[0] == 0
         assert stops == sorted(set(stops))
         assert stops[-1] < rounds
+
+
+def test_two_rounds_are_too_few_and_three_are_enough(tmp_path: Path) -> None:
+    assert open_run(trained(tmp_path / "three", "fedrec", rounds=3)).config.server.rounds == 3
+    with pytest.raises(UserError, match="fewer than three rounds"):
+        open_run(trained(tmp_path / "two", "fedrec", rounds=2))
 
 
 @pytest.mark.parametrize(("name", "said"), [("pmf", "without rounds"), ("fedmf", "about gradient steps")])

@@ -29,9 +29,9 @@ def report_command(
         typer.Option("--markdown", metavar="FILE", help="The frontier's tables: comparisons, audits and runs."),
     ] = None,
     into: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            metavar="FILE", help="A Markdown file whose tables between <!-- NAME --> and <!-- end --> to renew."
+            metavar="FILE", help="Markdown files whose tables between <!-- NAME --> and <!-- end --> to renew."
         ),
     ] = None,
     title: Annotated[str, typer.Option(help="Its heading.")] = "FedRec+ measured",
@@ -58,8 +58,8 @@ def report_command(
     if markdown_file is not None:
         contents = ([each.content for each in found if each.kind == kind] for kind in ("comparison", "audit", "run"))
         write_text(markdown_file, to_markdown(*contents))
-    if into is not None:
-        write_text(into, renewed(_text_of(into), found))
+    for document in into or []:
+        write_text(document, renewed(_text_of(document), found))
     kinds = sorted({each.kind for each in found})
     say(f"{out}: {len(found)} things ({', '.join(kinds)}), {out.stat().st_size / 1e6:.1f} MB")
 

@@ -108,7 +108,6 @@ def _device_rows(
             pseudo = device.kept
         else:
             items = np.setdiff1d(sets[client], device.items)
-            ratings = virtual_ratings(items, device, message, config) if len(items) else np.empty(0)
-            pseudo = Decoys(items, ratings)
+            pseudo = Decoys(items, virtual_ratings(items, device, message, config))
         found.append(merge(device, pseudo))
     return found

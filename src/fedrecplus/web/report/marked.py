@@ -1,7 +1,8 @@
 """Tables of a document, renewed between its marks: ``<!-- NAME -->`` before, ``<!-- end -->`` after.
 
-A name is a kind of study and what it is of: ``ideas mf of ml-100k, ml-1m``, ``family ml-100k mf fixed``,
-``figure ml-100k``, ``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text.
+A name is a kind of study and what it is of: ``ideas mf``, ``family ml-100k mf fixed``, ``figure ml-100k``,
+``course ml-100k``, ``heterogeneity ml-100k``, ``theory NAME``. What wasn't run keeps its text; the ideas keep the
+columns of data sets that weren't.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fedrecplus.experiments.family_tables import column, ideas_table, to_markdown
+from fedrecplus.experiments.family_tables import Table, column, ideas_table, to_markdown
 from fedrecplus.experiments.statistics import FoldMean
 from fedrecplus.experiments.theory import corollary, lemmas
 from fedrecplus.experiments.theory.unevenness import weights_in_words
@@ -18,30 +19,43 @@ from fedrecplus.markdown import markdown_table
 from fedrecplus.web.report.inputs import Found
 from fedrecplus.web.report.verdicts import PAPER_PRESET
 
-_MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n).*?(<!-- end -->)", re.S)
+_MARKED = re.compile(r"(<!-- (?P<name>[^\n]+?) -->\n)(?P<text>.*?)(<!-- end -->)", re.S)
 _MARKS = {"helps": " ↓", "harms": " ↑"}
 
 
 def renewed(text: str, found: Sequence[Found]) -> str:
     """The document with new tables where the studies have any."""
-    blocks = dict(_blocks(found))
+    blocks, ideas = dict(_blocks(found)), dict(_ideas(found))
 
     def renew(mark: re.Match[str]) -> str:
-        return f"{mark[1]}{blocks[mark['name']]}{mark[3]}" if mark["name"] in blocks else mark[0]
+        name, own = mark["name"], mark["text"]
+        return f"{mark[1]}{_with_columns(own, *ideas[name]) if name in ideas else blocks.get(name, own)}{mark[4]}"
 
     return _MARKED.sub(renew, text)
 
 
+def _with_columns(old: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The new table, and beside its columns those of the old one that it hasn't, where both are about the same rows."""
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in old.splitlines() if line[:1] == "|"]
+    alike = [row[0] for row in cells[2:]] == [row[0] for row in rows]
+    columns = {own[0]: own[1:] for own in zip(cells[0], *cells[2:], strict=True)} if alike and cells else {}
+    columns |= {own[0]: own[1:] for own in zip(head, *rows, strict=True)}
+    return markdown_table([*columns], [list(row) for row in zip(*columns.values(), strict=True)])
+
+
 def _blocks(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
     """Every table that can be made, by name."""
-    families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
-    for model in dict.fromkeys(content["model"] for content in families):
-        own = sorted((content for content in families if content["model"] == model), key=column)
-        sets = ", ".join(dict.fromkeys(content["dataset"] for content in own))
-        yield f"ideas {model} of {sets}", markdown_table(*ideas_table(own))
     for kind, content in ((each.kind, each.content) for each in found):
         for name, table in _TABLES[kind](content) if kind in _TABLES else ():
             yield name, f"{table}{_origin(content)}"
+
+
+def _ideas(found: Sequence[Found]) -> Iterator[tuple[str, Table]]:
+    """What the paper's ideas bring, by model."""
+    families = [each.content for each in found if each.kind == "family" and each.content["claims"]]
+    for model in dict.fromkeys(content["model"] for content in families):
+        own = sorted((content for content in families if content["model"] == model), key=column)
+        yield f"ideas {model}", ideas_table(own)
 
 
 def _family(content: dict[str, Any]) -> Iterator[tuple[str, str]]:
