@@ -6,7 +6,7 @@ row (``fedrecplus.arrays``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class Device:
     """key of every draw of this client: from the operating system on a real device, from the seed in simulation"""
     kept: Decoys | None = None
     """pseudo items of the first round, where they are kept"""
+    tested: NDArray[np.int64] = field(default_factory=lambda: np.full(0, -1))
+    """items that it is tested on: only a simulation with ``leaky_negatives`` has any"""
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,11 @@ def everything(rule: str, move: Any) -> list[Any]:
     own: Any = (np.array([one.client for one in few]), move(items), move(ratings), 1.0)
     secrets: Any = np.array([one.secret for one in few], np.uint64)
     device = Device(*own, move(np.stack([one.U for one in few])), secrets)
-    broadcast, known = replace(message, V=move(np.array(message.V))), (move(items), move(ratings), problem.public)
+    tables = {name: move(np.array(getattr(message, name))) for name in ("V", "dense")}
+    broadcast, known = replace(message, **tables), (move(items), move(ratings), problem.public)
     trained = model.local_training(device, Rows(*(move(array) for array in rows)), broadcast)
     X = model.item_columns(broadcast.V, problem.public)
-    w = model.fold_in(X, *known)
+    w = model.newcomer(X, broadcast.dense, *known)
     lists, predicted = model.list_weights(w, X, *known), model.predict(move(items), device, broadcast, 2)
     found = [*trained[:2], X, w, lists, predicted, *(trained.statistic[None] if model.statistic_size else ())]
     return [np.asarray(array) for array in found]

@@ -12,32 +12,45 @@ from fedrecplus.parts.model.pfedrec import PFedRec
 from fedrecplus.testing import example_config, example_round
 
 CHANGES = (
-    "model.rule=pfedrec", "model.factors=3", "model.learning_rate=0.1", "model.item_learning_rate=2",
+    "model.rule=pfedrec", "model.factors=3", "model.learning_rate=0.1", "model.item_learning_rate=0.02",
     "pseudo_items.rule=none",
 )  # fmt: skip
 
 
-def test_a_step_is_that_of_the_logistic_loss_over_clicks_and_drawn_negatives() -> None:
-    problem, message, devices = example_round(*CHANGES)
+@pytest.mark.parametrize("batch_size", [0, 7])
+def test_a_step_is_that_of_the_logistic_loss_over_a_batch_of_clicks_and_drawn_negatives(batch_size: int) -> None:
+    problem, message, devices = example_round(*CHANGES, f"model.batch_size={batch_size}")
     model = problem.config.model
     assert isinstance(model, PFedRec)
     for device in devices[:4]:
         rows = every_item(device, len(message.V))
-        used = model.drawn(device, rows, message) > 0
-        assert used[device.items].all()
-        assert used.sum() > len(device.items), "some are not clicked"
-        w, b, n = device.U[:-1], device.U[-1], used.sum()
-        gradient, delta = np.zeros(4), np.zeros_like(message.V)
-        for item in np.flatnonzero(used):
-            error = float(item in device.items) - 1 / (1 + np.exp(-(message.V[item] @ w + b)))
-            gradient += error * np.append(message.V[item], 1.0) / n
-        after = device.U + 0.1 * gradient
-        for item in np.flatnonzero(used):
-            error = float(item in device.items) - 1 / (1 + np.exp(-(message.V[item] @ after[:-1] + after[-1])))
-            delta[item] = 2 * error * after[:-1]
+        used = model.drawn(device, rows, message).items.tolist()
+        assert set(device.items) < set(used), "some are not clicked"
+        after, V, size = device.U.copy(), message.V.copy(), batch_size or len(used)
+        for first in range(0, len(used), size):
+            batch = used[first : first + size]
+            errors = [(item in device.items) - 1 / (1 + np.exp(-(V[item] @ after[:-1] + after[-1]))) for item in batch]
+            after = after + 0.1 * np.mean([e * np.append(V[item], 1) for e, item in zip(errors, batch, strict=True)], 0)
+            for item in batch:
+                error = float(item in device.items) - 1 / (1 + np.exp(-(V[item] @ after[:-1] + after[-1])))
+                V[item] += 0.02 * len(V) * error * after[:-1] / len(batch)
         trained = model.local_training(device, rows, message)
         np.testing.assert_allclose(trained.U, after, atol=1e-12)
-        np.testing.assert_allclose(trained.delta, delta, atol=1e-12)
+        np.testing.assert_allclose(trained.delta, V - message.V, atol=1e-12)
+
+
+def test_lists_are_scored_with_the_device_s_own_table_where_it_keeps_one() -> None:
+    problem, message, devices = example_round(*CHANGES, "model.table=own")
+    model, device = problem.config.model, devices[0]
+    assert isinstance(model, PFedRec)
+    rows = every_item(device, len(message.V))
+    trained = model.local_training(device, rows, message)
+    tuned = message.V + trained.delta
+    np.testing.assert_allclose(trained.U[4:].reshape(tuned.shape), tuned)
+    X = model.item_columns(message.V + 1.0, problem.public)  # the server's table has moved on
+    w = model.user_weights(trained.U, X, device.items, device.ratings, problem.public)
+    z = model.list_weights(w, X, device.items, device.ratings, problem.public)
+    np.testing.assert_allclose(model.scores(X, z, message.dense), tuned @ trained.U[:3] + trained.U[3])
 
 
 def test_negatives_change_from_round_to_round_and_are_as_many_as_asked_for() -> None:
@@ -47,7 +60,7 @@ def test_negatives_change_from_round_to_round_and_are_as_many_as_asked_for() -> 
     drawn, clicks = 0, 0
     for device in devices:
         rows = every_item(device, len(message.V))
-        drawn += int(model.drawn(device, rows, message).sum()) - len(device.items)
+        drawn += len(model.drawn(device, rows, message).items) - len(device.items)
         clicks += len(device.items)
     assert drawn == pytest.approx(clicks, rel=0.25)
 

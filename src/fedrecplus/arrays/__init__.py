@@ -53,6 +53,30 @@ def rows_of(table: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
     return _of(table).rows_of(table, items)  # type: ignore[no-any-return]
 
 
+def own_rows(tables: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
+    """Rows of items (…, n) of each one's own table (…, items, columns), zero where there is none.
+
+    >>> own_rows(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[1, 0], [1, NOTHING]])).tolist()
+    [[[2.0], [1.0]], [[4.0], [0.0]]]
+    """
+    found = zeros((*items.shape, tables.shape[-1]), tables)
+    there = namespace(items).nonzero(items >= 0)
+    found[there] = tables[(*there[:-1], items[there])]
+    return found
+
+
+def put_rows(tables: NDArray[Any], items: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    """Each one's own table with other rows of items.
+
+    >>> put_rows(np.zeros((3, 1)), np.array([2, NOTHING]), np.array([[5.0], [7.0]])).tolist()
+    [[0.0], [0.0], [5.0]]
+    """
+    tables = namespace(tables).asarray(tables, copy=True)
+    there = namespace(items).nonzero(items >= 0)
+    tables[(*there[:-1], items[there])] = rows[there]
+    return tables
+
+
 def solve(gram: NDArray[Any], moment: NDArray[Any], columns: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
     """G⁻¹m of positive definite matrices G (…, size, size), and the last columns of G⁻¹.
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedrecplus.config.config import Config
 from fedrecplus.errors import UserError
 from fedrecplus.parts.aggregation import WeightedAggregation
 from fedrecplus.parts.tree import hidden_leaves
+
+LEAKY = " (leaky negatives)"
+"""beside the name of every training whose model was told what it is tested on"""
 
 
 def check(config: Config) -> Config:
@@ -52,4 +57,6 @@ def check(config: Config) -> Config:
             "pseudo items that are drawn anew each round can't keep their first virtual ratings",
             "set virtual_ratings.refresh=true or pseudo_items.redraw=false",
         )
+    if config.model.leaks and LEAKY not in config.algorithm:
+        return replace(config, algorithm=config.algorithm + LEAKY)
     return config

@@ -32,6 +32,8 @@ class Problem:
     """key of every draw of each client: from the seed in simulation, from the operating system on a real device"""
     cohort_key: int
     """of who is sampled: from the operating system where a claim counts on nobody knowing it, else the seed"""
+    tested: Ratings | None = None
+    """what clients are tested on, for a model that ``leaks`` alone"""
 
     @property
     def levels(self) -> NDArray[np.float64]:
@@ -68,11 +70,12 @@ def prepare(
     config: Config,
     public: PublicItems | None = None,
     secrets: NDArray[np.uint64] | None = None,
+    test: Ratings | None = None,
 ) -> Problem:
     """Check the settings against the ratings and gather what is public.
 
     ``public`` and ``secrets`` are given where these ratings are those of real devices; a simulation counts the one over
-    all ratings and draws the other from the seed.
+    all ratings and draws the other from the seed. ``test`` is looked at by models that leak, and by no other.
     """
     config = check(config)
     if config.privacy.UNIT is not None:
@@ -87,7 +90,17 @@ def prepare(
     start = start_server(config, public)  # what ratings and settings can't do together is found before the first round
     encode_items(start.V, public, config)
     hidden = config.privacy.amplifies and not config.seeded_noise
-    return Problem(config, ratings, public, indptr, secrets, new_secret() if hidden else config.seed)
+    cohort_key = new_secret() if hidden else config.seed
+    return Problem(config, ratings, public, indptr, secrets, cohort_key, _tested(config, test))
+
+
+def _tested(config: Config, test: Ratings | None) -> Ratings | None:
+    """The test ratings, for a model that leaks."""
+    if not config.model.leaks:
+        return None
+    if test is None:
+        raise UserError("leaky negatives leave out what is tested on, and there are no test ratings", "give some")
+    return test
 
 
 def _check_cohort(ratings: Ratings, config: Config) -> None:

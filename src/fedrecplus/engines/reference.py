@@ -62,7 +62,7 @@ class ReferenceEngine(Engine):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
         model, wide = problem.config.model, X.astype(np.float64)
-        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1])))
+        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1], len(X))))
         for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
             items, ratings = problem.ratings.of(client)
             U = private.U[client].astype(np.float64)

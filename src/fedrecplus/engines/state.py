@@ -96,7 +96,7 @@ class RoundReport:
 def start_private(problem: Problem, dtype: Any = np.float64, first_client: int = 0) -> PrivateState:
     """What devices hold before their first round; in a shard, clients' own numbers begin with ``first_client``."""
     config, ratings, model = problem.config, problem.ratings, problem.config.model
-    U = np.empty((ratings.clients, model.user_columns), dtype=dtype)
+    U = np.empty((ratings.clients, model.kept(ratings.item_count)), dtype=dtype)
     for first in range(0, ratings.clients, _BLOCK):
         block = np.arange(first, min(first + _BLOCK, ratings.clients))
         U[block] = model.start_users(config.seed, first_client + block, problem.public)
@@ -139,7 +139,8 @@ def device_of(problem: Problem, private: PrivateState, client: int) -> Device:
         virtual = private.virtual_ratings[places] if private.virtual_ratings.size else np.empty(0)
         kept = Decoys(private.pseudo_items[places].astype(np.int64), virtual.astype(np.float64))
     U, step = private.U[client].astype(np.float64), problem.ratings.scale.standard_step
-    return Device(client, items, ratings, step, U, int(problem.secrets[client]), kept)
+    tested = () if problem.tested is None else (problem.tested.of(client)[0],)
+    return Device(client, items, ratings, step, U, int(problem.secrets[client]), kept, *tested)
 
 
 def remember(problem: Problem, private: PrivateState, device: Device) -> None:

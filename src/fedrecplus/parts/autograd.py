@@ -33,7 +33,7 @@ Items = NDArray[np.int64]
 EXTRA = "fedrecplus[torch]"
 _ROWS_AT_ONCE = 1 << 16
 """rows that are scored together: of hidden layers, too, a table of so many is made"""
-_NEWCOMER_STEPS = 100
+NEWCOMER_STEPS = 100
 """gradient steps on a newcomer's own parameters, from zero"""
 
 
@@ -121,8 +121,8 @@ class NeuralModel(Model[N]):
 
     def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
         """K steps on all parameters, the client's rows of the tables among them."""
-        items, ratings, rated = (_tensor(each) for each in (rows.items, rows.ratings, rows.rated))
-        table, dense, private = rows_of(_tensor(broadcast.V), items), _tensor(broadcast.dense), _tensor(device.U)
+        items, ratings, rated = (tensor(each) for each in (rows.items, rows.ratings, rows.rated))
+        table, dense, private = rows_of(tensor(broadcast.V), items), tensor(broadcast.dense), tensor(device.U)
         batch = ClientRows(items, ratings, rated, items >= 0)
         steps = functools.partial(self._descend, all_leaves=True, steps=self.settings.local_epochs)
         moved = _for_each(steps, items.ndim > 1, table, dense, private, batch)
@@ -162,7 +162,7 @@ class NeuralModel(Model[N]):
         """X = V."""
         return V
 
-    def weight_count(self, columns: int) -> int:
+    def weight_count(self, columns: int, items: int) -> int:
         """The private parameters."""
         return self.user_columns
 
@@ -172,7 +172,7 @@ class NeuralModel(Model[N]):
 
     def scores(self, x: NDArray[Any], w: NDArray[Any], dense: NDArray[Any]) -> NDArray[Any]:
         """Predictions (…, n) of rows (…, n, columns) or (n, columns)."""
-        torch, tensors = _torch(), [_tensor(each) for each in (x, dense, w)]
+        torch, tensors = _torch(), [tensor(each) for each in (x, dense, w)]
         run: Any = self._score
         if w.ndim > 1:
             at_once = max(1, _ROWS_AT_ONCE // max(1, x.shape[-2]))
@@ -191,7 +191,7 @@ class NeuralModel(Model[N]):
     def newcomer(self, X: Array, dense: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """Private parameters by gradient steps, with all that is shared as it is."""
         start = like(np.zeros((*items.shape[:-1], self.user_columns)), X)
-        return self._fitted(X, dense, start, items, ratings, _NEWCOMER_STEPS)
+        return self._fitted(X, dense, start, items, ratings, NEWCOMER_STEPS)
 
     def fold_in(self, X: Array, items: Items, ratings: Array, public: PublicItems) -> Array:
         """``newcomer`` of a model without dense arrays."""
@@ -200,12 +200,17 @@ class NeuralModel(Model[N]):
     def _fitted(
         self, V: NDArray[Any], dense: NDArray[Any], U: NDArray[Any], items: Items, ratings: Array, steps: int
     ) -> NDArray[Any]:
-        numbers = _tensor(items)
-        batch = ClientRows(numbers, _tensor(ratings), numbers >= 0, numbers >= 0)
+        numbers = tensor(items)
+        batch = ClientRows(numbers, tensor(ratings), numbers >= 0, numbers >= 0)
+        return self.fitted_to(rows_of(tensor(V), numbers), dense, U, batch, steps, V)
+
+    def fitted_to(
+        self, table: Any, dense: NDArray[Any], U: NDArray[Any], batch: ClientRows, steps: int, like: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Private parameters after more steps on them alone, each client's rows of the table given."""
         descend = functools.partial(self._descend, all_leaves=False, steps=steps)
-        table = rows_of(_tensor(V), numbers)
-        *_, fitted = _for_each(descend, items.ndim > 1, table, _tensor(dense), _tensor(U), batch)
-        weights: NDArray[Any] = _as(V, fitted)
+        *_, fitted = _for_each(descend, U.ndim > 1, table, tensor(dense), tensor(U), batch)
+        weights: NDArray[Any] = _as(like, fitted)
         return weights
 
 
@@ -228,7 +233,7 @@ def _torch() -> Any:
     return torch
 
 
-def _tensor(array: Any) -> Any:
+def tensor(array: Any) -> Any:
     """A NumPy array as a tensor over the same memory; a tensor as it is."""
     if not isinstance(array, np.ndarray):
         return array

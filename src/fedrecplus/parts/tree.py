@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
-Role = Literal["table", "dense", "statistic", "private"]
+Role = Literal["table", "dense", "statistic", "private", "own"]
 Seen = Literal["device", "sums", "uploads"]
 
 
@@ -21,9 +21,10 @@ class Leaf(NamedTuple):
     """One array of a model's parameters."""
 
     role: Role
-    """``table``: a row per item; ``dense``: one array for all; ``statistic``: comes up alone; ``private``: stays"""
+    """``table``: a row per item; ``dense``: one array for all; ``statistic``: comes up alone; ``private``: stays, as
+    does ``own``, a row per item"""
     shape: tuple[int, ...]
-    """of a table: of one row"""
+    """of tables: of one row"""
     seen: Seen
     """who may see one device's: the server in its ``uploads``, nobody but in ``sums``, or the ``device`` itself"""
 
@@ -46,6 +47,11 @@ class Leaf(NamedTuple):
     def private(cls, *shape: int) -> Leaf:
         """What a device keeps between rounds."""
         return cls("private", shape, "device")
+
+    @classmethod
+    def own(cls, columns: int) -> Leaf:
+        """A row per item that a device keeps between rounds."""
+        return cls("own", (columns,), "device")
 
     @property
     def size(self) -> int:

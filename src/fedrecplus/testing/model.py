@@ -38,7 +38,7 @@ class ModelContract(Contract[Model[Any]]):
         assert np.isfinite(V).all()
         assert V.shape[1] == part.columns
         everybody = part.start_users(3, np.arange(20), public)
-        assert everybody.shape == (20, part.user_columns)
+        assert everybody.shape == (20, part.kept(len(V)))
         np.testing.assert_array_equal(part.start_users(3, np.array([7, 11]), public), everybody[[7, 11]])
 
     def test_local_training_moves_the_rows_of_the_client_s_items_alone(self) -> None:
@@ -96,7 +96,7 @@ class ModelContract(Contract[Model[Any]]):
         for device in devices[:5]:
             known = (device.items, device.ratings, problem.public)
             w = self.part.user_weights(device.U, X, *known)
-            assert w.shape == (self.part.weight_count(X.shape[1]),)
+            assert w.shape == (self.part.weight_count(X.shape[1], len(X)),)
             predicted = self.part.predict(every, device, message)
             np.testing.assert_allclose(predicted, self.part.scores(X, w, message.dense), rtol=0, atol=1e-9)
 
@@ -108,7 +108,7 @@ class ModelContract(Contract[Model[Any]]):
             self.part.newcomer(X, message.dense, device.items[:rated], device.ratings[:rated], problem.public)
             for rated in (len(device.items), 0)
         )
-        assert w.shape == nothing.shape == (self.part.weight_count(X.shape[1]),)
+        assert w.shape == nothing.shape == (self.part.weight_count(X.shape[1], len(X)),)
         assert np.isfinite(nothing).all()
         predicted = [self.part.scores(X[device.items], weights, message.dense) for weights in (w, nothing)]
         errors = [float(((device.ratings - ratings) ** 2).mean()) for ratings in predicted]

@@ -69,7 +69,7 @@ def train(
     if test is not None:
         ratings, test = join(ratings, load(test, like=ratings))
     # settings that don't suit the ratings are found before anything is written, or released
-    problem = prepare(ratings, config)
+    problem = prepare(ratings, config, test=test)
     data = {**(about_data or {}), "fold": fold, "fingerprint": fingerprint(ratings, test)}
     data |= {"run": "" if config.seeded_noise else secrets.token_hex(8), "made": watch.began(config.seed)}
     earlier = None if start is None else Earlier.of(_model_of(start), config)
@@ -86,7 +86,7 @@ def train(
         noted = folder.data().get("start")
         earlier = Earlier.of(noted, config) if earlier is None and noted else earlier
         saved, begun = folder.go_back_to_checkpoint(), folder.data().get("made", {})
-        problem = prepare(ratings, config, saved.public(problem.public)) if saved else problem
+        problem = prepare(ratings, config, saved.public(problem.public), test=test) if saved else problem
         data["run"] = folder.data().get("run", "")
     elif folder:
         folder.begin(config, {**data, "start": earlier.folder if earlier else None}, overwrite=overwrite)

@@ -147,7 +147,7 @@ def _aligned(recommender: Recommender, training: Ratings, *, follow: bool) -> tu
     clients, known_clients = _numbers(parts.client_ids, training.client_ids)
     items, known_items = _numbers(model.item_ids, training.item_ids)
     X, has_lists = model.X[items], model.config.model.scores_lists
-    W = np.zeros((training.clients, model.config.model.weight_count(X.shape[1])))
+    W = np.zeros((training.clients, model.config.model.weight_count(X.shape[1], len(model.X))))
     Z = np.zeros(W.shape) if has_lists else None
     W[known_clients] = parts.W[clients[known_clients]] if known_clients.any() else 0.0
     if Z is not None and parts.Z is not None:

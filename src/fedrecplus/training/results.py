@@ -33,6 +33,7 @@ def result_of(training: Training, evaluation: Evaluation | None, data: Mapping[s
         "ratings_by": config.model.RATINGS_BY,
         "recency": training.decay,
         "simulation_only": config.simulation_only,
+        "leaky_negatives": config.model.leaks,
         "rounds": training.state.server.round,
         **channel_of(config),
         **training.tally.figures(),

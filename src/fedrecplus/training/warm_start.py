@@ -71,7 +71,7 @@ class Earlier:
 
 def _check(model: SharedModel, config: Config) -> None:
     chosen, earlier = config.model, model.config.model
-    if chosen.user_columns > 0:
+    if chosen.kept(1) > 0:
         raise UserError(
             f"model.rule = {chosen.rule!r} keeps factors on devices, which the earlier model's file has not",
             "take a model that solves for them anew: reconstruction, ials, joint",

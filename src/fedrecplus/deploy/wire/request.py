@@ -212,6 +212,8 @@ def check_deployable(config: Config) -> Config:
     """Refuse what only a simulation can do."""
     if config.engine == "central":
         raise UserError("training in one place needs no deployment", "choose a federated preset, or engine=fast")
+    if config.model.leaks:
+        raise UserError("negatives that leave out the test are for simulation", "set model.leaky_negatives=false")
     if config.simulation_only:
         raise UserError("simulation_only = true is for simulation", "leave --simulation-only away")
     if config.seeded_noise:

@@ -64,7 +64,7 @@ def user_weights(problem: Problem, private: PrivateState, X: Any, ratings: CardR
     """The weights for predictions of these clients."""
     model: Any = problem.config.model
     table, U = to_card(X), to_card(private.U)
-    weights = torch.zeros((len(U), model.weight_count(table.shape[1])), dtype=table.dtype, device=DEVICE)
+    weights = torch.zeros((len(U), model.weight_count(table.shape[1], len(table))), dtype=table.dtype, device=DEVICE)
     for part in _parts(cohort.classes, table.shape[1]):
         items, given = table_of_rows(no_pseudo_rows(ratings), part, pseudo=False)
         weights[part.clients] = model.user_weights(U[part.clients], table, items, given, problem.public)

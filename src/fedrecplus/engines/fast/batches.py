@@ -85,7 +85,11 @@ def device_batch(problem: Problem, U: NDArray[Any], clients: Clients, dtype: Any
     many: Any = clients
     items, ratings = rated_rows(problem, clients, dtype)
     secrets: Any = problem.secrets[clients]
-    return Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets)
+    device = Device(many, items, ratings, problem.ratings.scale.standard_step, U[clients], secrets)
+    if problem.tested is None:
+        return device
+    present, places = places_of(clients, problem.tested.indptr)
+    return replace(device, tested=np.where(present, problem.tested.items[places].astype(np.int64), NOTHING))
 
 
 class BatchedRound:

@@ -105,7 +105,7 @@ class FastEngine(Engine):
     def user_weights(self, problem: Problem, private: PrivateState, X: NDArray[Any]) -> NDArray[Any]:
         """See ``Engine.user_weights``."""
         model = problem.config.model
-        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1])), X.dtype)
+        weights = np.zeros((problem.ratings.clients, model.weight_count(X.shape[1], len(X))), X.dtype)
 
         def solve(clients: Clients, items: NDArray[np.int64], ratings: NDArray[Any]) -> None:
             weights[clients] = model.user_weights(private.U[clients], X, items, ratings, problem.public)

@@ -249,7 +249,7 @@ def solved_again(problem: Problem, start: PrivateState, message: Broadcast) -> N
     """
     model, U = problem.config.model, start.U.copy()
     X = item_columns(problem, message.V).astype(np.float64)
-    if U.shape[1] != model.weight_count(X.shape[1]):
+    if U.shape[1] != model.weight_count(X.shape[1], len(X)):
         return U
     for client in np.flatnonzero(np.diff(problem.ratings.indptr) > 0).tolist():
         items, ratings = problem.ratings.of(client)

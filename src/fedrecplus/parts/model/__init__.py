@@ -109,8 +109,12 @@ class Model(Part[S]):
 
     @property
     def user_columns(self) -> int:
-        """Numbers that a device keeps between rounds."""
+        """Numbers that a device keeps between rounds, beside tables of its own."""
         return size_of(self.tree(), "private")
+
+    def kept(self, items: int) -> int:
+        """Numbers that a device keeps between rounds, where there are so many items."""
+        return self.user_columns + items * size_of(self.tree(), "own")
 
     @abstractmethod
     def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
@@ -122,7 +126,7 @@ class Model(Part[S]):
 
     def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
         """What some clients' devices keep, before training: a row each."""
-        return np.zeros((len(clients), self.user_columns))
+        return np.zeros((len(clients), self.kept(len(public.popularity))))
 
     def new_items(self, V: NDArray[Any], public: PublicItems, seed: int) -> Array:
         """Rows for the items beyond the table, which enter a trained model: start values."""
@@ -142,6 +146,11 @@ class Model(Part[S]):
         return mean
 
     @property
+    def leaks(self) -> bool:
+        """Whether it is told what it is tested on, as some papers' released code is: in simulation, where asked for."""
+        return False
+
+    @property
     def updates_items(self) -> bool:
         """Whether the server's half is the model's own, so that no aggregation rule divides its sums."""
         return type(self).update_items is not Model.update_items
@@ -158,8 +167,8 @@ class Model(Part[S]):
         """A person's weights from all that is shared: where there are dense arrays, columns alone don't say enough."""
         return self.fold_in(X, items, ratings, public)
 
-    def weight_count(self, columns: int) -> int:
-        """Numbers of a person's weights, where X has so many columns."""
+    def weight_count(self, columns: int, items: int) -> int:
+        """Numbers of a person's weights, where X has so many columns and a row of each of so many items."""
         return columns
 
     def scores(self, x: NDArray[Any], w: NDArray[Any], dense: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,130 @@
+"""FedRAP: a table that everybody shares and one of the device's own, added up: σ(w·(D_i + C_i) + b).
+
+C is averaged over all clients; D, w and b stay. Clicks against drawn negatives by logistic loss, minus λ times how far
+D is from C, plus μ times the size of C: both tables shall say something of their own.
+
+After: Li, Long and Zhou 2024 (FedRAP)
+Deviation: λ and μ are constant, as in the authors' code, where the paper lets them grow;
+negatives are drawn outside the client's training data, where that code never draws the test item; the last round
+counts, where that code takes the best test round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrecplus.arrays import namespace, outer, own_rows, put_rows, rows_of
+from fedrecplus.device import Device, Rows
+from fedrecplus.parts.model import Trained
+from fedrecplus.parts.model._clicks import ClickSettings
+from fedrecplus.parts.model._linear_scores import LinearScores, ascent, batches, chances, log_odds, shares
+from fedrecplus.parts.tree import Leaf
+from fedrecplus.protocol import Broadcast, PublicItems
+from fedrecplus.randomness import normal, subkey, uniform
+from fedrecplus.settings import Annotated, number
+
+Array = NDArray[np.float64]
+Items = NDArray[np.int64]
+_SURE = 1e-30
+
+
+class Settings(ClickSettings):
+    """Options of the model."""
+
+    factors: Annotated[int, number(1, 4096, "d, columns of C and D")] = 32
+    learning_rate: Annotated[float, number(1e-12, 1e6, "step size of both tables, by the mean loss")] = 1000.0
+    score_learning_rate: Annotated[float, number(1e-12, 1e6, "step size of the score function")] = 1e-4
+    step_decay: Annotated[float, number(0.01, 1, "factor on both, each local step")] = 0.95
+    round_decay: Annotated[float, number(0.01, 1, "factor on both, each round")] = 0.97
+    regularisation: Annotated[float, number(0, 1e6, "weight decay")] = 1e-6
+    difference: Annotated[float, number(0, 1e6, "λ, of the mean squared difference of D and C")] = 0.1
+    sparsity: Annotated[float, number(0, 1e6, "μ, of the mean absolute value of C")] = 1e-3
+    local_epochs: Annotated[int, number(1, 10_000, "K, most steps over the client's rows in a round")] = 10
+    batch_size: Annotated[int, number(0, 10**9, "B, rows per local step; 0: all at once")] = 2048
+    tolerance: Annotated[float, number(0, 1, "relative change of the loss that ends a round's steps")] = 1e-4
+    init_scale: Annotated[float, number(1e-9, 1e3, "standard deviation of start values of both tables")] = 1.0
+
+
+class FedRAP(LinearScores[Settings]):
+    """What all like, and what one person likes, added up."""
+
+    def tree(self) -> dict[str, Leaf]:
+        """C, D and (w, b). One device's rows of C name what it clicked."""
+        d = self.settings.factors
+        return {"C": Leaf.table(d, seen="sums"), "score": Leaf.private(d + 1), "D": Leaf.own(d)}
+
+    @property
+    def local_epochs(self) -> int:
+        """K."""
+        return self.settings.local_epochs
+
+    @property
+    def batch_size(self) -> int:
+        """B."""
+        return self.settings.batch_size
+
+    def start_items(self, seed: int, items: int, public: PublicItems) -> Array:
+        """C before training: noise."""
+        return self._noise(subkey(seed, "start-C"), items)
+
+    def start_users(self, seed: int, clients: Items, public: PublicItems) -> Array:
+        """The same score function and the same D for everybody: noise."""
+        d = self.settings.factors
+        score = (2.0 * uniform(subkey(seed, "start-score"), np.arange(d + 1)) - 1.0) / np.sqrt(d)
+        start = np.concatenate([score, self._noise(subkey(seed, "start-D"), len(public.popularity)).ravel()])
+        return np.tile(start, (len(clients), 1))
+
+    def _noise(self, key: int, items: int) -> Array:
+        cells = np.arange(items * self.settings.factors, dtype=np.uint64).reshape(items, -1)
+        return self.settings.init_scale * normal(key, cells)
+
+    def local_training(self, device: Device, rows: Rows, broadcast: Broadcast) -> Trained:
+        """Up to K passes along the gradient of the loss, until it changes no more. All rows decay."""
+        settings, used, xp = self.settings, self.drawn(device, rows, broadcast), namespace(broadcast.V)
+        score, own = self.split_private(device.U)
+        start = rows_of(broadcast.V, used.items)
+        C, D = xp.asarray(start, copy=True), own_rows(own, used.items)
+        rate, kept, before = xp.zeros_like(score[..., :1]) + settings.round_decay**broadcast.round, 1.0, None
+        for _ in range(settings.local_epochs):
+            loss = xp.zeros_like(rate)
+            for batch in batches(used.items.shape[-1], settings.batch_size):
+                rows_there = used.items[..., batch]
+                known = (C[..., batch, :], D[..., batch, :], score, used.ratings[..., batch])
+                share = shares(rows_there, C.dtype)
+                loss = loss + self.loss(*known, share)[..., None] * xp.sum(rows_there >= 0, axis=-1)[..., None]
+                by_C, by_D, by_score = self.descent(*known, share)
+                table_rate = (settings.learning_rate * rate)[..., None]
+                decay = 1.0 - settings.regularisation * table_rate
+                C, D, kept = decay * C, decay * D, kept * decay
+                C[..., batch, :] += table_rate * by_C
+                D[..., batch, :] += table_rate * by_D
+                score = score + settings.score_learning_rate * rate * (by_score - settings.regularisation * score)
+                rate = rate * settings.step_decay
+            if before is not None:
+                rate = rate * (xp.abs(loss - before) >= settings.tolerance * xp.abs(before))
+            before = loss
+        delta = put_rows((kept - 1.0) * rows_of(broadcast.V, rows.items), used.items, C - start)
+        D = put_rows(kept * own, used.items, D)
+        return Trained(xp.concat([score, D.reshape((*score.shape[:-1], -1))], axis=-1), delta)
+
+    def loss(self, C: Array, D: Array, score: Array, clicked: Array, share: Array) -> Array:
+        """Logistic loss − λ mean (D − C)² + μ mean |C|, over the rows that have a share."""
+        xp, settings = namespace(C), self.settings
+        apart = settings.difference * xp.mean((D - C) ** 2, axis=-1) - settings.sparsity * xp.mean(xp.abs(C), axis=-1)
+        logistic = -xp.log(xp.clip(xp.abs(1.0 - clicked - chances(C + D, score)), _SURE, None))
+        return xp.sum(share * (logistic - apart), axis=-1)  # type: ignore[no-any-return]
+
+    def descent(self, C: Array, D: Array, score: Array, clicked: Array, share: Array) -> tuple[Array, Array, Array]:
+        """How C, D and (w, b) lower the loss: minus its gradients."""
+        xp, settings, d = namespace(C), self.settings, C.shape[-1]
+        pull = outer(share * (clicked - chances(C + D, score)), score[..., :-1])
+        apart = (2.0 * settings.difference / d) * share[..., None] * (D - C)
+        sparse = (settings.sparsity / d) * share[..., None] * xp.sign(C)
+        return pull - apart - sparse, pull + apart, ascent(C + D, score, clicked, share)
+
+    def logits(self, rows: NDArray[Any], private: NDArray[Any], dense: NDArray[Any], own: NDArray[Any]) -> NDArray[Any]:
+        """w·(D_i + C_i) + b."""
+        return log_odds(rows + own, private)
